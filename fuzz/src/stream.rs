@@ -1,8 +1,9 @@
 //! [`stream`]: what has to hold of a streamed reply on each wire, however its bytes are cut.
 
 use plimsoll_context::{Message, Reply};
+use plimsoll_judge as judge;
+use plimsoll_judge::canonical::Target;
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::canonical::Target;
 use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 
 use serde_json::Value;
@@ -71,7 +72,7 @@ impl Wire for openai_chat::StreamState {
         let Some(request) = judged(&body)? else {
             return Ok(());
         };
-        let faults = openai_chat::validate(&request, dialect);
+        let faults = judge::openai_chat::validate(&request, dialect);
         match faults.is_empty() {
             true => Ok(()),
             false => Err(format!(
@@ -102,7 +103,7 @@ impl Wire for openai_responses::StreamState {
         let Some(request) = judged(&body)? else {
             return Ok(());
         };
-        let faults = openai_responses::validate(&request, profile);
+        let faults = judge::openai_responses::validate(&request, profile);
         match faults.is_empty() {
             true => Ok(()),
             false => Err(format!(
@@ -130,7 +131,7 @@ impl Wire for anthropic::StreamState {
         let Some(request) = judged(&body)? else {
             return Ok(());
         };
-        let faults = anthropic::validate(&request, &profile);
+        let faults = judge::anthropic::validate(&request, &profile);
         match faults.is_empty() {
             true => Ok(()),
             false => Err(format!("{model} {}\n{request}", view::shown(&faults))),

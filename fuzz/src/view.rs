@@ -1,10 +1,10 @@
 //! What has to hold of a view that was read from anywhere: mended, every server accepts it.
 
 use plimsoll_context::{Message, Part, repair};
-use plimsoll_wire::canonical::{Target, canonical};
+use plimsoll_judge::canonical::{Target, canonical};
+use plimsoll_judge::{Fault, Rule};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
 use plimsoll_wire::openai_responses::{Profile, Strict};
-use plimsoll_wire::{Fault, Rule};
 use serde_json::{Value, json};
 
 /// One model of each kind.

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles, shown};
+use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::anthropic::Profile;
-use plimsoll_wire::canonical::{Reasoning, Target, mend};
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {

@@ -4,9 +4,10 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, chat_dialects, mended, mutate, ours, request, shown};
+use plimsoll_judge::canonical::Target;
+use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::canonical::Target;
-use plimsoll_wire::openai_chat::{Slot, read, render, validate};
+use plimsoll_wire::openai_chat::{Slot, read, render};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

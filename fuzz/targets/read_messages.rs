@@ -5,8 +5,9 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::{Breakpoint, CachePlan};
 use plimsoll_fuzz::{Input, MODELS, Opaques, mended, mutate, ours, request, shown};
-use plimsoll_wire::anthropic::{Profile, read, render, validate};
-use plimsoll_wire::canonical::Target;
+use plimsoll_judge::anthropic::validate;
+use plimsoll_judge::canonical::Target;
+use plimsoll_wire::anthropic::{Profile, read, render};
 use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use serde_json::Value;
 use serde_json::value::RawValue;

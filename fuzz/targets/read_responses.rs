@@ -4,9 +4,10 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, Opaques, mended, mutate, ours, request, responses_profiles, shown};
+use plimsoll_judge::canonical::Target;
+use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::canonical::Target;
-use plimsoll_wire::openai_responses::{Slot, read, render, validate};
+use plimsoll_wire::openai_responses::{Slot, read, render};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

@@ -4,8 +4,10 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles};
+use plimsoll_judge as judge;
+use plimsoll_judge::Fault;
 use plimsoll_wire::overflow::{Verdict, classify};
-use plimsoll_wire::{Fault, anthropic, openai_chat, openai_responses};
+use plimsoll_wire::anthropic;
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {
@@ -19,22 +21,22 @@ fuzz_target!(|data: &[u8]| {
         0 => {
             let dialects = chat_dialects();
             let dialect = input.choose(&dialects);
-            for fault in &openai_chat::validate(&request, dialect) {
-                told(fault, openai_chat::refusal(fault, dialect));
+            for fault in &judge::openai_chat::validate(&request, dialect) {
+                told(fault, judge::openai_chat::refusal(fault, dialect));
             }
         }
         1 => {
             let profiles = responses_profiles();
-            for fault in &openai_responses::validate(&request, input.choose(&profiles)) {
-                told(fault, openai_responses::refusal(fault));
+            for fault in &judge::openai_responses::validate(&request, input.choose(&profiles)) {
+                told(fault, judge::openai_responses::refusal(fault));
             }
         }
         _ => {
             let profile = anthropic::Profile::of_model(*input.choose(&MODELS));
-            for fault in &anthropic::validate(&request, &profile) {
-                told(fault, anthropic::refusal(fault));
+            for fault in &judge::anthropic::validate(&request, &profile) {
+                told(fault, judge::anthropic::refusal(fault));
             }
-            let _ = anthropic::cautions(&request, &profile);
+            let _ = judge::anthropic::cautions(&request, &profile);
         }
     }
 });

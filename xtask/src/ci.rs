@@ -10,7 +10,7 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::steps::{self, Step};
 use crate::test::Counts;
-use crate::{bare, deny, test, tidy};
+use crate::{bare, deny, dist, test, tidy};
 
 /// What the whole row may take on two cores from an empty target directory.
 const BUDGET: Duration = Duration::from_secs(25 * 60);
@@ -49,6 +49,11 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
         },
     ];
     steps.extend(test::steps(root, &counts));
+    // The tests have built the program. What is tried is how it is packaged, not how fast it is.
+    steps.push(Step {
+        name: "dist",
+        act: Box::new(|| dist::try_packages(root).map(quiet)),
+    });
     steps.push(Step {
         name: "docs",
         act: Box::new(|| docs(root).map(quiet)),

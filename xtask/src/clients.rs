@@ -1,5 +1,5 @@
 //! `cargo xtask clients`: what real clients send to a strict mock server is recorded, and judged by
-//! `crates/wire/tests/clients.rs`. Needs Python, Node.js and, for the newest clients, npm's registry. Not part
+//! `crates/judge/tests/clients.rs`. Needs Python, Node.js and, for the newest clients, npm's registry. Not part
 //! of `ci`: the clients are large, and change every week.
 
 use std::path::Path;
@@ -37,7 +37,14 @@ pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
         .run()?;
     let nextest = tools::NEXTEST.find(root)?;
     Job::new(nextest, root)
-        .args(["nextest", "run", "-p", "plimsoll-wire", "--test", "clients"])
+        .args([
+            "nextest",
+            "run",
+            "-p",
+            "plimsoll-judge",
+            "--test",
+            "clients",
+        ])
         .args(["--no-capture"])
         .run()
 }

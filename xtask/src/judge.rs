@@ -93,7 +93,7 @@ pub(crate) fn run(
         handovers: handover::handovers(&sessions, &ours)?,
     };
     if let Some(folder) = texts {
-        report::faults(folder, &figures.handovers.faults)?;
+        report::faults(folder, &figures.handovers.faults, &figures.survivals)?;
     }
     match form {
         Form::Tables => {

@@ -8,6 +8,7 @@ mod ci;
 mod clients;
 mod command;
 mod deny;
+mod dist;
 mod error;
 mod fresh;
 mod fuzz;
@@ -16,6 +17,7 @@ mod light;
 mod mcp;
 mod money;
 mod recordings;
+mod rivals;
 mod sdk;
 mod soak;
 mod steps;
@@ -108,6 +110,27 @@ enum Chore {
         #[arg(long)]
         data: Option<PathBuf>,
     },
+    /// What yoagent's compaction costs and keeps beside ours, on the sessions of `money`; fetches yoagent
+    Rivals {
+        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
+        #[arg(long)]
+        data: Option<PathBuf>,
+    },
+    /// Package the program for npm, PyPI, Homebrew and the install script, into target/dist
+    Dist {
+        /// The system, such as x86_64-unknown-linux-gnu; without it, this one
+        #[arg(long)]
+        target: Option<String>,
+        /// Package this binary instead of building one
+        #[arg(long)]
+        binary: Option<PathBuf>,
+        /// Install the packages into empty folders, and run what was installed
+        #[arg(long)]
+        check: bool,
+        /// Only write the Homebrew formula, from the archives of all systems
+        #[arg(long, conflicts_with_all = ["target", "binary", "check"])]
+        formula: bool,
+    },
     /// What the README tells a newcomer to do, in a fresh clone of the last commit
     Fresh {
         /// Start with empty caches, so that a model is fetched too
@@ -165,6 +188,21 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             judge::run(root, data.as_deref(), texts.as_deref(), seed, form)
         }
         Chore::Money { data } => money::run(root, data.as_deref()),
+        Chore::Rivals { data } => rivals::run(root, data.as_deref()),
+        Chore::Dist { formula: true, .. } => dist::formula(root),
+        Chore::Dist {
+            target,
+            binary,
+            check,
+            ..
+        } => {
+            let options = dist::Options {
+                triple: target,
+                binary,
+                trial: check,
+            };
+            dist::run(root, &options)
+        }
         Chore::Fresh { cold: true } => fresh::run(root, fresh::Caches::Empty),
         Chore::Fresh { cold: false } => fresh::run(root, fresh::Caches::Kept),
     }

@@ -98,7 +98,7 @@ impl Digest {
             system,
             tools: Arc::from([]),
             hosted_tools: Arc::default(),
-            messages: vec![Arc::new(Message::user(text))],
+            messages: [Message::user(text)].into_iter().collect(),
             dynamic_context: None,
             tool_choice: ToolChoice::None,
             format: Some(Arc::new(check::schema(self.model_part()))),

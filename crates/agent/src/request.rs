@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CachePlan, HostedTool, Message, Tokens, ToolSpec};
+use plimsoll_context::{CachePlan, HostedTool, MessageList, Tokens, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 /// One model call.
@@ -15,7 +15,7 @@ pub struct Request {
     /// The provider's own tools, in the order in which they are sent.
     pub hosted_tools: Arc<[HostedTool]>,
     /// The view.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: MessageList,
     /// What belongs after the history and is not part of it.
     pub dynamic_context: Option<Arc<str>>,
     /// Whether the model may call tools.

@@ -298,12 +298,11 @@ impl Run {
 
     /// The view as a request of this weight, with nothing asked of the cache.
     pub(crate) fn as_request(&self, counted: Tokens) -> Request {
-        let items = self.state.transcript.items();
         Request {
             system: Arc::clone(&self.setup.system),
             tools: Arc::clone(&self.specs),
             hosted_tools: Arc::clone(&self.setup.hosted_tools),
-            messages: items.iter().map(|item| Arc::clone(&item.message)).collect(),
+            messages: self.state.transcript.messages().clone(),
             dynamic_context: self.setup.dynamic_context.clone(),
             tool_choice: ToolChoice::Auto,
             format: None,

@@ -222,7 +222,15 @@ fn arguments_are_put_right_and_the_model_s_own_stay() {
         )]
     );
     stage.done("a", "1").done("b", "2");
-    let seen = stage.seen()[1].calls().next().unwrap().arguments.clone();
+    let seen = stage
+        .seen()
+        .get(1)
+        .unwrap()
+        .calls()
+        .next()
+        .unwrap()
+        .arguments
+        .clone();
     assert_eq!(seen, written);
     stage.text("done");
     audit(&stage);
@@ -252,7 +260,7 @@ fn arguments_that_do_not_fit_are_named_and_the_others_run() {
     assert_eq!(stage.running(), ["b"]);
     stage.done("b", "ok");
     assert_eq!(
-        stage.seen()[2].text(),
+        stage.seen().get(2).unwrap().text(),
         "not run: the arguments of `run` do not fit: `command` is missing: a string is wanted; \
          `timeout` is the string \"soon\", and an integer is wanted; `paths[1]` is the object {}, and a \
          string is wanted; call it again"

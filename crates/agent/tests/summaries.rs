@@ -11,15 +11,13 @@
 
 mod stage;
 
-use std::sync::Arc;
-
 use plimsoll_agent::{
     EndReason, Entry, Event, Failure, Input, Leave, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, Setup,
     SummaryModel,
 };
 use plimsoll_context::{
-    CallId, ContextStrategy, Line, Message, Part, Pinned, Policy, Reply, Seq, StopReason,
-    SummaryConfig, Tokens, ToolCall, Usage,
+    CallId, ContextStrategy, Line, Message, MessageList, Part, Pinned, Policy, Reply, Seq,
+    StopReason, SummaryConfig, Tokens, ToolCall, Usage,
 };
 use stage::audit::{audit, whole};
 use stage::{Stage, good_summary, limits, overflow, summarizing};
@@ -91,7 +89,7 @@ fn a_summary_is_asked_for_before_the_plan_and_stands_behind_the_task() {
     stage.summary(&good_summary("keep the old API"));
     assert!(stage.calling);
     assert_eq!(stage.plans(), 1);
-    let seen = stage.seen();
+    let seen: Vec<_> = stage.seen().iter().collect();
     assert_eq!(seen[0].text(), "Port the parser. Never touch vendor/.");
     let Message::Summary { text } = seen[1].as_ref() else {
         panic!("{:?}", seen[1]);
@@ -172,7 +170,7 @@ fn summaries_are_iterative_and_one_lives_at_a_time() {
         assert_eq!(tasks, ["Port the parser. The port is 8431."]);
         let pin = stage.run.state().transcript().get(pinned).unwrap();
         assert!(pin.message.text().ends_with("Never touch vendor/."));
-        assert!(stage.seen().contains(&pin.message));
+        assert!(stage.seen().iter().any(|one| *one == pin.message));
     }
     assert_eq!(stage.plans(), 5);
     stage.text("done");
@@ -361,7 +359,7 @@ fn a_summariser_that_fails_leaves_the_run_to_extract() {
             summaries[0]
         );
         assert_eq!(
-            stage.seen()[0].text(),
+            stage.seen().get(0).unwrap().text(),
             "Port the parser. Never touch vendor/."
         );
         stage.text("done");
@@ -583,7 +581,10 @@ fn sixty_turns_of_six_kilobytes_stay_under_six_thousand_tokens() {
             for summary in summaries {
                 assert!(stage.setup.counter.message(summary) <= Tokens(2_000));
             }
-            assert_eq!(sent.request.messages[0].text(), "the task, word for word");
+            assert_eq!(
+                sent.request.messages.get(0).unwrap().text(),
+                "the task, word for word"
+            );
         }
         assert!(
             stage.asked_for.len() <= 60,
@@ -816,7 +817,7 @@ fn the_same_script_gives_the_same_bytes() {
             .requests
             .iter()
             .map(|sent| sent.request.messages.clone());
-        requests.collect::<Vec<Vec<Arc<Message>>>>()
+        requests.collect::<Vec<MessageList>>()
     };
     assert_eq!(play(), play());
 }

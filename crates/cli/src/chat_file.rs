@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use plimsoll::judge::body::Body;
+use plimsoll::judge::canonical::{self, Target};
 use plimsoll::wire::WireError;
-use plimsoll::wire::body::Body;
-use plimsoll::wire::canonical::{self, Target};
 use plimsoll::{Bpe, Chars4, Estimate, Memo, TokenCounter, Tokens, Transcript};
 use serde_json::Value;
 

@@ -17,6 +17,7 @@ use crate::explain::Explained;
 use crate::input;
 use crate::out::out;
 
+pub(crate) use filter::Filter;
 use filter::FilterOptions;
 use one::How;
 
@@ -34,7 +35,8 @@ The input is a request to a model, or its messages alone: {\"messages\": [...]},
 a bare array, as OpenAI Chat, OpenAI Responses or Anthropic Messages have it. It comes back in the
 same shape; other keys, and every message that is not edited, byte for byte. `tools`, and a system
 prompt beside the messages, count. What comes out is what that API accepts: a damaged chat is repaired
-first, and each repair is said on stderr (see `plimsoll repair`). A history that does not name its
+first, and each repair is said on stderr (see `plimsoll repair`). A session log of another agent
+(see `plimsoll rescue`) comes out as a history in the protocol of its agent. A history that does not name its
 model is judged by what all models take; name it with --model.";
 
 /// Threads that compact lines at most.
@@ -93,12 +95,11 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     if how.is_summarize() && !args.quiet {
         crate::say("summarize is extract here: compact asks no model");
     }
-    let input = input::open(args.file.as_deref())?;
     if args.lines {
-        return lines(&how, args, input);
+        return lines(&how, args, input::open(args.file.as_deref())?);
     }
-    let text = input::whole(input)?;
-    let compacted = how.compact(&text)?;
+    let given = input::chat(args.file.as_deref())?;
+    let compacted = how.compact(&given.text, given.target.as_ref())?;
     for note in compacted.notes {
         crate::say(&note);
     }
@@ -186,7 +187,7 @@ fn answer(how: &How<'_>, args: &CompactArgs, number: u64, line: Result<String, S
         Ok(line) => line,
         Err(stop) => return failed(stop),
     };
-    let compacted = match how.compact(&line) {
+    let compacted = match how.compact(&line, None) {
         Ok(compacted) => compacted,
         Err(stop) => return failed(stop),
     };

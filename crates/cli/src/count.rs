@@ -23,8 +23,9 @@ const PREVIEW: usize = 60;
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
     let counter = chat_file::counter(&args.counter)?;
-    let text = input::whole(input::open(args.file.as_deref())?)?;
-    let target = repair::spoken(None, &chat_file::json(&text)?)?;
+    let given = input::chat(args.file.as_deref())?;
+    let text = given.text;
+    let target = repair::target(None, None, &chat_file::json(&text)?, given.target.as_ref())?;
     let chat = chat_file::parse(&text, &target)?;
     let weights: Vec<Tokens> = chat
         .messages
@@ -77,15 +78,15 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
         builder = builder.base_url(url);
     }
     let provider = builder.build().map_err(Stop::usage)?;
-    let text = input::whole(input::open(args.file.as_deref())?)?;
-    let target = repair::spoken(None, &chat_file::json(&text)?)?;
+    let given = input::chat(args.file.as_deref())?;
+    let text = given.text;
+    let target = repair::target(None, None, &chat_file::json(&text)?, given.target.as_ref())?;
     let chat = chat_file::parse(&text, &target)?;
-    let messages: Vec<Arc<Message>> = chat.messages.into_iter().map(Arc::new).collect();
     let request = Request {
         system: "".into(),
         hosted_tools: Arc::default(),
         tools: chat.tools.into(),
-        messages,
+        messages: chat.messages.into_iter().collect(),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,
         format: None,

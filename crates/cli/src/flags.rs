@@ -1,5 +1,5 @@
-//! [`SettingFlags`]: the flags of settings, made of the table of keys. What they mean is decided with
-//! the file and the environment, in `settings.rs`.
+//! [`SettingFlags`]: the command-line flags of settings, generated from the table of settings.
+//! `settings.rs` combines them with the file and the environment.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use plimsoll::config::{self, Key, Kind, Overrides, Preset};
@@ -9,17 +9,30 @@ use crate::exit::Stop;
 
 /// The flag that says how much runs without a question; it has a short name.
 const PERMISSION_MODE: &str = "permission-mode";
+/// The flags of settings that `-h` lists. `--help` lists all.
+const COMMON: [&str; 10] = [
+    "tools",
+    "root",
+    PERMISSION_MODE,
+    "model",
+    "base-url",
+    "max-context",
+    "max-turns",
+    "max-cost",
+    "max-duration",
+    "policy",
+];
 /// The flag that sets any key.
 const SET: &str = "set";
 /// Flags of rules for what may run; a no goes before a yes.
 const RULES: [(&str, &str); 2] = [
     (
         "deny",
-        "Deny calls of TOOL, or only those with such arguments; `*` stands for anything",
+        "Deny calls of TOOL, or only calls whose arguments match PATTERN (`*` matches anything)",
     ),
     (
         "allow",
-        "Allow calls of TOOL without asking, or only those with such arguments",
+        "Allow calls of TOOL without asking, or only calls whose arguments match PATTERN",
     ),
 ];
 
@@ -151,18 +164,27 @@ impl clap::FromArgMatches for SettingFlags {
 
 impl clap::Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
-        let command =
-            with_flags().fold(command, |command, (key, name)| command.arg(arg(key, name)));
+        let command = config::GROUPS
+            .into_iter()
+            .fold(command, |command, (heading, keys)| {
+                let named = keys.iter().filter_map(|key| Some((key, key.flag?)));
+                named.fold(command, |command, (key, name)| {
+                    let arg = arg(key, name).help_heading(heading);
+                    command.arg(arg.hide_short_help(!COMMON.contains(&name)))
+                })
+            });
         let command = RULES.iter().fold(command, |command, (name, help)| {
             let arg = Arg::new(*name).long(*name).value_name("TOOL[:PATTERN]");
-            command.arg(arg.action(ArgAction::Append).help(*help))
+            let arg = arg.action(ArgAction::Append).hide_short_help(true);
+            command.arg(arg.help_heading(config::GROUPS[0].0).help(*help))
         });
         command.arg(
             Arg::new(SET)
                 .long(SET)
                 .value_name("KEY=VALUE")
                 .action(ArgAction::Append)
-                .help("Set any key of a configuration; `plimsoll config show` lists them"),
+                .hide_short_help(true)
+                .help("Set any setting of plimsoll.toml; `plimsoll config show` lists them"),
         )
     }
 
@@ -182,9 +204,10 @@ fn arg(key: &'static Key, name: &'static str) -> Arg {
     }
     let doc = key.doc.trim_end_matches('.');
     if matches!(key.kind, Kind::Flag(_)) {
-        let help = match name.starts_with("no-") {
-            true => format!("Not this: {}", doc.strip_prefix("Whether ").unwrap_or(doc)),
-            false => doc.to_owned(),
+        let help = if name.starts_with("no-") {
+            format!("Do not {}", uncapitalized(doc))
+        } else {
+            doc.to_owned()
         };
         return arg.action(ArgAction::SetTrue).help(help);
     }
@@ -205,6 +228,12 @@ fn arg(key: &'static Key, name: &'static str) -> Arg {
         .value_name(value_name(key))
         .allow_negative_numbers(true)
         .help(format!("{doc}{names}{default}"))
+}
+
+fn uncapitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(chars).collect()
 }
 
 fn value_name(key: &Key) -> &'static str {

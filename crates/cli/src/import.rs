@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use plimsoll::judge::canonical;
+use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::store::{ExportedLog, SqliteStore};
-use plimsoll::wire::canonical;
 use plimsoll::{Entry, LOG_FORMAT, Lease, Message, Part, SessionId, SessionStore, new_session_id};
 use serde_json::json;
 
@@ -18,9 +19,13 @@ use crate::{chat_file, input, repair, restore};
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// What `plimsoll sessions export` has written, or a chat as `plimsoll repair` reads it; `-` is
-    /// standard input
-    file: PathBuf,
+    /// What `plimsoll sessions export` has written, a session log of another agent, or a chat as
+    /// `plimsoll repair` reads it; `-` is standard input
+    #[arg(required_unless_present = "from")]
+    file: Option<PathBuf>,
+    /// Import the newest session of this agent: claude-code, codex, opencode, pi or gemini
+    #[arg(long, value_name = "AGENT", value_parser = crate::rescue::agent, conflicts_with = "file")]
+    from: Option<Agent>,
     /// The new session's name [default: a new one]
     #[arg(long, value_name = "NEW")]
     to: Option<String>,
@@ -37,11 +42,15 @@ pub(crate) struct ImportArgs {
 
 /// Runs the command: the new session's name goes to standard output, what was mended to stderr.
 pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Stop> {
-    let text = input::whole(input::open(Some(&args.file))?)?;
-    if ExportedLog::is_one(&text) {
+    let (text, of_log) = match log(args)? {
+        Some(log) => (log.request(), Some(log.target())),
+        None => (input::whole(input::open(args.file.as_deref())?)?, None),
+    };
+    if of_log.is_none() && ExportedLog::is_one(&text) {
         return exported(store, args, &text).await;
     }
-    let target = repair::spoken(args.protocol.as_deref(), &chat_file::json(&text)?)?;
+    let json = chat_file::json(&text)?;
+    let target = repair::target(None, args.protocol.as_deref(), &json, of_log.as_ref())?;
     let history = canonical::import(&text, &target).map_err(chat_file::unread)?;
     if history.messages.is_empty() {
         return Err(Stop::failed("there is no message in it"));
@@ -75,6 +84,23 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         counted(count, "message")
     ));
     Ok(DONE)
+}
+
+/// Reads the session log of another agent. Returns `None` if the file is something else.
+fn log(args: &ImportArgs) -> Result<Option<SessionLog>, Stop> {
+    let mut log = match (&args.file, args.from) {
+        (None, from) => {
+            let found = crate::rescue::choose(None, from)?;
+            let log = SessionLog::read(&found.path, found.session.as_deref());
+            log.map(Some).map_err(Stop::failed)?
+        }
+        (Some(path), _) => input::session_log(path)?,
+    };
+    if let Some(log) = &mut log {
+        // It speaks of tools that the other agent has.
+        log.instructions = None;
+    }
+    Ok(log)
 }
 
 /// Takes in an export of our own: the log as it was, so that everything about it is the same.

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use plimsoll::judge::canonical::Target;
+use plimsoll::logs::{self, SessionLog};
+
 use crate::exit::Stop;
 
 /// One chat, or one line of `--lines`, at most: beyond this it is no chat.
@@ -24,6 +27,50 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
         }
         _ => Ok(Box::new(io::stdin().lock())),
     }
+}
+
+/// A chat that was read.
+pub(crate) struct Given {
+    /// A request or a history as JSON.
+    pub(crate) text: String,
+    /// Whose rules it follows, if it comes from the session log of another agent.
+    pub(crate) target: Option<Target>,
+}
+
+/// Reads a chat. A file that is the session log of another agent is read up to the messages of its
+/// active branch; its damage is reported on stderr.
+pub(crate) fn chat(path: Option<&Path>) -> Result<Given, Stop> {
+    if let Some(log) = path.map(session_log).transpose()?.flatten() {
+        return Ok(Given {
+            target: Some(log.target()),
+            text: log.request(),
+        });
+    }
+    let text = whole(open(path)?)?;
+    if let Some(agent) = logs::detect(text.as_bytes()) {
+        return Err(Stop::usage(format!(
+            "this is a session log of {}; give its file by name instead of a pipe",
+            agent.title()
+        )));
+    }
+    Ok(Given { text, target: None })
+}
+
+/// Reads a file as the session log of another agent. Returns `None` if it is something else.
+pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, Stop> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    match logs::agent_of(path) {
+        Ok(Some(_)) => {}
+        // What is no log is read, or refused, as a chat.
+        Ok(None) | Err(_) => return Ok(None),
+    }
+    let log = SessionLog::read(path, None).map_err(Stop::failed)?;
+    for damage in &log.damage {
+        crate::say(&format!("skipped line {}: {}", damage.line, damage.what));
+    }
+    Ok(Some(log))
 }
 
 /// Everything there is.

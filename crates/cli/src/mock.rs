@@ -1,5 +1,4 @@
-//! `plimsoll mock`: a strict mock server until Ctrl-C, for tests of any client. What it is and says is
-//! the library's.
+//! `plimsoll mock`: runs a strict mock server until Ctrl-C. The server itself is in `plimsoll::mock`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -30,49 +29,49 @@ The script has one turn a line:
   {\"say\": \"It breaks off\", \"cut\": true}
   {\"say\": \"And so on\", \"slow_ms\": 20, \"repeat\": true}
 
-It judges each request as the real server would and refuses it in its words; it reports what a
-prompt cache would have held. The first line on standard output is its address. At the end it says
-what it was asked. docs/mock.md has all keys.";
+The server refuses what the real API refuses, with the same words, and reports what a prompt cache
+would have held. The first line on standard output is its address; at the end it prints a summary of
+the requests. docs/mock.md describes all keys.";
 
 /// The arguments of `plimsoll mock`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MockArgs {
-    /// Which API it speaks
+    /// The API to speak
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     protocol: Protocol,
-    /// Whose rules and words, with `--protocol openai`: openai, llama.cpp, vllm, mistral …
+    /// With --protocol openai: the server to imitate, such as openai, llama.cpp, vllm or mistral
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
-    /// A model that it lists; may be given more than once. It answers to any name
+    /// A model to list; may be repeated. Requests may name any model
     #[arg(long, value_name = "NAME")]
     model: Vec<String>,
-    /// What it says, a turn a line; `-` is standard input
+    /// File with the answers, one turn per line; `-` is standard input
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Its window in tokens; what is longer is refused
+    /// Context window in tokens; longer requests are refused
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens, allow_hyphen_values = true)]
     window: Option<u64>,
-    /// Cut what is over the window without a word, as some local servers do
+    /// Silently cut requests that exceed the window, as some local servers do
     #[arg(long, requires = "window")]
     silent: bool,
-    /// Say in the stream that the window is full, where the API may do that
+    /// Report a full window within the stream, if the API can do that
     #[arg(long, requires = "window", conflicts_with = "silent")]
     in_stream: bool,
-    /// Refuse larger requests as too many tokens for a minute
+    /// Refuse larger requests with the API's tokens-per-minute error
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens, allow_hyphen_values = true)]
     tokens_per_minute: Option<u64>,
-    /// Refuse every Nth request as one too many (429)
+    /// Refuse every Nth request with error 429
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     busy_every: Option<u64>,
-    /// Where it listens on this machine [default: a free port]
+    /// Port on the loopback interface [default: a free port]
     #[arg(long, default_value_t = 0, value_name = "PORT")]
     port: u16,
-    /// Print what it was asked as JSON lines at the end
+    /// Print the requests as JSON lines at the end
     #[arg(long)]
     json: bool,
-    /// Write the body of each request, byte for byte, into this folder at the end. They hold what
-    /// the client sent, secrets included
+    /// Write the exact body of each request into this folder at the end. The bodies contain
+    /// whatever the client sent, including secrets
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
 }

@@ -37,7 +37,8 @@ fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, Stop> {
     })
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
+/// Returns the path that a variable of the environment names. Returns `None` if it is unset or empty.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll::providers::{self, ModelRef};
-use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
 use serde_json::{Value, json};
 
 use crate::chat_file;
@@ -20,7 +20,8 @@ Examples:
   plimsoll repair - --drop-thinking < session.json | plimsoll compact --budget 100000
 
 The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": [...]} or
-a bare array. What is valid keeps its bytes; each repair is said on stderr. A request, which names
+a bare array. A session log of another agent (see `plimsoll rescue`) comes out as a history in the
+protocol of its agent. What is valid keeps its bytes; each repair is said on stderr. A request, which names
 its `model`, is given its last word by the user where the model wants that; a history is not.
 
 Exit code 0: it is valid now. 6: something is left, which is said; the messages are mended all the
@@ -54,9 +55,13 @@ pub(crate) struct RepairArgs {
 
 /// Runs the filter.
 pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
-    let text = input::whole(input::open(args.file.as_deref())?)?;
+    let input::Given {
+        text,
+        target: of_log,
+    } = input::chat(args.file.as_deref())?;
     let json = chat_file::json(&text)?;
-    let target = target(args.model.as_deref(), args.protocol.as_deref(), &json)?;
+    let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
+    let target = target(model, protocol, &json, of_log.as_ref())?;
     let reasoning = match args.drop_thinking {
         true => Reasoning::Drop,
         false => Reasoning::Keep,
@@ -90,17 +95,22 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
     })
 }
 
-/// Whose rules hold: those of a model that is named, else of the protocol.
+/// Returns whose rules hold: those of a model that is named, else of the protocol that is named,
+/// else of the session log that the request comes from, else of the protocol that it looks like.
 pub(crate) fn target(
     model: Option<&str>,
     protocol: Option<&str>,
     request: &Value,
+    of_log: Option<&Target>,
 ) -> Result<Target, Stop> {
     if let Some(model) = model {
         let model = ModelRef::parse(model).map_err(Stop::usage)?;
         return providers::target_of(&model, request).map_err(Stop::usage);
     }
-    spoken(protocol, request)
+    match of_log.filter(|_| protocol.is_none()) {
+        Some(target) => Ok(target.clone()),
+        None => spoken(protocol, request),
+    }
 }
 
 /// What a chat is written in: as it is said, or as it looks.

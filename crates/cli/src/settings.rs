@@ -25,13 +25,13 @@ const OTHER_VARIABLES: [&str; 4] = [
 /// Where settings come from.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Sources {
-    /// The agent, as the configuration names it [default: its only one]
+    /// Run this agent of the configuration [default: the only one]
     #[arg(long, env = "PLIMSOLL_AGENT", value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The configuration [default: plimsoll.toml in the root, where there is one]
+    /// The configuration file [default: plimsoll.toml in the root, if there is one]
     #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Heed no plimsoll.toml that is merely there
+    /// Ignore plimsoll.toml in the current directory
     #[arg(long, conflicts_with = "config")]
     pub(crate) no_config: bool,
     /// Flags of settings.

@@ -370,26 +370,38 @@ mod tests {
         assert_eq!(*rows.0.lock().unwrap(), ["It is for", "> hurry", "ty-two."]);
     }
 
-    /// One that takes nothing until it is told to.
-    struct Stuck(std::sync::mpsc::Receiver<()>, Rows);
+    /// A printer that says when it is first called and then blocks until the other channel closes.
+    struct Stuck {
+        called: std::sync::mpsc::Sender<()>,
+        go: std::sync::mpsc::Receiver<()>,
+        rows: Rows,
+    }
 
     impl ExternalPrinter for Stuck {
         fn print(&mut self, text: String) -> rustyline::Result<()> {
-            // An error: whoever would tell is gone, and it takes everything.
-            let _ = self.0.recv();
-            self.1.print(text)
+            // Errors: the test has closed its end, and everything is taken.
+            let _ = self.called.send(());
+            let _ = self.go.recv();
+            self.rows.print(text)
         }
     }
 
     #[test]
     fn who_writes_never_waits_and_is_told_what_was_lost() {
         let (go, waits) = std::sync::mpsc::channel();
+        let (called, is_called) = std::sync::mpsc::channel();
         let rows = Rows::default();
-        let stuck = Box::new(Stuck(waits, rows.clone()));
+        let stuck = Box::new(Stuck {
+            called,
+            go: waits,
+            rows: rows.clone(),
+        });
         let terminal = Terminal::above(stuck, Colours::None, Verbosity::Everything);
         // Each takes a thousandth of what there is room for.
         let long = format!("{}\n", "x".repeat(70)).repeat(MAX_WAITING / 71_000);
         terminal.note("line 0");
+        // Else the queue is emptied in the middle, and only what follows is lost.
+        is_called.recv().unwrap();
         for _ in 0..4_000 {
             terminal.note(&long);
         }

@@ -5,10 +5,11 @@
 //! the resulting plan.
 
 mod removal;
+mod runs;
 mod structure;
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
+use runs::{Removal, Runs};
 use structure::Structure;
 
 /// The tokens that two texts may weigh more together than apart.
@@ -41,8 +43,9 @@ pub struct Draft<'a> {
     changes: BTreeMap<usize, Change>,
     /// The weight of all messages that are left, without the markers of new gaps.
     left: Tokens,
-    /// The weight of these markers, unless something was removed since it was counted.
-    markers: Cell<Option<Tokens>>,
+    /// The runs of removed messages.
+    runs: Runs,
+    removals: OnceCell<Vec<Removal>>,
     due: bool,
     stages: Vec<String>,
     wants: Option<Span>,
@@ -74,7 +77,8 @@ impl<'a> Draft<'a> {
             structure: OnceCell::new(),
             changes: BTreeMap::new(),
             left: transcript.tokens(),
-            markers: Cell::new(Some(Tokens::ZERO)),
+            runs: Runs::default(),
+            removals: OnceCell::new(),
             due: false,
             stages: Vec::new(),
             wants: None,
@@ -128,7 +132,7 @@ impl<'a> Draft<'a> {
 
     /// Returns the weight of the view with the edits so far, the markers of new gaps included.
     ///
-    /// O(number of edits) after a removal, O(1) otherwise.
+    /// O(number of gaps).
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.left + self.markers()
@@ -136,13 +140,11 @@ impl<'a> Draft<'a> {
 
     /// Returns the weight of the markers of new gaps.
     pub(crate) fn markers(&self) -> Tokens {
-        let markers = self.markers.get().unwrap_or_else(|| {
-            let gaps = self.gaps();
-            let weigh = |(_, gap): &(_, Gap)| self.counter().message(&gap.message());
-            gaps.iter().map(weigh).sum()
-        });
-        self.markers.set(Some(markers));
-        markers
+        let weigh = |run| {
+            let gap = Removal::gap(self.removals(), run);
+            self.counter().message(&gap.message())
+        };
+        self.runs.markers(weigh)
     }
 
     /// Whether the view is over its trigger, or was when an earlier stage asked: a rewrite that
@@ -314,7 +316,7 @@ impl<'a> Draft<'a> {
     pub fn summarize(&mut self, exchanges: &[usize], text: impl AsRef<str>) -> Tokens {
         let covers = self.positions(exchanges);
         let to = Message::Summary {
-            text: self.gap(covers.iter().copied()).with_summary(text.as_ref()),
+            text: self.gap(&covers).with_summary(text.as_ref()),
         };
         let tokens = self.counter().message(&to);
         let weight: Tokens = covers
@@ -349,7 +351,7 @@ impl<'a> Draft<'a> {
     /// frame around it and the line that says what it replaces.
     #[must_use]
     pub fn summary_frame(&self, exchanges: &[usize]) -> Tokens {
-        let gap = self.gap(self.positions(exchanges).into_iter());
+        let gap = self.gap(&self.positions(exchanges));
         let note = self.counter().text(&gap.with_summary(""));
         MESSAGE_OVERHEAD + SUMMARY_FRAME + note + NOTE_SEAM
     }
@@ -388,8 +390,8 @@ impl<'a> Draft<'a> {
             return None;
         }
         let mut edits: Vec<(usize, Edit)> = Vec::new();
-        for (run, gap) in self.gaps() {
-            let message = gap.message();
+        for run in self.runs.iter() {
+            let message = Removal::gap(self.removals(), run.clone()).message();
             let marker = Rendition {
                 tokens: self.counter().message(&message),
                 message: Arc::new(message),
@@ -445,6 +447,17 @@ impl<'a> Draft<'a> {
     fn is_pinned(&self, exchange: &Exchange) -> bool {
         let items = self.items().get(exchange.at.clone()).unwrap_or_default();
         items.iter().any(|item| item.pin.is_some())
+    }
+
+    fn removals(&self) -> &[Removal] {
+        self.removals
+            .get_or_init(|| Removal::of(self.items(), self.means.recall))
+    }
+
+    /// Returns the gap that the removal of these items leaves.
+    fn gap(&self, positions: &[usize]) -> Gap {
+        let removals = self.removals();
+        Removal::gap_of(positions.iter().filter_map(|at| removals.get(*at)))
     }
 
     fn structure(&self) -> &Structure {

@@ -21,6 +21,7 @@ mod means;
 mod memo;
 mod memory;
 mod message;
+mod message_list;
 mod plan;
 mod policy;
 mod price;
@@ -76,6 +77,7 @@ pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};
 pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
+pub use message_list::{MessageIter, MessageList};
 pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal};

@@ -10,6 +10,7 @@ use crate::gap::Gap;
 use crate::item::{Form, Item, Pin, Pinned, Seq};
 use crate::means::Recall;
 use crate::message::Message;
+use crate::message_list::MessageList;
 use crate::plan::{Edit, Plan, PlanError, Rendition, SeqRange};
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
@@ -18,6 +19,8 @@ use crate::tokens::Tokens;
 #[derive(Debug, Clone)]
 pub struct Transcript {
     items: Vec<Item>,
+    /// The messages of the items.
+    messages: MessageList,
     total: Tokens,
     next: Seq,
     sent: Seq,
@@ -43,6 +46,7 @@ impl Transcript {
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self {
             items: Vec::new(),
+            messages: MessageList::default(),
             total: Tokens::ZERO,
             instructions: Tokens::ZERO,
             next: Seq(0),
@@ -60,6 +64,7 @@ impl Transcript {
         if message.is_system() {
             self.instructions += tokens;
         }
+        self.messages.push(Arc::clone(&message));
         self.items.push(Item {
             seq,
             message,
@@ -163,6 +168,12 @@ impl Transcript {
         &self.items
     }
 
+    /// Returns the messages of the view. A copy shares what later changes leave as it is.
+    #[must_use]
+    pub fn messages(&self) -> &MessageList {
+        &self.messages
+    }
+
     /// The item with this number, if it is in the view.
     #[must_use]
     pub fn get(&self, seq: Seq) -> Option<&Item> {
@@ -259,6 +270,15 @@ impl Transcript {
         self.instructions = system.map(|item| item.tokens).sum();
         self.pinned = items.iter().filter(|item| item.pin.is_some()).count();
         self.items = items;
+        self.take_messages(0);
+    }
+
+    /// Takes the messages anew from the first changed position on.
+    fn take_messages(&mut self, first: usize) {
+        self.messages.truncate(first);
+        let changed = self.items.get(first..).unwrap_or_default().iter();
+        let changed = changed.map(|item| Arc::clone(&item.message));
+        self.messages.extend(changed);
     }
 
     fn position(&self, seq: Seq) -> Option<usize> {
@@ -267,6 +287,7 @@ impl Transcript {
 
     fn make(&mut self, changes: Changes, recall: Recall) -> Released {
         let before = self.total;
+        let first = changes.keys().next().copied();
         let mut items = Vec::with_capacity(changes.len());
         let mut changes = changes.into_iter().peekable();
         let mut at = 0;
@@ -295,6 +316,9 @@ impl Transcript {
             }
             true
         });
+        if let Some(first) = first {
+            self.take_messages(first);
+        }
         Released {
             items,
             freed: before.minus(self.total),

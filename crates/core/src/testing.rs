@@ -195,7 +195,7 @@ impl ScriptedProvider {
 
     /// Whether a real server would take this request.
     fn judge(&self, request: &Value) -> Result<Tokens, Failure> {
-        if let Some(fault) = openai_chat::validate(request, &self.dialect).first() {
+        if let Some(fault) = plimsoll_judge::openai_chat::validate(request, &self.dialect).first() {
             let message = format!("{}: {} ({})", fault.place, fault.words, fault.rule);
             return Err(Failure::Refused {
                 status: Some(400),

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{Entry, Event, Failure, Request};
 use plimsoll_context::{
     Breakpoint, CacheBreak, CacheConfig, CacheMiss, CacheRetention, CallId, Chars4, Delta,
-    LongerCache, Message, Money, Part, PriceSheet, Rates, Reason, Reply, Seq, StopReason,
+    LongerCache, MessageList, Money, Part, PriceSheet, Rates, Reason, Reply, Seq, StopReason,
     TokenCounter, Tokens, ToolCall, Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -38,7 +38,7 @@ struct Caching {
 
 #[derive(Default)]
 struct Inner {
-    last: Vec<Arc<Message>>,
+    last: MessageList,
     system: Arc<str>,
     requests: Vec<Request>,
     /// Calls, from 1, before which the cache loses everything.
@@ -65,19 +65,20 @@ impl Provider for Caching {
         let mut inner = self.inner.lock().unwrap();
         let number = inner.requests.len() + 1;
         if inner.forgets.contains(&number) || inner.system != request.system {
-            inner.last.clear();
+            inner.last = MessageList::default();
         }
-        let weigh = |messages: &[Arc<Message>]| -> Tokens {
-            messages.iter().map(|message| Chars4.message(message)).sum()
+        let weigh = |first: usize| -> Tokens {
+            let messages = request.messages.iter().take(first);
+            messages.map(|message| Chars4.message(message)).sum()
         };
         let pairs = inner.last.iter().zip(&request.messages);
         let same = pairs.take_while(|(then, now)| then == now).count();
         let head = Chars4.text(&request.system);
         let read = match inner.last.is_empty() {
             true => Tokens::ZERO,
-            false => head + weigh(&request.messages[..same]),
+            false => head + weigh(same),
         };
-        let all = head + weigh(&request.messages);
+        let all = head + weigh(request.messages.len());
         inner.last.clone_from(&request.messages);
         inner.system = Arc::clone(&request.system);
         inner.requests.push(request.clone());

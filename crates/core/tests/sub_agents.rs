@@ -91,6 +91,19 @@ async fn children_of(store: &MemoryStore, parent: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(&below)).collect()
 }
 
+/// What JSON holds of an event: all but the whole arguments.
+fn told(event: &Event) -> Event {
+    let mut event = event.clone();
+    let mut innermost = &mut event;
+    while let Event::SubAgent { event, .. } = innermost {
+        innermost = event;
+    }
+    if let Event::ToolCall { whole, .. } = innermost {
+        *whole = "".into();
+    }
+    event
+}
+
 #[tokio::test]
 async fn a_task_goes_out_and_an_answer_comes_back() {
     let scout_model = ScriptedProvider::new([
@@ -170,10 +183,10 @@ async fn a_task_goes_out_and_an_answer_comes_back() {
         _ => None,
     });
     assert_eq!(cause, Some(TurnTrigger::SubAgent));
-    // As JSON it is read back.
+    // As JSON it is read back, but for the whole arguments, which only observers of this process get.
     for event in events.iter() {
         let json = serde_json::to_string(event).unwrap();
-        assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), *event);
+        assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), told(event));
     }
 }
 

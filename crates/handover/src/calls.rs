@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::sentences::one_line;
+use crate::sentences::{is_one_of, one_line};
 
 /// Longest signature, in bytes.
 const SIGNATURE_MAX: usize = 200;
@@ -77,7 +77,7 @@ impl Call {
             };
         }
         let path = PATHS
-            .iter()
+            .split('|')
             .find_map(|key| value.get(key).and_then(Value::as_str));
         let act = act_of(name, &value);
         let mut files: Vec<(Act, String)> = path
@@ -132,6 +132,11 @@ impl Call {
         matches!(&self.kind, CallKind::Command(command) if command.is_test)
     }
 
+    /// Returns `true` if it changes a file.
+    pub(crate) fn is_change(&self) -> bool {
+        self.files.iter().any(|(act, _)| *act != Act::Read)
+    }
+
     /// Returns what a later success must be of to settle a failure of this call: the family of its
     /// command, its file, or the call itself.
     pub(crate) fn key(&self) -> String {
@@ -158,7 +163,7 @@ impl Command {
             }
             let second = words.get(1).copied().unwrap_or_default();
             let reads = READERS.contains(program)
-                || (*program == "git" && GIT_READERS.contains(&second))
+                || (*program == "git" && is_one_of(GIT_READERS, second))
                 || (*program == "sed" && !stage.contains("-i"));
             is_reader &= reads;
             is_test |= !reads && words.iter().any(|word| is_test_word(word));
@@ -216,14 +221,14 @@ fn program(stage: &str) -> Vec<&str> {
 fn is_test_word(word: &str) -> bool {
     let low = word.to_lowercase();
     TESTS
-        .iter()
-        .any(|test| low.split(['-', '_', ':', '.']).any(|part| part == *test))
+        .split('|')
+        .any(|test| low.split(['-', '_', ':', '.']).any(|part| part == test))
 }
 
 /// Returns the command of a shell tool.
 fn command_of(name: &str, value: &Value) -> Option<String> {
     let low = name.to_lowercase();
-    let is_shell = SHELLS.iter().any(|shell| low.contains(shell));
+    let is_shell = SHELLS.split('|').any(|shell| low.contains(shell));
     let found = ["command", "cmd", "script", "input"]
         .iter()
         .find_map(|key| value.get(key));
@@ -362,13 +367,13 @@ fn signature(
             let Some(text) = scalar(value) else {
                 continue;
             };
-            let is_plain = PLAIN.contains(&key.as_str());
+            let is_plain = is_one_of(PLAIN, key);
             let is_told = map.contains_key("command") && ASIDE.contains(&key.as_str());
             if is_told || text.is_empty() || (text.len() > CONTENT && !is_plain) {
                 continue;
             }
             let text = one_line(&text, ARGUMENT_MAX);
-            if is_plain || PATHS.contains(&key.as_str()) {
+            if is_plain || is_one_of(PATHS, key) {
                 shown.push(text);
             } else {
                 shown.push(format!("{}={text}", one_line(key, 40)));
@@ -416,14 +421,7 @@ pub(crate) fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
 }
 
 /// Words in the names of tools that run a shell.
-const SHELLS: [&str; 6] = [
-    "bash",
-    "shell",
-    "exec",
-    "terminal",
-    "run_command",
-    "command",
-];
+const SHELLS: &str = "bash|shell|exec|terminal|run_command|command";
 /// Programs that stand before the one that counts.
 const WRAPPERS: [&str; 10] = [
     "sudo", "time", "timeout", "env", "nohup", "npx", "exec", "then", "do", "!",
@@ -439,77 +437,17 @@ const READERS: [&str; 31] = [
     "du", "env", "nl", "test", "[", "history",
 ];
 /// Subcommands of git that only show something.
-const GIT_READERS: [&str; 10] = [
-    "log",
-    "show",
-    "diff",
-    "grep",
-    "status",
-    "blame",
-    "branch",
-    "ls-files",
-    "rev-parse",
-    "remote",
-];
+const GIT_READERS: &str = "log|show|diff|grep|status|blame|branch|ls-files|rev-parse|remote";
 /// Words in commands that build, check or test.
-const TESTS: [&str; 27] = [
-    "test",
-    "tests",
-    "pytest",
-    "jest",
-    "vitest",
-    "mocha",
-    "tox",
-    "nextest",
-    "check",
-    "build",
-    "clippy",
-    "tsc",
-    "lint",
-    "eslint",
-    "make",
-    "gradle",
-    "gradlew",
-    "mvn",
-    "ruff",
-    "mypy",
-    "biome",
-    "unittest",
-    "rspec",
-    "ctest",
-    "typecheck",
-    "compile",
-    "vet",
-];
+const TESTS: &str = "test|tests|pytest|jest|vitest|mocha|tox|nextest|check|build|clippy|tsc|lint|eslint|make|\
+    gradle|gradlew|mvn|ruff|mypy|biome|unittest|rspec|ctest|typecheck|compile|vet";
 /// Keys of a path.
-const PATHS: &[&str] = &[
-    "path",
-    "file_path",
-    "filepath",
-    "filePath",
-    "filename",
-    "file",
-    "notebook_path",
-    "target_file",
-    "absolute_path",
-    "relative_path",
-    "file_name",
-];
+const PATHS: &str = "path|file_path|filepath|filePath|filename|file|notebook_path|target_file|absolute_path|\
+    relative_path|file_name";
 /// Keys that say nothing beside a command.
 const ASIDE: &[&str] = &["description", "timeout", "timeout_ms"];
 /// Keys that say nothing that the value does not.
-const PLAIN: &[&str] = &[
-    "command",
-    "cmd",
-    "query",
-    "pattern",
-    "url",
-    "prompt",
-    "description",
-    "subject",
-    "code",
-    "thought",
-];
+const PLAIN: &str = "command|cmd|query|pattern|url|prompt|description|subject|code|thought";
 
 #[cfg(test)]
 mod tests {

@@ -41,30 +41,14 @@ pub(crate) const FOUND: f64 = 0.6;
 const STATEMENT_WORDS: usize = 4;
 /// Nor do fewer characters, in scripts without blanks.
 const STATEMENT_CHARS: usize = 8;
-/// Words that stand for something named before.
-const REFERENCES: [&str; 9] = [
-    "it", "this", "that", "they", "these", "those", "he", "its", "which",
+/// First words of sentences that need the one before them.
+const LEANS: [&str; 18] = [
+    "it", "its", "this", "that", "they", "them", "these", "those", "both", "which", "he", "she",
+    "but", "so", "and", "or", "also", "then",
 ];
 /// What the agent says before it does something.
-const ANNOUNCES: [&str; 17] = [
-    "let me",
-    "i'll",
-    "i will",
-    "let's",
-    "going to",
-    "i need to",
-    "i should",
-    "we need to",
-    "we'll",
-    "we should",
-    "i want to",
-    "running",
-    "checking",
-    "looking",
-    "time to",
-    "让我",
-    "我来",
-];
+const ANNOUNCES: &str = "let me|i'll|i will|let's|going to|i need to|i should|we need to|we'll|we should|i want to|\
+    running|checking|looking|time to|让我|我来";
 
 /// The words that may follow a first word, and the sign that the phrase is.
 type Phrases = Vec<(Vec<&'static str>, u8)>;
@@ -200,7 +184,7 @@ pub(crate) fn statement(sentence: &str) -> Option<f64> {
     let worth = match (signs.has(FINDING), signs.has(ANNOUNCEMENT)) {
         (true, false) => Some(1.0),
         // What hangs on the sentence before it says nothing by itself.
-        (false, false) if is_hedged(text) || is_reference(text) => None,
+        (false, false) if is_hedged(text) || leans(text) => None,
         (false, false) => Some(0.4),
         // "Now the tests pass because …" is more than an announcement, "Let me fix the bug." is not.
         (true, true) => Some(FOUND),
@@ -209,14 +193,12 @@ pub(crate) fn statement(sentence: &str) -> Option<f64> {
     worth.map(|worth| worth * certain)
 }
 
-/// Returns `true` if a sentence is about something that another one names.
-fn is_reference(text: &str) -> bool {
-    let first = text
-        .split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .to_lowercase();
-    REFERENCES.contains(&first.as_str())
+/// Returns `true` if a sentence needs the one before it: it goes on from that, or is about something
+/// that only that one names.
+pub(crate) fn leans(text: &str) -> bool {
+    let first = text.split(|c: char| !c.is_alphanumeric()).next();
+    let first = first.unwrap_or_default().to_lowercase();
+    LEANS.contains(&first.as_str())
 }
 
 /// Returns `true` if a sentence thinks aloud: it weighs what may be, or hangs on the one before it.
@@ -252,7 +234,7 @@ fn is_hedged(text: &str) -> bool {
 /// Returns `true` if a sentence only says what the agent is about to do, or greets.
 fn announces(text: &str) -> bool {
     let low = text.to_lowercase().replace('’', "'");
-    ANNOUNCES.iter().any(|cue| low.contains(cue))
+    ANNOUNCES.split('|').any(|cue| low.contains(cue))
 }
 
 /// Returns `true` if a machine wrote the line rather than a person: a log, a stack, code.

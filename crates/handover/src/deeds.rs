@@ -28,12 +28,15 @@ impl Deeds {
         u64::from(self.read) + u64::from(self.written) + u64::from(self.edited) > 1
     }
 
-    /// Returns the deeds as they are written: `read 2, edited 1`.
+    /// Returns the deeds as they are written: `written 1, edited 2`. That a changed file was read too goes
+    /// without saying.
     pub(crate) fn words(&self) -> String {
+        let is_changed = self.written > 0 || self.edited > 0;
+        let read = if is_changed { 0 } else { self.read };
         let all = [
             ("written", self.written),
             ("edited", self.edited),
-            ("read", self.read),
+            ("read", read),
         ];
         let done = all.iter().filter(|(_, count)| *count > 0);
         let done: Vec<String> = done

@@ -75,6 +75,30 @@ impl<'t> Names<'t> {
         home
     }
 
+    /// Takes a file that a search or a command named from below its folder (`src/a.rs`) for the one of
+    /// `files` that it can only be (`/lamp/src/a.rs`).
+    pub(crate) fn unite_with<'f>(&mut self, files: impl Iterator<Item = &'f String>) {
+        let mut whole: HashMap<&str, Option<&str>> = HashMap::default();
+        for file in files {
+            for (at, _) in file.match_indices('/') {
+                let end = file.get(at + 1..).unwrap_or_default();
+                // Two files with this end: it may be either.
+                let of = whole.entry(end).or_insert(Some(file));
+                *of = of.filter(|of| *of == file);
+            }
+            whole.insert(file, Some(file));
+        }
+        let mut united: Vec<u32> = Vec::new();
+        for path in self.homes.clone() {
+            let of = whole.get(path.as_str()).copied().flatten();
+            united.push(self.home(of.unwrap_or(&path)));
+        }
+        for name in self.found.values_mut() {
+            let of = name.home.and_then(|home| united.get(home as usize));
+            name.home = of.copied();
+        }
+    }
+
     /// The path of a number.
     pub(crate) fn path(&self, home: u32) -> Option<&str> {
         self.homes.get(home as usize).map(String::as_str)
@@ -416,6 +440,23 @@ mod tests {
         let mut junk = 0;
         each(&"aB3xY9Qw".repeat(2_000), &mut |_, _| junk += 1);
         assert_eq!(junk, 0);
+    }
+
+    #[test]
+    fn a_file_is_one_whichever_folder_it_is_named_from() {
+        let mut names = Names::default();
+        names.read("src/a.rs:1: let first_name", Who::Tool, 2, None);
+        names.read("b.rs:1: let second_name", Who::Tool, 1, None);
+        let files = ["/lamp/src/a.rs", "/lamp/src/b.rs", "/lamp/test/b.rs"].map(str::to_owned);
+        names.unite_with(files.iter());
+        let home = |word: &str| {
+            names
+                .found
+                .get(word)
+                .and_then(|name| names.path(name.home?))
+        };
+        assert_eq!(home("first_name"), Some("/lamp/src/a.rs"));
+        assert_eq!(home("second_name"), Some("b.rs"));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::sentences::{one_line, without_escapes};
 const OUTCOME_MAX: usize = 100;
 /// Longest error, in bytes.
 const ERROR_MAX: usize = 240;
-/// A result that is longer than this and not flagged is content, however it begins.
+/// A result that is longer than this and not flagged is content, however it begins, unless the call
+/// changes a file.
 const MESSAGE_MAX: usize = 1_500;
 /// Lines at the end of an output in which a summary of tests stands.
 const SUMMARY_LINES: usize = 15;
@@ -53,7 +54,9 @@ pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcom
         Some(CallKind::Search) => false,
         Some(CallKind::File | CallKind::Other) | None => {
             let bare = bare(text);
-            bare.len() <= MESSAGE_MAX && (is_failure_text(bare) || is_failure_json(bare))
+            // What a change returns is no content: a refusal may repeat the whole text.
+            let is_message = bare.len() <= MESSAGE_MAX || call.is_some_and(Call::is_change);
+            is_message && (is_failure_text(bare) || is_failure_json(bare))
         }
     };
     if failed {
@@ -91,7 +94,7 @@ fn exit_code(text: &str) -> Option<i64> {
     let ends = text.lines().take(2).chain(text.lines().rev().take(4));
     ends.filter(|line| line.len() <= LINE_MAX).find_map(|line| {
         let low = line.to_lowercase();
-        EXIT_CODES.iter().find_map(|mark| {
+        EXIT_CODES.split('|').find_map(|mark| {
             let (_, behind) = low.split_once(mark)?;
             let behind = behind.trim_start_matches([':', ' ', '=', '"', '>']);
             let end = behind
@@ -168,7 +171,7 @@ fn shell_failed(text: &str) -> bool {
     lines <= 3
         && text.lines().any(|line| {
             line.len() <= LINE_MAX
-                && (SHELL_FAILURES.iter().any(|mark| line.contains(mark))
+                && (SHELL_FAILURES.split('|').any(|mark| line.contains(mark))
                     || line.starts_with("fatal: "))
         })
 }
@@ -218,7 +221,7 @@ fn error_line(text: &str) -> String {
         .flatten();
     let says = |line: &&str| {
         let low = line.to_lowercase();
-        ERROR_WORDS.iter().any(|word| low.contains(word))
+        ERROR_WORDS.split('|').any(|word| low.contains(word))
     };
     let found = exception
         .or_else(|| lines().find(says))
@@ -249,7 +252,7 @@ fn said(text: &str) -> String {
     // Tests and builds say last how it went.
     let last = text.lines().next_back().unwrap_or_default();
     let low = last.to_lowercase();
-    if last.len() <= OUTCOME_MAX && END_WORDS.iter().any(|word| low.contains(word)) {
+    if last.len() <= OUTCOME_MAX && END_WORDS.split('|').any(|word| low.contains(word)) {
         return one_line(last, OUTCOME_MAX);
     }
     match text.lines().count() {
@@ -258,55 +261,16 @@ fn said(text: &str) -> String {
     }
 }
 
-const EXIT_CODES: [&str; 7] = [
-    "exit code",
-    "exited with code",
-    "exit status",
-    "returncode",
-    "return code",
-    "exit_code",
-    "exited with status",
-];
+const EXIT_CODES: &str =
+    "exit code|exited with code|exit status|returncode|return code|exit_code|exited with status";
 const TEST_FAILURES: &str = include_str!("words/test_failures.txt");
 const FAILURE_OPENINGS: &str = include_str!("words/failure_openings.txt");
-const SHELL_FAILURES: [&str; 6] = [
-    "command not found",
-    "No such file or directory",
-    "Permission denied",
-    "Is a directory",
-    "cannot access",
-    "Operation not permitted",
-];
-const ERROR_WORDS: [&str; 14] = [
-    "error",
-    "fail",
-    "exception",
-    "panicked",
-    "not found",
-    "no such",
-    "denied",
-    "cannot",
-    "can't",
-    "unable",
-    "invalid",
-    "错误",
-    "エラー",
-    "오류",
-];
-const END_WORDS: [&str; 12] = [
-    "pass",
-    "ok",
-    "done",
-    "success",
-    "finished",
-    "complete",
-    "built",
-    "compiled",
-    "up to date",
-    "created",
-    "updated",
-    "total",
-];
+const SHELL_FAILURES: &str = "command not found|No such file or directory|Permission denied|Is a directory|\
+    cannot access|Operation not permitted";
+const ERROR_WORDS: &str = "error|fail|exception|panicked|not found|no such|denied|cannot|can't|unable|invalid|错误|エラー|\
+    오류";
+const END_WORDS: &str =
+    "pass|ok|done|success|finished|complete|built|compiled|up to date|created|updated|total";
 
 #[cfg(test)]
 mod tests {
@@ -402,6 +366,15 @@ mod tests {
                 "edit",
                 r#"{"path": "a"}"#,
                 "String to replace not found in file.",
+                false,
+            ),
+            (
+                "edit",
+                r#"{"path": "a", "old_string": "x"}"#,
+                &format!(
+                    "ERROR:\nNo replacement was performed: {}",
+                    "x".repeat(4_000)
+                ),
                 false,
             ),
         ] {

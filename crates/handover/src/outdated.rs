@@ -221,6 +221,15 @@ mod tests {
                 "予定が変わって、函館で会うことになりました。",
             ],
             [
+                "The launch is on March 3.",
+                "The launch got postponed to March 9.",
+            ],
+            ["发布时间是周二。", "发布时间推迟到周五。"],
+            ["密码是 4471。", "密码重置为 9920 了。"],
+            ["会場は神戸です。", "会場を京都に移しました。"],
+            ["담당자는 민수예요.", "담당자가 지영으로 교체됐어요."],
+            ["가격은 5000원이에요.", "가격이 7000원으로 올랐어요."],
+            [
                 "the branch is called wip/one",
                 "we renamed the branch, it is called wip/two",
             ],
@@ -260,6 +269,46 @@ mod tests {
             ],
         ] {
             assert_eq!(is_updated(sentences), [0usize; 0], "{sentences:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_things_the_one_that_is_meant_is_updated() {
+        for (sentences, meant) in [
+            (
+                [
+                    "会议在大连开。",
+                    "我们在温州的联系人叫林晓月。",
+                    "计划有变，我们在厦门见面。",
+                ],
+                0,
+            ),
+            (
+                [
+                    "顺便说一下，门禁密码是 4579。",
+                    "预算是 1202 元。",
+                    "更正一下，预算是 1631 元。",
+                ],
+                1,
+            ),
+            (
+                [
+                    "下書きは中野さんに送ってください。",
+                    "下書きで長崎に触れるのは禁止です。",
+                    "下書きはやはり三浦さんに送ってください。",
+                ],
+                0,
+            ),
+            (
+                [
+                    "You are not allowed to mention Cork in any draft.",
+                    "Send the draft to Ines.",
+                    "Tomasz took over, so the draft goes there.",
+                ],
+                1,
+            ),
+        ] {
+            assert_eq!(is_updated(&sentences), [meant], "{sentences:?}");
         }
     }
 }

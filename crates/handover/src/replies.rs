@@ -25,57 +25,23 @@ const QUESTION_MAX: usize = 300;
 const REFUSAL_MAX: usize = 4_000;
 
 /// Beginnings of the results of refused calls.
-const REFUSED: [&str; 15] = [
-    "Action rejected by the user",
-    "The user doesn't want to",
-    "User doesn't want to",
-    "The user rejected",
-    "User rejected",
-    "The user denied",
-    "User denied",
-    "The user declined",
-    "User declined",
-    "The user refused",
-    "[Request interrupted by user",
-    "Tool use rejected",
-    "Permission denied by user",
-    "Request denied by user",
-    "Operation cancelled by user",
-];
+const REFUSED: &str = "Action rejected by the user|The user doesn't want to|User doesn't want to|\
+    The user rejected|User rejected|The user denied|User denied|The user declined|\
+    User declined|The user refused|[Request interrupted by user|Tool use rejected|\
+    Permission denied by user|Request denied by user|Operation cancelled by user";
 /// Endings of the results of refused calls, as other hosts word them.
-const REFUSED_END: [&str; 4] = [
-    "rejected by user",
-    "rejected by the user",
-    "denied by the user",
-    "aborted by user",
-];
+const REFUSED_END: &str =
+    "rejected by user|rejected by the user|denied by the user|aborted by user";
 /// What stands before the reason.
-const REASONS: [&str; 8] = [
-    "Reason:",
-    "the user said:",
-    "The user said:",
-    "following feedback:",
-    "user feedback:",
-    "User feedback:",
-    "with the reason:",
-    "reason:",
-];
+const REASONS: &str = "Reason:|the user said:|The user said:|following feedback:|user feedback:|User feedback:|\
+    with the reason:|reason:";
 /// What hosts write behind the reason.
 const BEHIND_REASON: [&str; 2] = ["\n\nNote: The user's next message", "\n\nNote:"];
 /// Names of tools that ask the user.
-const ASKING: [&str; 9] = [
-    "ask",
-    "question",
-    "user_input",
-    "userinput",
-    "human",
-    "clarif",
-    "elicit",
-    "prompt_user",
-    "confirm_with_user",
-];
+const ASKING: &str =
+    "ask|question|user_input|userinput|human|clarif|elicit|prompt_user|confirm_with_user";
 /// Tools with such a name that ask nobody.
-const NOT_ASKING: [&str; 6] = ["task", "mask", "flask", "basket", "transfer", "agent"];
+const NOT_ASKING: &str = "task|mask|flask|basket|transfer|agent";
 
 /// Reads the result of a call. Returns `None` if no person answered it.
 pub(crate) fn reply(tool: &str, arguments: &Value, text: &str, is_error: bool) -> Option<Reply> {
@@ -89,8 +55,8 @@ pub(crate) fn reply(tool: &str, arguments: &Value, text: &str, is_error: bool) -
     {
         return Some(Reply::Plan(edited_plan(arguments, text)));
     }
-    let asks = ASKING.iter().any(|word| tool.contains(word))
-        && !NOT_ASKING.iter().any(|word| tool.contains(word));
+    let asks = ASKING.split('|').any(|word| tool.contains(word))
+        && !NOT_ASKING.split('|').any(|word| tool.contains(word));
     if is_error || text.is_empty() || !asks {
         return None;
     }
@@ -107,8 +73,9 @@ fn refusal(text: &str) -> Option<String> {
         .next()
         .unwrap_or_default()
         .trim_end_matches('.');
-    let is_refused = REFUSED.iter().any(|opening| text.starts_with(opening))
-        || text.lines().count() == 1 && REFUSED_END.iter().any(|ending| first.ends_with(ending));
+    let is_refused = REFUSED.split('|').any(|opening| text.starts_with(opening))
+        || text.lines().count() == 1
+            && REFUSED_END.split('|').any(|ending| first.ends_with(ending));
     if !is_refused {
         return None;
     }
@@ -116,7 +83,7 @@ fn refusal(text: &str) -> Option<String> {
         let (reason, _) = inner.split_once("</feedback>").unwrap_or((inner, ""));
         return Some(reason.trim().to_owned());
     }
-    let found = REASONS.iter().find_map(|mark| text.split_once(mark));
+    let found = REASONS.split('|').find_map(|mark| text.split_once(mark));
     let reason = found.map_or("", |(_, reason)| reason);
     let behind = BEHIND_REASON
         .iter()

@@ -115,6 +115,9 @@ pub(crate) fn select(
     }
     map.cover(said, &[&former, &findings, &calls]);
     map.spend(&mut budget, LEAST);
+    for lines in [&mut former, &mut findings, &mut calls] {
+        lines.fill(&mut budget);
+    }
 
     let mut transcript = said.items();
     transcript.extend(findings.items());
@@ -214,26 +217,39 @@ impl<'n> Lines<'n> {
         }
     }
 
+    /// Spends on the best lines, until one does not fit: it is not passed over for a worse one that is
+    /// shorter.
     fn spend(&mut self, budget: &mut TokenBudget<'_>) {
-        while !budget.is_spent() {
-            let Some(n) = self.order.get(self.next).copied() else {
-                return;
-            };
-            let Some(line) = self.lines.get(n) else {
-                return;
-            };
-            let heading = match self.section {
-                Section::Former if self.kept.is_empty() => heading(self.section, budget),
-                _ => 0,
-            };
-            let cost = heading + budget.count(&Item::note(line.words()).written());
-            if !budget.spend_tokens(cost) {
-                // The best is not passed over for a worse one that is shorter.
+        while !budget.is_spent()
+            && let Some(n) = self.order.get(self.next).copied()
+            && self.spend_on(n, budget)
+        {
+            self.next += 1;
+        }
+    }
+
+    /// Spends what nothing else can use on the shorter lines among the rest.
+    fn fill(&mut self, budget: &mut TokenBudget<'_>) {
+        for n in self.order.split_off(self.next.min(self.order.len())) {
+            if budget.is_spent() {
                 return;
             }
-            self.next += 1;
-            self.kept.push(n);
+            self.spend_on(n, budget);
         }
+    }
+
+    fn spend_on(&mut self, n: usize, budget: &mut TokenBudget<'_>) -> bool {
+        let Some(line) = self.lines.get(n) else {
+            return false;
+        };
+        let heading = match self.section {
+            Section::Former if self.kept.is_empty() => heading(self.section, budget),
+            _ => 0,
+        };
+        let cost = heading + budget.count(&Item::note(line.words()).written());
+        let is_told = budget.spend_tokens(cost);
+        self.kept.extend(is_told.then_some(n));
+        is_told
     }
 
     /// Returns what is kept, with its place in the transcript.

@@ -108,6 +108,11 @@ pub(crate) fn normal(text: &str) -> String {
     normal
 }
 
+/// Returns `true` if `word` stands in a list of words that are separated by `|`.
+pub(crate) fn is_one_of(list: &str, word: &str) -> bool {
+    list.split('|').any(|one| one == word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,8 @@
 // The words of others: tidy:allow-file(observation)
 use std::borrow::Cow;
 
+use crate::sentences::is_one_of;
+
 /// A message in the user's role, read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Speech<'a> {
@@ -23,29 +25,15 @@ const HOST_TAGS: &str = include_str!("words/host_tags.txt");
 /// Beginnings of messages that a host writes as a whole.
 const HOST_OPENINGS: &str = include_str!("words/host_openings.txt");
 /// Beginnings of summaries that hosts write.
-const SUMMARY_OPENINGS: [&str; 4] = [
-    "This session is being continued from a previous conversation",
-    "The conversation history before this point was compacted",
-    "The following is a summary of a branch",
-    "Another language model started to solve this problem",
-];
+const SUMMARY_OPENINGS: &str = "This session is being continued from a previous conversation|\
+    The conversation history before this point was compacted|\
+    The following is a summary of a branch|\
+    Another language model started to solve this problem";
 /// Headings of the summaries that hosts ask models for. A text with three of them is a summary.
-const SUMMARY_HEADINGS: [&str; 14] = [
-    "## Goal",
-    "## Constraints & Preferences",
-    "## Progress",
-    "## Key Decisions",
-    "## Next Steps",
-    "## Critical Context",
-    "Primary Request and Intent",
-    "Key Technical Concepts",
-    "Files and Code Sections",
-    "Errors and fixes",
-    "Pending Tasks",
-    "Current Work",
-    "## Completed",
-    "## Remaining",
-];
+const SUMMARY_HEADINGS: &str = "## Goal|## Constraints & Preferences|## Progress|## Key Decisions|## Next Steps|\
+    ## Critical Context|Primary Request and Intent|Key Technical Concepts|\
+    Files and Code Sections|Errors and fixes|Pending Tasks|Current Work|## Completed|\
+    ## Remaining";
 /// What hosts write behind the words of a person.
 const HOST_ENDINGS: [&str; 3] = [
     "\n\nIf you need specific details from before exiting plan mode",
@@ -53,32 +41,10 @@ const HOST_ENDINGS: [&str; 3] = [
     "\n###STOP###",
 ];
 /// Elements whose content a person typed.
-const TYPED_TAGS: [&str; 5] = [
-    "user_query",
-    "user_message",
-    "feedback",
-    "answer",
-    "command-args",
-];
+const TYPED_TAGS: &str = "user_query|user_message|feedback|answer|command-args";
 /// Commands of a host that bring no text of their own.
-const BUILT_IN: [&str; 16] = [
-    "/clear",
-    "/compact",
-    "/model",
-    "/status",
-    "/help",
-    "/login",
-    "/logout",
-    "/config",
-    "/cost",
-    "/resume",
-    "/exit",
-    "/quit",
-    "/context",
-    "/mcp",
-    "/permissions",
-    "/usage",
-];
+const BUILT_IN: &str = "/clear|/compact|/model|/status|/help|/login|/logout|/config|/cost|/resume|/exit|/quit|\
+    /context|/mcp|/permissions|/usage";
 
 /// Reads a message in the user's role.
 pub(crate) fn speech(text: &str) -> Speech<'_> {
@@ -122,7 +88,7 @@ pub(crate) fn brings_a_body(text: &str) -> bool {
         return false;
     };
     let (name, _) = name.split_once("</command-name>").unwrap_or((name, ""));
-    !BUILT_IN.contains(&name.trim())
+    !is_one_of(BUILT_IN, name.trim())
 }
 
 fn is_host(text: &str) -> bool {
@@ -133,7 +99,7 @@ fn is_host(text: &str) -> bool {
 
 fn is_summary(text: &str) -> bool {
     if SUMMARY_OPENINGS
-        .iter()
+        .split('|')
         .any(|opening| text.starts_with(opening))
     {
         return true;
@@ -142,8 +108,8 @@ fn is_summary(text: &str) -> bool {
         text.starts_with('#') || text.starts_with("<summary>") || text.starts_with("<analysis>");
     begins
         && SUMMARY_HEADINGS
-            .iter()
-            .filter(|heading| text.contains(**heading))
+            .split('|')
+            .filter(|heading| text.contains(*heading))
             .count()
             >= 3
 }
@@ -182,7 +148,7 @@ fn without_host_elements(text: &str) -> String {
         let tag_end = element.find('>');
         let inner = tag_end.and_then(|end| element.get(end + 1..));
         let close = format!("</{name}>");
-        if let Some(inner) = inner.filter(|_| TYPED_TAGS.contains(&name)) {
+        if let Some(inner) = inner.filter(|_| is_one_of(TYPED_TAGS, name)) {
             words.push_str(before);
             let (typed, behind) = inner.split_once(close.as_str()).unwrap_or((inner, ""));
             words.push_str(typed.trim());

@@ -214,6 +214,8 @@ impl<'t> Reader<'t, '_> {
         let mut last = "";
         let places = sentences(text);
         let lead = places.len().checked_sub(1).filter(|_| self.is_before_call);
+        // The sentence that the last line ends with.
+        let mut told: Option<usize> = None;
         for (n, place) in places.into_iter().enumerate().take(SENTENCES_MAX) {
             let sentence = text.get(place).unwrap_or_default().trim();
             if sentence.starts_with("```") {
@@ -236,7 +238,18 @@ impl<'t> Reader<'t, '_> {
                 }
                 let worth = if is_last { 2.0 * worth } else { worth };
                 let text = one_line(&without_emphasis(sentence), LINE_MAX);
-                self.line(at, LineKind::Finding, text, worth);
+                if !cues::leans(&text) {
+                    self.line(at, LineKind::Finding, text, worth);
+                    told = Some(n);
+                } else if told.is_some_and(|told| told + 1 == n)
+                    && let Some(line) = self.story.lines.last_mut()
+                    && line.text.len() + text.len() < LINE_MAX
+                {
+                    // What needs the sentence before it is told behind that or not at all.
+                    line.text.push(' ');
+                    line.text.push_str(&text);
+                    told = Some(n);
+                }
             }
         }
         self.story
@@ -483,6 +496,7 @@ impl<'t> Reader<'t, '_> {
                 (line.order, line.times) = (call.order, call.times);
             }
         }
+        self.story.names.unite_with(self.story.files.keys());
         self.story.returns = names::returns(self.story.files.values());
         (self.story, said)
     }

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_wire::Fault;
+use plimsoll_judge::Fault;
 use serde_json::Value;
 
 use crate::answer::{Answer, Said};

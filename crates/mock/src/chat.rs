@@ -5,8 +5,9 @@ mod refuse;
 mod say;
 
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_wire::Fault;
-use plimsoll_wire::openai_chat::{Dialect, refusal, validate};
+use plimsoll_judge::Fault;
+use plimsoll_judge::openai_chat::{refusal, validate};
+use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Said};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
-use plimsoll_wire::Fault;
+use plimsoll_judge::Fault;
 use serde_json::Value;
 
 use crate::answer::{Answer, End, Pace, Pieces, Said};

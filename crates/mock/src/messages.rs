@@ -5,10 +5,9 @@ mod say;
 mod weigh;
 
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_wire::Fault;
-use plimsoll_wire::anthropic::{
-    Profile, admission, refusal, unsigned, validate_announced, validate_count,
-};
+use plimsoll_judge::Fault;
+use plimsoll_judge::anthropic::{admission, refusal, unsigned, validate_announced, validate_count};
+use plimsoll_wire::anthropic::Profile;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Said};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_context::Tokens;
-use plimsoll_wire::Fault;
+use plimsoll_judge::Fault;
 use serde_json::Value;
 
 /// Requests that are kept to look at, at most; of more, the newest.

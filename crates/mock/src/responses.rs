@@ -10,10 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_wire::Fault;
-use plimsoll_wire::openai_responses::{
-    Profile, ReasoningItems, refusal, unreadable, validate, validate_count,
-};
+use plimsoll_judge::Fault;
+use plimsoll_judge::openai_responses::{refusal, unreadable, validate, validate_count};
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Said};

@@ -43,6 +43,9 @@ pub mod telemetry;
 pub use plimsoll_agent::*;
 pub use plimsoll_context::*;
 pub use plimsoll_core::*;
+pub use plimsoll_judge as judge;
+#[cfg(feature = "logs")]
+pub use plimsoll_logs as logs;
 #[cfg(feature = "mock")]
 pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]

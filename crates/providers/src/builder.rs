@@ -18,7 +18,8 @@ use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key,
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
 use crate::protocol::{
-    Chat, Converse, Gemini, Messages, Protocol, Responses, Server, dialect_of, profile_of,
+    ChatProtocol, ConverseProtocol, GeminiProtocol, MessagesProtocol, Protocol, ResponsesProtocol,
+    ServerOwner, dialect_of, profile_of,
 };
 use crate::rejected::RejectedReasoning;
 use crate::sent::Sent;
@@ -204,18 +205,18 @@ impl ModelClientBuilder {
         let protocol: Box<dyn Protocol> = match wire {
             Wire::Chat => {
                 let dialect = dialect.unwrap_or_else(|| dialect_of(model));
-                Box::new(Chat::new(facts.dialect(dialect)))
+                Box::new(ChatProtocol::new(facts.dialect(dialect)))
             }
             Wire::Responses => {
                 let known = || facts.responses(profile_of(model, server));
-                Box::new(Responses {
+                Box::new(ResponsesProtocol {
                     profile: profile.unwrap_or_else(known),
                     sent: Sent::default(),
                 })
             }
             Wire::Messages => {
                 let known = || facts.messages(anthropic::Profile::of_model(model.name()));
-                Box::new(Messages {
+                Box::new(MessagesProtocol {
                     profile: messages_profile.unwrap_or_else(known),
                     sent: Sent::default(),
                 })
@@ -227,12 +228,12 @@ impl ModelClientBuilder {
                     served: "gemini-*",
                 });
             }
-            Wire::Gemini | Wire::Vertex => Box::new(Gemini {
+            Wire::Gemini | Wire::Vertex => Box::new(GeminiProtocol {
                 profile: facts.gemini(gemini::Profile::of_model(model.name())),
                 at_vertex: wire == Wire::Vertex,
                 sent: Sent::default(),
             }),
-            Wire::Converse => Box::new(Converse {
+            Wire::Converse => Box::new(ConverseProtocol {
                 profile: facts.converse(bedrock::Profile::of_model(model.name())),
                 model: model.name().to_owned(),
                 sent: Sent::default(),
@@ -268,7 +269,7 @@ impl ModelClientBuilder {
         model: ModelRef,
         wire: Wire,
         variables: Variables<'_>,
-    ) -> Result<(Connection, Server), ProviderError> {
+    ) -> Result<(Connection, ServerOwner), ProviderError> {
         let vendor = model.vendor();
         let elsewhere = self.base_url.or_else(|| find_base_url(vendor, variables));
         let key = match (self.key, &elsewhere) {
@@ -281,12 +282,14 @@ impl ModelClientBuilder {
         };
         let key = key.filter(|key| !key.secret.is_empty());
         let (server, tells) = match &elsewhere {
-            Some(url) if is_usual(url, vendor) => (Server::Vendors, vendor.tells),
+            Some(url) if is_usual(url, vendor) => (ServerOwner::Vendors, vendor.tells),
             // It may be a proxy, or another server that speaks like the vendor's.
-            Some(_) if vendor.tells == Tells::Nothing => (Server::Another, Tells::Perhaps),
-            Some(_) if vendor.tells == Tells::Anthropic => (Server::Another, Tells::LikeAnthropic),
-            Some(_) => (Server::Another, vendor.tells),
-            None => (Server::Vendors, vendor.tells),
+            Some(_) if vendor.tells == Tells::Nothing => (ServerOwner::Another, Tells::Perhaps),
+            Some(_) if vendor.tells == Tells::Anthropic => {
+                (ServerOwner::Another, Tells::LikeAnthropic)
+            }
+            Some(_) => (ServerOwner::Another, vendor.tells),
+            None => (ServerOwner::Vendors, vendor.tells),
         };
         let base = match elsewhere {
             Some(elsewhere) => Some(elsewhere.into()),

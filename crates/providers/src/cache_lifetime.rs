@@ -118,7 +118,7 @@ mod tests {
             let mut request = question();
             request.cache.retention = retention;
             let chat = builder.build_with(&|_| None).unwrap();
-            let body = chat.rendered(&request).unwrap().body;
+            let body = chat.rendered(&request).unwrap().body.into_vec();
             let body: Value = serde_json::from_slice(&body).unwrap();
             body.get(KEY).cloned()
         };

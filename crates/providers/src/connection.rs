@@ -3,8 +3,8 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
-use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::overflow::silent::{self, Known, Silent};
+use plimsoll_wire::{BodyChunks, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
@@ -50,7 +50,7 @@ pub(crate) struct Outgoing {
     pub(crate) url: Url,
     /// Headers besides those of every request.
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: BodyChunks,
     /// The facts by which a refusal is judged.
     pub(crate) asked: Asked,
 }

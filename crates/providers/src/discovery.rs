@@ -2,6 +2,7 @@
 //! guesses: what a model was trained for is not what a server serves it with.
 
 use plimsoll_context::Tokens;
+use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::detect::ModelFound;
@@ -49,10 +50,7 @@ pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Load
         Tells::LmStudio => at_lmstudio(http, model).await,
         Tells::Anthropic => at_anthropic(http, model).await,
         Tells::LikeAnthropic => match at_anthropic(http, model).await {
-            Report::Unsaid => in_props(http)
-                .await
-                .said()
-                .map_or(Report::Unsaid, Report::Said),
+            Report::Unsaid => Report::of(in_props(http).await.said()),
             report => report,
         },
         Tells::Google => at_google(http, model).await,
@@ -94,13 +92,7 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
                 model.window = entry.and_then(|entry| tokens(entry.get("loaded_context_length")));
             }
         }
-        Tells::Nothing
-        | Tells::Silent
-        | Tells::Models
-        | Tells::Anthropic
-        | Tells::LikeAnthropic
-        | Tells::Google
-        | Tells::Perhaps => {}
+        _ => {}
     }
     Some(found)
 }
@@ -182,16 +174,10 @@ async fn at_lmstudio(http: &Http, model: &str) -> Report {
     Report::of(entry.and_then(|entry| tokens(entry.get("loaded_context_length"))))
 }
 
-/// Those that speak like it mostly have no such entry.
+/// Those that speak like Anthropic's mostly have no such entry.
 async fn at_anthropic(http: &Http, model: &str) -> Report {
     let url = messages_url(&http.base, &format!("models/{model}"));
-    match http.question(url, None, http.timeouts.probe).await {
-        None => Report::NoAnswer,
-        Some((_, body)) => {
-            let entry = serde_json::from_slice(&body).unwrap_or(Value::Null);
-            Report::of(tokens(entry.get("max_input_tokens")))
-        }
-    }
+    in_entry(http, url, "max_input_tokens").await
 }
 
 /// What a request is refused at is the limit of the input.
@@ -201,11 +187,16 @@ async fn at_google(http: &Http, model: &str) -> Report {
         true => http.base.beside(&format!("v1beta/{path}")),
         false => http.base.endpoint(&path),
     };
+    in_entry(http, url, "inputTokenLimit").await
+}
+
+/// The window in a model's own entry.
+async fn in_entry(http: &Http, url: Url, key: &str) -> Report {
     match http.question(url, None, http.timeouts.probe).await {
         None => Report::NoAnswer,
         Some((_, body)) => {
-            let entry = serde_json::from_slice(&body).unwrap_or(Value::Null);
-            Report::of(tokens(entry.get("inputTokenLimit")))
+            let entry: Value = serde_json::from_slice(&body).unwrap_or_default();
+            Report::of(tokens(entry.get(key)))
         }
     }
 }

@@ -14,6 +14,7 @@ mod sentences;
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, HostedTool};
 use plimsoll_core::Provider;
+use plimsoll_wire::openai_chat::Images;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -115,6 +116,19 @@ pub struct Level {
     pub sent: Map<String, Value>,
 }
 
+/// What is said of a protocol's requests to a model.
+#[derive(Debug)]
+pub(crate) struct Explanation {
+    /// What is peculiar to them.
+    pub(crate) peculiarities: Vec<Peculiarity>,
+    /// How the prompt cache is used.
+    pub(crate) caching: Vec<Peculiarity>,
+    /// What they cannot contain.
+    pub(crate) limitations: Vec<Peculiarity>,
+    /// Whether the protocol has images in requests to this model.
+    pub(crate) images: Images,
+}
+
 /// An example: a question, thinking, two tool calls at once, and their results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sample {
@@ -201,20 +215,26 @@ fn explained(client: &ModelClient, wishes: &Wishes) -> Explained {
         ..
     } = client;
     let hosted = protocol.hosted_tools();
-    let mut caching = protocol.caching(connection);
+    let Explanation {
+        peculiarities,
+        mut caching,
+        mut limitations,
+        images,
+    } = protocol.explain(connection);
     caching.extend(wishes.kept(&connection.facts, client));
+    limitations.extend(sentences::unable(images, &connection.facts));
     Explained {
         wire: client.wire.label(),
         address: connection.http.base.to_string(),
         key_from: connection.key_from.clone(),
         profile: protocol.profile_name().to_owned(),
-        peculiarities: protocol.peculiarities(connection),
+        peculiarities,
         thinking: levels(client),
         caching,
         window_from: window_from(connection.tells),
         weighs: protocol.token_count().map(|endpoint| endpoint.shown),
         hosted_tools: wishes.tools(hosted.map(|tools| tools.kinds).unwrap_or_default(), client),
-        cannot: protocol.limitations(connection),
+        cannot: limitations,
         sample: sampled(client, wishes),
     }
 }
@@ -232,7 +252,7 @@ fn sampled(client: &ModelClient, wishes: &Wishes) -> Option<Sample> {
     };
     let request = wishes.of(sample::answered(EXAMPLE, reply), client);
     let rendered = client.rendered(&request).ok()?;
-    let request = value(&rendered.body)?;
+    let request = value(&rendered.body.into_vec())?;
     let faults = client.protocol.validate(&request);
     Some(Sample {
         faults: faults.iter().map(ToString::to_string).collect(),
@@ -248,7 +268,7 @@ fn value(body: &[u8]) -> Option<Value> {
 
 /// What each level is sent as, taken from requests that say it.
 fn levels(client: &ModelClient) -> Vec<Level> {
-    let sent = |request: &Request| value(&client.rendered(request).ok()?.body);
+    let sent = |request: &Request| value(&client.rendered(request).ok()?.body.into_vec());
     let levels = LEVELS.iter().map(|(level, name)| {
         let body = sent(&sample::question(Some(*level))).unwrap_or_default();
         let said = THINKING_KEYS.iter().filter_map(|key| {

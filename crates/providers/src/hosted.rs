@@ -41,7 +41,7 @@ pub(crate) fn faults(
         return unknown;
     }
     let validate = |request: &Request| {
-        let body = client.rendered(request).ok()?.body;
+        let body = client.rendered(request).ok()?.body.into_vec();
         let body: Value = serde_json::from_slice(&body).ok()?;
         Some(client.protocol.validate(&body))
     };

@@ -60,9 +60,8 @@ pub use model_config::ModelConfig;
 pub use model_ref::ModelRef;
 pub use models::{
     Change, Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
-    MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, ModelRow, Origin, Prices, Published,
-    TABLE_URL, TableError, fetch_table, known_prices, known_rates, known_window, published,
-    table_address,
+    MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, Origin, Prices, Published, TABLE_URL,
+    TableError, fetch_table, known_prices, known_rates, known_window, published, table_address,
 };
 pub use plimsoll_core::Secret;
 pub use protocol::responses_profile;

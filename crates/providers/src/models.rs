@@ -17,9 +17,7 @@ use toml::{Table, Value};
 pub(crate) use enforce::FROM_LOW;
 pub use facts::{Fact, ModelFacts, Origin, Prices};
 pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
-pub use row::{
-    MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES, ModelRow,
-};
+pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES};
 pub use table::{Change, MAX_MODELS, Published, TableError, published};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};
@@ -40,7 +38,7 @@ const BEDROCK_REGIONS: [&str; 9] = [
 ];
 
 /// Rows by vendor and name.
-type Rows = BTreeMap<String, BTreeMap<String, ModelRow>>;
+type Rows = BTreeMap<String, BTreeMap<String, ModelFacts>>;
 
 /// What is known of models.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -154,7 +152,7 @@ impl ModelBook {
         for (given, models) in table {
             let place = [given.as_str()];
             if let Some((vendor, model)) = given.split_once('/') {
-                insert(&mut rows, vendor, model, models, &place)?;
+                insert(&mut rows, (vendor, model), models, from, &place)?;
                 continue;
             }
             vendor(given).map_err(|fault| error(&place, fault))?;
@@ -163,7 +161,7 @@ impl ModelBook {
                 return Err(error(&place, fault.to_owned()));
             };
             for (model, row) in models {
-                insert(&mut rows, given, model, row, &[given, model])?;
+                insert(&mut rows, (given, model), row, from, &[given, model])?;
             }
         }
         Ok(Self::rows(rows, from))
@@ -234,7 +232,7 @@ impl ModelBook {
                 found.or_else(|| models.get(regionless(vendor, &name)?))
             };
             if let Some(row) = row(vendor).or_else(|| row(other?)) {
-                facts.add(row, layer.from);
+                facts = facts.or(row);
             }
         }
         facts
@@ -265,9 +263,9 @@ impl ModelBook {
 
 fn insert(
     rows: &mut Rows,
-    given: &str,
-    model: &str,
+    (given, model): (&str, &str),
     row: &Value,
+    from: Origin,
     place: &[&str],
 ) -> Result<(), ModelError> {
     let vendor = vendor(given).map_err(|fault| error(place, fault))?;
@@ -275,7 +273,7 @@ fn insert(
         let fault = "expected a table, such as { window = 400_000, input = 1.25, output = 10.0 }";
         return Err(error(place, fault.to_owned()));
     };
-    let row = ModelRow::of(row).map_err(|(key, fault)| {
+    let row = ModelFacts::of(row, from).map_err(|(key, fault)| {
         let place: Vec<&str> = place.iter().copied().chain(key.as_deref()).collect();
         error(&place, fault)
     })?;

@@ -13,8 +13,9 @@ use std::fmt::Debug;
 
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
+use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{Delivery, Fault, RenderInput, StreamDecoder, ToolChoice, WireError};
+use plimsoll_wire::{BodyChunks, Delivery, RenderInput, StreamDecoder, ToolChoice};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -22,21 +23,21 @@ use serde_json::Value;
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::Peculiarity;
+use crate::explain::Explanation;
 use crate::receive::Framing;
 use crate::rejected::RejectionTexts;
 use crate::thinking_off::ThinkingOff;
 
-pub(crate) use chat::{Chat, dialect_of};
-pub(crate) use converse::Converse;
-pub(crate) use gemini::Gemini;
+pub(crate) use chat::{ChatProtocol, dialect_of};
+pub(crate) use converse::ConverseProtocol;
+pub(crate) use gemini::GeminiProtocol;
 #[cfg(test)]
 pub(crate) use messages::REJECTIONS as MESSAGES_REJECTIONS;
-pub(crate) use messages::{Messages, url as messages_url};
+pub(crate) use messages::{MessagesProtocol, url as messages_url};
 #[cfg(test)]
 pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
 pub use responses::responses_profile;
-pub(crate) use responses::{Responses, Server, profile_of};
+pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
 
 /// An API, configured for one model.
 pub(crate) trait Protocol: Debug + Send + Sync {
@@ -101,14 +102,8 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the names of the rules that [`Protocol::validate`] checks.
     fn rules(&self) -> Vec<&'static str>;
 
-    /// Returns what is peculiar to requests to this model.
-    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity>;
-
-    /// Returns how the prompt cache is used.
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity>;
-
-    /// Returns what requests to this model cannot contain.
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity>;
+    /// Returns what is said of requests to this model.
+    fn explain(&self, connection: &Connection) -> Explanation;
 
     /// Returns a reply of the API that was not streamed, with `thought` as the model's thinking and
     /// these calls, to make an example of.
@@ -119,7 +114,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct RenderedRequest {
     /// The body.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: BodyChunks,
     /// Headers besides those of every request.
     pub(crate) headers: HeaderMap,
     /// What the body leaves out, as the names of `LeftOut`.
@@ -130,7 +125,7 @@ pub(crate) struct RenderedRequest {
 
 impl RenderedRequest {
     /// Creates a request without headers of its own.
-    pub(crate) fn new(body: Vec<u8>, left_out: impl Iterator<Item = impl Debug>) -> Self {
+    pub(crate) fn new(body: BodyChunks, left_out: impl Iterator<Item = impl Debug>) -> Self {
         Self {
             body,
             headers: HeaderMap::new(),
@@ -220,14 +215,6 @@ fn segment(name: &str) -> String {
         }
     }
     segment
-}
-
-/// Returns the failure of a request that its protocol cannot express.
-fn unrendered(error: &WireError) -> Failure {
-    Failure::Refused {
-        status: None,
-        message: error.to_string(),
-    }
 }
 
 #[cfg(test)]

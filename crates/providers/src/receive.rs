@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
-use plimsoll_context::{Bytes, Delta, Part, Reply, Usage};
-use plimsoll_wire::{StreamDecoder, WireError, hosted};
+use plimsoll_context::{Bytes, Delta, Reply, Usage};
+use plimsoll_wire::{StreamDecoder, WireError};
 use tokio::time::{Instant, timeout};
 
 use crate::event_stream::EventStreamReader;
@@ -21,8 +21,6 @@ pub const MAX_STREAM: Bytes = Bytes(1024 * 1024 * 1024);
 pub const SILENCES_AN_EVENT: u32 = 12;
 /// What is said of an answer without an end.
 const CUT: &str = "it ended too early";
-/// The text that ends a stream.
-const DONE: &str = "[DONE]";
 
 /// Where pieces of a reply go.
 pub(crate) type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
@@ -67,7 +65,7 @@ enum EventReader {
 }
 
 /// What the bytes are.
-enum Form {
+enum AnswerForm {
     /// Nothing but white space so far.
     Unknown,
     Events(EventReader),
@@ -85,7 +83,7 @@ enum Flow {
 /// One answer while it arrives.
 struct Receiver<'a> {
     framing: Framing,
-    form: Form,
+    form: AnswerForm,
     decoder: Box<dyn StreamDecoder>,
     sink: Sink<'a>,
     bytes: u64,
@@ -108,7 +106,7 @@ where
 {
     let mut receiver = Receiver {
         framing,
-        form: Form::Unknown,
+        form: AnswerForm::Unknown,
         decoder,
         sink,
         bytes: 0,
@@ -148,12 +146,12 @@ impl Receiver<'_> {
             let why = format!("the answer exceeds {MAX_STREAM} bytes");
             return Err(Broken::TooLarge(why));
         }
-        if matches!(self.form, Form::Unknown) {
+        if matches!(self.form, AnswerForm::Unknown) {
             self.form = match first_mark(piece) {
                 None => return Ok(Flow::On),
                 // No event begins like this; JSON and HTML do.
-                Some(b'{' | b'[' | b'<') => Form::Whole(Vec::new()),
-                Some(_) => Form::Events(match self.framing {
+                Some(b'{' | b'[' | b'<') => AnswerForm::Whole(Vec::new()),
+                Some(_) => AnswerForm::Events(match self.framing {
                     Framing::Sse => EventReader::Sse(SseReader::default()),
                     Framing::EventStream => EventReader::EventStream(EventStreamReader::default()),
                 }),
@@ -161,8 +159,8 @@ impl Receiver<'_> {
         }
         let mut events = Vec::new();
         match &mut self.form {
-            Form::Unknown => {}
-            Form::Whole(text) => {
+            AnswerForm::Unknown => {}
+            AnswerForm::Whole(text) => {
                 if text.len().saturating_add(piece.len()) > MAX_EVENT {
                     let why = format!("the answer exceeds {MAX_EVENT} bytes");
                     return Err(Broken::TooLarge(why));
@@ -170,11 +168,11 @@ impl Receiver<'_> {
                 text.extend_from_slice(piece);
                 self.told = Instant::now();
             }
-            Form::Events(EventReader::Sse(reader)) => {
+            AnswerForm::Events(EventReader::Sse(reader)) => {
                 let read = reader.push(piece, &mut events);
                 read.map_err(|error| Broken::TooLarge(error.to_string()))?;
             }
-            Form::Events(EventReader::EventStream(reader)) => {
+            AnswerForm::Events(EventReader::EventStream(reader)) => {
                 let read = reader.push(piece, &mut events);
                 read.map_err(Broken::Garbled)?;
             }
@@ -206,16 +204,18 @@ impl Receiver<'_> {
             Err(Broken::Garbled(_)) if ended => {}
             Err(broken) => return Err(broken),
         }
-        let done = event.data.trim() == DONE || self.decoder.is_complete();
-        Ok(if done { Flow::Done } else { Flow::On })
+        Ok(match self.decoder.is_complete() {
+            true => Flow::Done,
+            false => Flow::On,
+        })
     }
 
     /// The bytes have ended, or nothing more is needed.
     fn finish(mut self) -> Result<Reply, Broken> {
-        match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown => Err(Broken::Empty),
-            Form::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
-            Form::Events(reader) => {
+        match std::mem::replace(&mut self.form, AnswerForm::Unknown) {
+            AnswerForm::Unknown => Err(Broken::Empty),
+            AnswerForm::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
+            AnswerForm::Events(reader) => {
                 let events = match reader {
                     EventReader::Sse(reader) => reader.finish(),
                     EventReader::EventStream(_) => Vec::new(),
@@ -227,10 +227,8 @@ impl Receiver<'_> {
                         Err(broken) => return Err(broken),
                     }
                 }
-                let nothing = self.decoder.partial();
-                let nothing = nothing.parts.is_empty() && nothing.model.is_none();
                 match self.decoder.finish() {
-                    Err(WireError::Cut { .. }) if nothing => Err(Broken::Empty),
+                    Err(WireError::Cut { .. }) if self.decoder.is_empty() => Err(Broken::Empty),
                     reply => reply.map_err(Broken::from),
                 }
             }
@@ -257,37 +255,14 @@ fn whole(text: &[u8], decoder: &mut dyn StreamDecoder, sink: Sink<'_>) -> Result
     if text.starts_with('<') {
         return Err(Broken::Html);
     }
-    let reply = decoder.read_whole(text).map_err(|error| match error {
+    let deltas = decoder.push_whole(text).map_err(|error| match error {
         // The parser met the end of the text, not a fault in it.
         WireError::NotJson { reason } if reason.starts_with("EOF") => Broken::Cut(CUT.into()),
         error => Broken::from(error),
     })?;
-    for part in &reply.parts {
-        deltas_of(part).into_iter().for_each(sink);
-    }
+    let reply = decoder.finish()?;
+    deltas.into_iter().for_each(sink);
     Ok(reply)
-}
-
-/// The pieces in which a part would have come.
-fn deltas_of(part: &Part) -> Vec<Delta> {
-    match part {
-        Part::Text { text } => vec![Delta::Text { text: text.clone() }],
-        Part::Thinking(thinking) => vec![Delta::Thinking {
-            text: thinking.text.clone(),
-        }],
-        Part::ToolCall(call) => vec![
-            Delta::CallStarted {
-                call: call.id.clone(),
-                name: call.name.clone(),
-            },
-            Delta::CallArguments {
-                call: call.id.clone(),
-                text: call.arguments.clone(),
-            },
-        ],
-        Part::Opaque(opaque) => hosted::told(opaque),
-        _ => Vec::new(),
-    }
 }
 
 /// The first byte that is neither white space nor part of a byte order mark.

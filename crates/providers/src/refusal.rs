@@ -141,23 +141,11 @@ impl Call<'_> {
                 passing(format!("the reply of {base} was cut in the middle: {why}"))
             }
             Broken::Empty => passing(format!("{base} closed the connection without a reply")),
-            Broken::Html => Failure::Refused {
-                status: None,
-                message: format!(
-                    "{base} answers with a page for people, not with an API; check --base-url"
-                ),
-            },
-            Broken::TooLarge(why) => Failure::Refused {
-                status: None,
-                message: match why.contains(FEWER) {
-                    true => why,
-                    false => format!("{why}; {FEWER}"),
-                },
-            },
-            Broken::TooManyParts(why) => Failure::Refused {
-                status: None,
-                message: why,
-            },
+            Broken::Html => refused(format!(
+                "{base} answers with a page for people, not with an API; check --base-url"
+            )),
+            Broken::TooLarge(why) if !why.contains(FEWER) => refused(format!("{why}; {FEWER}")),
+            Broken::TooLarge(why) | Broken::TooManyParts(why) => refused(why),
             Broken::Garbled(why) => Failure::Garbled {
                 message: self.strike_out(why),
             },
@@ -176,26 +164,19 @@ impl Call<'_> {
         };
         let why = self.strike_out(innermost(error));
         if error.is_builder() {
-            return Failure::Refused {
-                status: None,
-                message: format!("the request cannot be sent: {why}"),
-            };
+            return refused(format!("the request cannot be sent: {why}"));
         }
         if why.contains("certificate") || why.contains("CertificateError") {
-            return Failure::Refused {
-                status: None,
-                message: format!("{base} has no certificate that this machine trusts: {why}"),
-            };
+            return refused(format!(
+                "{base} has no certificate that this machine trusts: {why}"
+            ));
         }
         // The connector's words where a proxy of the environment is no HTTP proxy.
         if let Some((_, scheme)) = why.split_once("unsupported scheme ") {
-            return Failure::Refused {
-                status: None,
-                message: format!(
-                    "{base} is not reached: the proxy that the environment names is one of {scheme}, \
-                     which is not spoken here; set HTTPS_PROXY to one of http, or NO_PROXY"
-                ),
-            };
+            return refused(format!(
+                "{base} is not reached: the proxy that the environment names is one of {scheme}, \
+                 which is not spoken here; set HTTPS_PROXY to one of http, or NO_PROXY"
+            ));
         }
         if !error.is_connect() {
             return passing(format!("the connection to {base} broke: {why}"));
@@ -276,17 +257,13 @@ impl Call<'_> {
             Verdict::Auth => Failure::Auth {
                 message: format!("{message}{}", self.key_cure()),
             },
-            Verdict::NotFound => Failure::Refused {
+            Verdict::NotFound | Verdict::Invalid => Failure::Refused {
                 status,
                 message: match self.responses_cure(&message) {
                     Some(cure) => format!("{message}; {cure}"),
-                    None => format!("{message}; check the model's name and --base-url"),
-                },
-            },
-            Verdict::Invalid => Failure::Refused {
-                status,
-                message: match self.responses_cure(&message) {
-                    Some(cure) => format!("{message}; {cure}"),
+                    None if verdict == Verdict::NotFound => {
+                        format!("{message}; check the model's name and --base-url")
+                    }
                     None => message,
                 },
             },
@@ -302,13 +279,10 @@ impl Call<'_> {
     /// An answer in a form that was not asked for.
     pub(crate) fn packed(&self, packed: &str) -> Failure {
         let base = self.base;
-        Failure::Refused {
-            status: None,
-            message: format!(
-                "{base} answers in `{packed}`, which was not asked for and is not read here; check the \
-                 server, or the proxy before it"
-            ),
-        }
+        refused(format!(
+            "{base} answers in `{packed}`, which was not asked for and is not read here; check the \
+             server, or the proxy before it"
+        ))
     }
 
     fn redirected(&self, status: u16, headers: &HeaderMap) -> Failure {
@@ -350,6 +324,14 @@ impl Call<'_> {
     pub(crate) fn strike_out(&self, text: String) -> String {
         let secrets = self.secrets.iter();
         secrets.fold(text, |text, secret| secret.strike_out(text))
+    }
+}
+
+/// Returns a failure that another try does not mend.
+pub(crate) fn refused(message: String) -> Failure {
+    Failure::Refused {
+        status: None,
+        message,
     }
 }
 

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::{Failure, Request};
-use plimsoll_context::{Delta, Message, Part};
+use plimsoll_context::{Delta, Message, MessageList, Part};
 
 /// Items that are remembered, at most: more than any view holds. Beyond it only those of the
 /// newest request are.
@@ -50,7 +50,7 @@ impl RejectedReasoning {
     pub(crate) fn learn(
         &self,
         failure: &Failure,
-        messages: &[Arc<Message>],
+        messages: &MessageList,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> bool {
         let (Failure::Refused { message, .. }, Some(rejection)) = (failure, self.texts) else {
@@ -85,18 +85,21 @@ impl RejectedReasoning {
         if known.is_empty() || !request.messages.iter().any(|message| affected(message)) {
             return Cow::Borrowed(request);
         }
-        let mut request = request.clone();
-        for message in &mut request.messages {
-            if let Message::Assistant { parts } = message.as_ref()
-                && affected(message)
-            {
-                let parts = parts.iter().filter(|part| !rejected(part));
-                *message = Arc::new(Message::Assistant {
-                    parts: parts.cloned().collect(),
-                });
-            }
-        }
-        Cow::Owned(request)
+        let messages = request
+            .messages
+            .iter()
+            .map(|message| match message.as_ref() {
+                Message::Assistant { parts } if affected(message) => {
+                    let parts = parts.iter().filter(|part| !rejected(part));
+                    let parts = parts.cloned().collect();
+                    Arc::new(Message::Assistant { parts })
+                }
+                _ => Arc::clone(message),
+            });
+        Cow::Owned(Request {
+            messages: messages.collect(),
+            ..request.clone()
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<u64>> {
@@ -151,7 +154,8 @@ mod tests {
 
     fn learn(unread: &RejectedReasoning, failure: &Failure, messages: &[Arc<Message>]) -> bool {
         let told = Mutex::new(0);
-        let cure = unread.learn(failure, messages, &|delta| {
+        let messages = messages.to_vec().into();
+        let cure = unread.learn(failure, &messages, &|delta| {
             assert!(matches!(delta, Delta::Warning { .. }), "{delta:?}");
             *told.lock().unwrap() += 1;
         });
@@ -162,8 +166,9 @@ mod tests {
 
     fn without(rejected: &RejectedReasoning, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let mut request = question();
-        request.messages = messages.to_vec();
-        rejected.without(&request).messages.clone()
+        request.messages = messages.to_vec().into();
+        let sent = rejected.without(&request);
+        sent.messages.iter().cloned().collect()
     }
 
     #[test]

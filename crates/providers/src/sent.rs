@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::Request;
-use plimsoll_context::Message;
+use plimsoll_context::MessageList;
 use plimsoll_wire::WrittenMessages;
 
 /// Sessions that are kept at most. Beyond it, the one that was sent longest ago is dropped.
@@ -21,7 +21,7 @@ pub(crate) struct Sent<D = ()>(Mutex<Vec<Session<D>>>);
 #[derive(Debug)]
 struct Session<D> {
     system: Arc<str>,
-    messages: Vec<Arc<Message>>,
+    messages: MessageList,
     written: WrittenMessages<D>,
 }
 
@@ -31,19 +31,15 @@ impl<D: Default> Sent<D> {
     pub(crate) fn render<R>(
         &self,
         request: &Request,
-        render: impl FnOnce(&mut WrittenMessages<D>, &[&Message]) -> R,
+        render: impl FnOnce(&mut WrittenMessages<D>, &MessageList) -> R,
     ) -> R {
-        let mut session = self.take(request).unwrap_or_else(|| Session {
+        let mut written = self.take(request).unwrap_or_default();
+        let rendered = render(&mut written, &request.messages);
+        self.keep(Session {
             system: Arc::clone(&request.system),
-            messages: Vec::new(),
-            written: WrittenMessages::default(),
+            messages: request.messages.clone(),
+            written,
         });
-        let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
-        let rendered = render(&mut session.written, &messages);
-        let new = request.messages.get(session.messages.len()..);
-        let new = new.unwrap_or_default().iter().cloned();
-        session.messages.extend(new);
-        self.keep(session);
         rendered
     }
 
@@ -58,13 +54,13 @@ impl<D: Default> Sent<D> {
         sessions.push(session);
     }
 
-    /// Takes out the longest session that the request begins with.
-    fn take(&self, request: &Request) -> Option<Session<D>> {
+    /// Takes out what is written of the longest session that the request begins with.
+    fn take(&self, request: &Request) -> Option<WrittenMessages<D>> {
         let mut sessions = self.lock();
         let fitting =
             { sessions.iter().enumerate() }.filter(|(_, session)| session.begins(request));
         let (at, _) = fitting.max_by_key(|(_, session)| session.messages.len())?;
-        Some(sessions.remove(at))
+        Some(sessions.remove(at).written)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Session<D>>> {
@@ -73,25 +69,17 @@ impl<D: Default> Sent<D> {
 }
 
 impl<D> Session<D> {
-    /// Whether a request has the same system prompt and begins with the same messages. Messages never
-    /// change, so that it is enough to compare their addresses.
+    /// Whether a request has the same system prompt and begins with the same messages.
     fn begins(&self, request: &Request) -> bool {
-        let len = self.messages.len();
-        let same = |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other);
-        let begins = request.messages.get(..len).is_some_and(|messages| {
-            // A session that was cut differs at the end first.
-            messages
-                .iter()
-                .rev()
-                .zip(self.messages.iter().rev())
-                .all(same)
-        });
-        len > 0 && self.system == request.system && begins
+        !self.messages.is_empty()
+            && request.messages.starts_with(&self.messages)
+            && self.system == request.system
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_context::Message;
     use plimsoll_wire::RenderInput;
     use plimsoll_wire::openai_chat::{Dialect, render, render_next};
 
@@ -109,7 +97,7 @@ mod tests {
         let other = message("other");
         let with = |system: &str, messages: Vec<Arc<Message>>| Request {
             system: system.into(),
-            messages,
+            messages: messages.into(),
             ..question()
         };
         let cut = [
@@ -140,7 +128,7 @@ mod tests {
                 render_next(written, &input, messages, &dialect)
             });
             let whole = render(&input, request.messages.iter().map(AsRef::as_ref), &dialect);
-            assert_eq!(next.unwrap().body, whole.unwrap().body);
+            assert_eq!(next.unwrap().body.into_vec(), whole.unwrap().body);
             assert!(sent.lock().len() <= MAX_SESSIONS);
         }
     }
@@ -151,11 +139,9 @@ mod tests {
         let mut request = question();
         for n in 0..20 {
             request.messages.push(message(&n.to_string()));
-            let found = sent.take(&request);
-            assert_eq!(found.is_some(), n > 0, "{n}");
-            found.into_iter().for_each(|session| sent.keep(session));
             let input = RenderInput::default();
             let next = sent.render(&request, |written, messages| {
+                assert_eq!(written.bytes() > 0, n > 0, "{n}");
                 render_next(written, &input, messages, &dialect)
             });
             assert!(next.is_ok());

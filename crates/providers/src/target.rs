@@ -1,8 +1,8 @@
 //! [`target`]: whose rules a request to a model has to keep, for those who mend one or write one
 //! themselves. Calls nobody.
 
+use plimsoll_judge::canonical::Target;
 use plimsoll_wire::anthropic;
-use plimsoll_wire::canonical::Target;
 use plimsoll_wire::openai_chat::Reach;
 use serde_json::Value;
 
@@ -64,11 +64,11 @@ pub fn target_of(model: &ModelRef, request: &Value) -> Result<Target, NoTarget> 
 pub fn target(model: &ModelRef) -> Option<Target> {
     let facts = ModelBook::built_in().facts(model);
     match model.vendor().wire {
-        Wire::Chat => Some(Target::Chat(facts.dialect(dialect_of(model)))),
+        Wire::Chat => Some(facts.dialect(dialect_of(model)).into()),
         Wire::Responses => Some(responses(model)),
         Wire::Messages => {
             let profile = anthropic::Profile::of_model(model.name());
-            Some(Target::Messages(facts.messages(profile)))
+            Some(facts.messages(profile).into())
         }
         _ => None,
     }
@@ -76,7 +76,7 @@ pub fn target(model: &ModelRef) -> Option<Target> {
 
 fn responses(model: &ModelRef) -> Target {
     let facts = ModelBook::built_in().facts(model);
-    Target::Responses(facts.responses(responses_profile(model.name())))
+    facts.responses(responses_profile(model.name())).into()
 }
 
 #[cfg(test)]

@@ -34,11 +34,11 @@ impl Connection {
             return Ok(None);
         }
         let call = self.call_of(Asked::default());
-        let Some(body) = only(endpoint.keys, &request.body) else {
+        let Some(body) = only(endpoint.keys, &request.body.into_vec()) else {
             return Ok(None);
         };
         let url = (endpoint.url)(&self.http.base);
-        let answer = self.http.post(url, request.headers, body).await;
+        let answer = self.http.post(url, request.headers, body.into()).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let status = answer.status();
         if MISSING.contains(&status.as_u16()) {

@@ -7,6 +7,7 @@
 //! It calls no model: the recorded answers are given, whatever the view.
 
 mod bill;
+mod compactor;
 mod error;
 mod hindsight;
 mod meter;
@@ -19,11 +20,12 @@ mod trail;
 mod way;
 
 pub use bill::Bill;
+pub use compactor::Compactor;
 pub use error::ReplayError;
 pub use hindsight::MAX_CELLS;
 pub use recording::{MAX_LINE, Recording, Times, read};
 pub use retention::{Retention, Share};
 pub use rivals::{SUMMARIZER_PROMPT, SUMMARY};
-pub use simulate::{simulate, simulate_with};
+pub use simulate::{simulate, simulate_compactor, simulate_with};
 pub use steady::{STEADY_PROMPTS, STEADY_RESULT, STEADY_TURNS, steady_sessions};
 pub use way::{Keep, PlimsollSettings, Reads, Way};

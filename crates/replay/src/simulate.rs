@@ -10,6 +10,7 @@ use plimsoll_context::{
 };
 
 use crate::bill::Bill;
+use crate::compactor::{self, Compactor};
 use crate::hindsight;
 use crate::meter::{Cache, Cut, Made, Meter, Sent};
 use crate::recording::Recording;
@@ -40,13 +41,8 @@ pub fn simulate_with(
     window: Tokens,
     sheet: &PriceSheet,
 ) -> Option<Bill> {
-    let line = Line {
-        window: Some(window),
-        ..Line::default()
-    };
-    let system = recording.messages.iter();
-    let system = system.filter(|message| message.is_system());
-    let instructions = system.map(|message| counter.message(message)).sum();
+    let line = line(window);
+    let instructions = instructions(recording, counter);
     let budget = line.budget(Tokens::ZERO, instructions, Calibration::default());
     let budget = budget.ok()?;
     let trail = || Trail::of(recording, &budget, counter);
@@ -68,6 +64,38 @@ pub fn simulate_with(
         Way::Summarize { keep, reads } => rivals::summarize(&trail(), keep, reads, &budget, sheet),
         Way::Hindsight => hindsight::hindsight(&trail(), &budget, sheet)?,
     })
+}
+
+/// Returns what a recording would have cost under the compaction of another program. Returns `None` if
+/// the window leaves no room.
+#[must_use]
+pub fn simulate_compactor(
+    counter: &Arc<dyn TokenCounter>,
+    recording: &Recording,
+    compactor: &mut dyn Compactor,
+    window: Tokens,
+    sheet: &PriceSheet,
+) -> Option<Bill> {
+    let instructions = instructions(recording, counter);
+    let budget = line(window).budget(Tokens::ZERO, instructions, Calibration::default());
+    let bill = |budget| compactor::drive(recording, compactor, &budget, sheet, counter.as_ref());
+    budget.ok().map(bill)
+}
+
+fn line(window: Tokens) -> Line {
+    Line {
+        window: Some(window),
+        ..Line::default()
+    }
+}
+
+/// Returns what the system messages weigh.
+fn instructions(recording: &Recording, counter: &Arc<dyn TokenCounter>) -> Tokens {
+    let system = recording
+        .messages
+        .iter()
+        .filter(|message| message.is_system());
+    system.map(|message| counter.message(message)).sum()
 }
 
 impl PlimsollSettings {

@@ -5,10 +5,12 @@
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
 
-use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
+use std::sync::Arc;
+
+use plimsoll_context::{CallId, Message, MessageList, Part, ToolCall, ToolResult};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{
-    RenderInput, Rendered, WrittenMessages, anthropic, bedrock, gemini, openai_chat,
+    BodyChunks, RenderInput, Rendered, WrittenMessages, anthropic, bedrock, gemini, openai_chat,
     openai_responses,
 };
 
@@ -58,23 +60,26 @@ fn main() {
 
 fn growing<D: Default>(
     protocol: &str,
-    render: impl Fn(&mut WrittenMessages<D>, &RenderInput<'_>, &[&Message]) -> Rendered,
+    render: impl Fn(&mut WrittenMessages<D>, &RenderInput<'_>, &MessageList) -> Rendered<BodyChunks>,
 ) {
     let input = RenderInput {
         model: CLAUDE,
         ..RenderInput::default()
     };
     for length in LENGTHS {
-        let all: Vec<Message> = (0..length + 2 * ROUNDS).map(message).collect();
-        let all: Vec<&Message> = all.iter().collect();
+        let mut messages: MessageList = (0..length).map(message).collect();
         let mut written = WrittenMessages::default();
-        render(&mut written, &input, &all[..length]);
+        render(&mut written, &input, &messages);
         let (mut grown, mut whole) = (Vec::new(), Vec::new());
-        for round in 1..=ROUNDS {
-            let messages = &all[..length + 2 * round];
-            let spent = time(|| render(&mut written, &input, messages));
+        for round in 0..ROUNDS {
+            let new = [0, 1].map(|n| Arc::new(message(length + 2 * round + n)));
+            // The machine adds them, and gives the request its list.
+            let spent = time(|| {
+                messages.extend(new);
+                render(&mut written, &input, &messages.clone())
+            });
             grown.push(spent.as_secs_f64() * 1e6);
-            let spent = time(|| render(&mut WrittenMessages::default(), &input, messages));
+            let spent = time(|| render(&mut WrittenMessages::default(), &input, &messages));
             whole.push(spent.as_secs_f64() * 1e6);
         }
         let what = format!("{protocol}: body of a turn of a session of {length} messages, grown");

@@ -1,11 +1,72 @@
-//! [`align`]: which pieces of a message's text an edit of it has touched, where the edit kept its
-//! parts in their order. Writes nothing; each wire writes its own pieces.
+//! [`PiecePatcher`]: an edited message written back piece by piece, each a block or an item. A piece that
+//! the edit did not touch keeps its bytes; each protocol changes its own pieces.
 
-use plimsoll_context::Part;
+use plimsoll_context::{Message, Part, ToolResult};
+
+use crate::error::WireError;
+use crate::frames;
+
+/// Changes the pieces of a protocol.
+pub(crate) trait PiecePatcher {
+    /// Returns the parts of a piece.
+    fn parts(&self, raw: &str) -> Result<Vec<Part>, WireError>;
+
+    /// Returns a piece that says something else. Returns `None` if it cannot.
+    fn changed(&self, raw: &str, old: &[Part], new: &[Part]) -> Result<Option<String>, WireError>;
+
+    /// Returns a tool result that says something else. Returns `None` for a piece that is none.
+    fn result(&self, raw: &str, new: &ToolResult) -> Result<Option<String>, WireError>;
+
+    /// Returns the pieces of a message by itself.
+    fn anew(&self, message: &Message) -> Vec<String>;
+
+    /// Changes what depends on a piece that is gone. `old` has the parts of each piece.
+    fn without_gone(
+        &self,
+        _old: &[Vec<Part>],
+        kept: Vec<Option<String>>,
+    ) -> Result<Vec<String>, WireError> {
+        Ok(kept.into_iter().flatten().collect())
+    }
+
+    /// Returns the pieces of a message with what it says now.
+    fn edited(&self, raws: &[&str], message: &Message) -> Result<Vec<String>, WireError> {
+        let patched = match message {
+            Message::ToolResult(result) => match raws {
+                [raw] => self.result(raw, result)?.map(|piece| vec![piece]),
+                _ => None,
+            },
+            message => self.in_place(raws, &frames::spoken(message))?,
+        };
+        Ok(patched.unwrap_or_else(|| self.anew(message)))
+    }
+
+    /// Returns the pieces with other parts in their places. Returns `None` if the parts do not stand one
+    /// for one.
+    fn in_place(&self, raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireError> {
+        let old = raws.iter().map(|raw| self.parts(raw));
+        let old = old.collect::<Result<Vec<Vec<Part>>, WireError>>()?;
+        let Some(pieces) = align(&old, new) else {
+            return Ok(None);
+        };
+        let mut kept = Vec::with_capacity(raws.len());
+        for ((raw, old), piece) in raws.iter().zip(&old).zip(pieces) {
+            kept.push(match piece {
+                Piece::Same => Some((*raw).to_owned()),
+                Piece::Gone => None,
+                Piece::Changed(new) => match self.changed(raw, old, new)? {
+                    Some(piece) => Some(piece),
+                    None => return Ok(None),
+                },
+            });
+        }
+        self.without_gone(&old, kept).map(Some)
+    }
+}
 
 /// What became of one piece.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Piece<'p> {
+enum Piece<'p> {
     /// Nothing.
     Same,
     /// It is not there any more.
@@ -16,7 +77,7 @@ pub(crate) enum Piece<'p> {
 
 /// What became of each piece, of which one holds the parts of one block or item: each part has
 /// another in its place or none, and only thinking has left. `None` where more was done.
-pub(crate) fn align<'p>(old: &[Vec<Part>], new: &'p [Part]) -> Option<Vec<Piece<'p>>> {
+fn align<'p>(old: &[Vec<Part>], new: &'p [Part]) -> Option<Vec<Piece<'p>>> {
     let mut rest = new;
     let mut pieces = Vec::with_capacity(old.len());
     for piece in old {

@@ -29,7 +29,7 @@ pub(crate) fn object_text(arguments: &str) -> Cow<'_, str> {
 }
 
 /// Returns `true` for the text of a JSON object.
-pub(crate) fn is_json_object(text: &str) -> bool {
+pub fn is_json_object(text: &str) -> bool {
     text.trim_start().starts_with('{')
         && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

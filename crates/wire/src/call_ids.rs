@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The longest id of a call in OpenAI Chat Completions, in characters.
-pub(crate) const MAX_CHAT_ID: usize = 40;
+pub const MAX_CHAT_ID: usize = 40;
 /// The longest id that is sent unchanged on Responses, Messages and Converse, in characters.
-pub(crate) const MAX_ID: usize = 64;
+pub const MAX_ID: usize = 64;
 /// The length of an id at Mistral.
 const NINE: usize = 9;
 /// How many readable characters a mapped id keeps. With an underscore and the digits it has at most
@@ -107,7 +107,7 @@ impl CallIdMap {
 
 impl CallIdForm {
     /// Whether the API accepts an id.
-    pub(crate) fn accepts(self, id: &str) -> bool {
+    pub fn accepts(self, id: &str) -> bool {
         match self {
             Self::Any => true,
             Self::UpTo40 => id.chars().count() <= MAX_CHAT_ID,
@@ -146,7 +146,7 @@ impl CallIdForm {
 }
 
 /// Whether an id consists of letters, digits, `_` and `-`.
-pub(crate) fn is_word(id: &str) -> bool {
+pub fn is_word(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(is_word_byte)
 }
 

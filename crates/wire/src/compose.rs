@@ -1,10 +1,11 @@
 //! Composes a body from its messages: turns that are final are written once, and the breakpoints of the
-//! prompt cache, which move from request to request, are put in while the body is copied.
+//! prompt cache, which move from request to request, are put in while the body is put together.
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::{Breakpoint, CacheRetention, Message};
+use plimsoll_context::{Breakpoint, CacheRetention, Message, MessageList};
 
+use crate::chunks::BodyChunks;
 use crate::frames;
 use crate::normalize::{Native, Normalizer};
 use crate::server_rules::{Results, ServerRules};
@@ -29,6 +30,47 @@ pub(crate) trait Writer {
     }
 }
 
+/// The messages of a request by their index.
+pub(crate) trait History {
+    /// Returns their number.
+    fn len(&self) -> usize;
+
+    /// Returns a message.
+    fn message(&self, index: usize) -> Option<&Message>;
+}
+
+impl History for Vec<&Message> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn message(&self, index: usize) -> Option<&Message> {
+        self.get(index).copied()
+    }
+}
+
+impl History for MessageList {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn message(&self, index: usize) -> Option<&Message> {
+        self.get(index).map(AsRef::as_ref)
+    }
+}
+
+impl dyn History + '_ {
+    /// Returns the messages from an index on.
+    pub(crate) fn since(&self, first: usize) -> impl DoubleEndedIterator<Item = &Message> {
+        (first..self.len()).filter_map(|index| self.message(index))
+    }
+
+    /// Returns the last message.
+    pub(crate) fn last(&self) -> Option<&Message> {
+        self.message(self.len().checked_sub(1)?)
+    }
+}
+
 /// The offset in a body at which a breakpoint goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot {
@@ -43,11 +85,17 @@ pub(crate) struct Spot {
 pub(crate) struct Spots {
     places: BTreeMap<usize, Spot>,
     last: Option<Spot>,
+    /// The offset in the messages at which the written bytes begin.
+    base: usize,
 }
 
 impl Spots {
     /// Reports a block that was written.
     pub(crate) fn block(&mut self, block: &Block, spot: Spot) {
+        let spot = Spot {
+            end: spot.end + self.base,
+            text: spot.text.map(|at| at + self.base),
+        };
         for place in &block.breakpoints {
             self.places.insert(*place, spot);
         }
@@ -56,23 +104,26 @@ impl Spots {
 }
 
 /// What is known of a turn that was written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Outline {
-    pub(crate) role: Role,
-    pub(crate) has_results: bool,
     pub(crate) begins_with_thinking: bool,
-    /// The messages of the transcript in the turn.
-    from: Vec<usize>,
+    /// Whether the tool loop that the turn's results belong to began with thinking; `None` if the user's
+    /// turn contains no results.
+    pub(crate) loop_began_thinking: Option<bool>,
 }
 
-impl From<&Turn> for Outline {
-    fn from(turn: &Turn) -> Self {
+impl Outline {
+    /// Returns the outline of a turn behind others.
+    fn new(turn: &Turn, before: &[Self]) -> Self {
         let first = turn.blocks.first().map(|block| &block.content);
+        let is_results = turn.role == Role::User && turn.results > 0;
+        let mut before = before.iter().rev();
+        let asked = before.next();
+        let earlier = before.next().and_then(|turn| turn.loop_began_thinking);
+        let began = earlier.or(asked.map(|turn| turn.begins_with_thinking));
         Self {
-            role: turn.role,
-            has_results: turn.results > 0,
             begins_with_thinking: matches!(first, Some(Content::Thinking(_))),
-            from: turn.from.clone(),
+            loop_began_thinking: is_results.then(|| began.unwrap_or_default()),
         }
     }
 }
@@ -83,10 +134,13 @@ pub(crate) struct Composer {
     rules: ServerRules,
     pub(crate) normalizer: Normalizer,
     /// The final turns, each with a comma behind it.
-    written: Vec<u8>,
+    written: BodyChunks,
     spots: Spots,
     outlines: Vec<Outline>,
-    messages: usize,
+    /// The messages of the transcript in each turn.
+    from: Vec<Vec<usize>>,
+    /// How many messages it has taken.
+    pub(crate) messages: usize,
 }
 
 /// The messages of a request as they were written, for the next request that begins with them.
@@ -114,23 +168,15 @@ impl<D> WrittenMessages<D> {
             .map_or(0, |composer| composer.messages)
     }
 
-    /// Returns the composer, which begins with the system prompt, and those of the messages that it has
-    /// not taken.
-    pub(crate) fn continued<'c, 'm>(
-        &'c mut self,
-        rules: ServerRules,
-        system: Option<&str>,
-        messages: &'c [&'m Message],
-    ) -> (&'c mut Composer, &'c [&'m Message]) {
-        let composer = self.composer.get_or_insert_with(|| {
+    /// Returns the composer, which begins with the system prompt.
+    pub(crate) fn composer(&mut self, rules: ServerRules, system: Option<&str>) -> &mut Composer {
+        self.composer.get_or_insert_with(|| {
             let mut composer = Composer::new(rules);
             if let Some(system) = system {
                 composer.prompt(system);
             }
             composer
-        });
-        let new = messages.get(composer.messages..).unwrap_or_default();
-        (composer, new)
+        })
     }
 
     /// Returns the messages of the transcript in each turn, the last ones being `end`; nothing if no turn
@@ -148,9 +194,10 @@ impl Composer {
         Self {
             rules,
             normalizer: Normalizer::new(rules),
-            written: Vec::new(),
+            written: BodyChunks::default(),
             spots: Spots::default(),
             outlines: Vec::new(),
+            from: Vec::new(),
             messages: 0,
         }
     }
@@ -179,9 +226,12 @@ impl Composer {
         let last = open.turns.len().saturating_sub(1);
         let turns: Vec<Turn> = open.turns.drain(..last).collect();
         for turn in turns.into_iter().flat_map(|turn| sent(turn, &self.rules)) {
-            writer.write(&turn, &mut self.written, &mut self.spots);
-            self.written.push(b',');
-            self.outlines.push(Outline::from(&turn));
+            let (written, before) = self.written.open();
+            self.spots.base = before;
+            writer.write(&turn, written, &mut self.spots);
+            written.push(b',');
+            self.outlines.push(Outline::new(&turn, &self.outlines));
+            self.from.push(turn.from);
         }
     }
 
@@ -195,57 +245,62 @@ impl Composer {
         sent.collect()
     }
 
-    /// Appends all messages, the last ones being `end`, to a body, with `mark` at the breakpoints.
-    pub(crate) fn write(
-        &self,
+    /// Returns a body: `head`, all messages, the last ones being `end`, with `mark` at the breakpoints,
+    /// and `rest`.
+    pub(crate) fn body(
+        &mut self,
+        head: Vec<u8>,
         end: &[Turn],
-        breakpoints: &[Breakpoint],
-        mark: &str,
+        (breakpoints, mark): (&[Breakpoint], &str),
         writer: &impl Writer,
-        out: &mut Vec<u8>,
-    ) {
-        let (mut tail, mut spots) = (Vec::new(), Spots::default());
+        rest: &[u8],
+    ) -> BodyChunks {
+        self.written.seal_if_large();
+        let split = self.written.len();
+        let mut spots = Spots {
+            base: split,
+            ..Spots::default()
+        };
+        let mut tail = Vec::new();
         for turn in end {
             writer.write(turn, &mut tail, &mut spots);
             tail.push(b',');
         }
         tail.pop();
-        let split = self.written.len();
         let spot = |breakpoint: &Breakpoint| {
             let place = match breakpoint {
                 Breakpoint::Tools => return None,
                 Breakpoint::System => 0,
                 Breakpoint::Message(index) => index + 1,
             };
-            let here = spots.places.get(&place).map(|spot| Spot {
-                end: spot.end + split,
-                text: spot.text.map(|at| at + split),
-            });
-            here.or_else(|| self.spots.places.get(&place).copied())
+            let here = spots.places.get(&place);
+            here.or_else(|| self.spots.places.get(&place)).copied()
         };
         let mut wanted: Vec<Spot> = breakpoints.iter().filter_map(spot).collect();
         wanted.sort_unstable();
         wanted.dedup();
+        let mut body = BodyChunks::from(head);
         let mut at = 0;
-        let mut copy = |upto: usize, out: &mut Vec<u8>| {
-            let written = at.min(split)..upto.min(split);
-            let rest = at.max(split) - split..upto.max(split) - split;
-            out.extend_from_slice(self.written.get(written).unwrap_or_default());
-            out.extend_from_slice(tail.get(rest).unwrap_or_default());
+        let mut take = |upto: usize, body: &mut BodyChunks| {
+            let end = at.max(split) - split..upto.max(split) - split;
+            body.share(&self.written, at.min(split)..upto.min(split));
+            body.push(tail.get(end).unwrap_or_default());
             at = upto;
         };
         for spot in wanted {
             if let Some(text) = spot.text {
-                copy(text, out);
-                out.extend_from_slice(br#"[{"type":"text","text":"#);
+                take(text, &mut body);
+                body.push(br#"[{"type":"text","text":"#);
             }
-            copy(spot.end, out);
-            out.extend_from_slice(writer.breakpoint(mark).as_bytes());
+            take(spot.end, &mut body);
+            body.push(writer.breakpoint(mark).as_bytes());
             if spot.text.is_some() {
-                out.extend_from_slice(b"}]");
+                body.push(b"}]");
             }
         }
-        copy(split + tail.len(), out);
+        take(split + tail.len(), &mut body);
+        body.push(rest);
+        body
     }
 
     /// Returns the list of messages as JSON if the request ends here, and the messages of the transcript in
@@ -253,7 +308,7 @@ impl Composer {
     pub(crate) fn into_list(self, writer: &impl Writer) -> (Vec<u8>, Vec<Vec<usize>>) {
         let end = self.end(None);
         let from = self.from(&end);
-        let mut list = self.written;
+        let mut list = self.written.into_vec();
         for turn in &end {
             writer.write(turn, &mut list, &mut Spots::default());
             list.push(b',');
@@ -264,20 +319,20 @@ impl Composer {
         (list, from)
     }
 
-    /// Returns the size of the final turns.
-    pub(crate) fn bytes(&self) -> usize {
-        self.written.len()
-    }
-
-    /// Returns the outlines of all turns, the last ones being `end`.
-    pub(crate) fn outlines(&self, end: &[Turn]) -> impl DoubleEndedIterator<Item = Outline> {
-        let end = end.iter().map(Outline::from);
-        self.outlines.iter().cloned().chain(end)
+    /// Returns the outlines of the newest turns: those of `end` and of the two turns before it.
+    pub(crate) fn outlines(&self, end: &[Turn]) -> Vec<Outline> {
+        let from = self.outlines.len().saturating_sub(2);
+        let mut newest = self.outlines.get(from..).unwrap_or_default().to_vec();
+        for turn in end {
+            newest.push(Outline::new(turn, &newest));
+        }
+        newest
     }
 
     /// Returns the messages of the transcript in each turn, the last ones being `end`.
     pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
-        self.outlines(end).map(|outline| outline.from).collect()
+        let end = end.iter().map(|turn| &turn.from);
+        self.from.iter().chain(end).cloned().collect()
     }
 }
 

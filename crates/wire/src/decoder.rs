@@ -1,10 +1,15 @@
-//! [`StreamDecoder`]: the interface of the protocols' stream decoders.
+//! [`StreamDecoder`]: the interface of the protocols' stream decoders. [`StreamState`] is all of them: a
+//! protocol maps its events to operations on an [`OpenReply`].
 
 use std::fmt::Debug;
 
-use plimsoll_context::{Delta, Reply, Usage};
+use plimsoll_context::{Delta, Part, Reply, StopReason, Usage};
 
 use crate::error::WireError;
+use crate::open_reply::OpenReply;
+
+/// The text that ends a stream at most servers.
+const DONE: &str = "[DONE]";
 
 /// Assembles a reply from the events of a stream.
 ///
@@ -21,16 +26,27 @@ pub trait StreamDecoder: Debug + Send {
     /// through [`StreamDecoder::partial`].
     fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError>;
 
+    /// Decodes a reply that was not streamed and returns what is in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StreamDecoder::push`].
+    fn push_whole(&mut self, body: &str) -> Result<Vec<Delta>, WireError>;
+
     /// Returns `true` if the model has finished its reply. Usage may still follow.
     fn has_ended(&self) -> bool;
 
     /// Returns `true` if no further event can follow.
-    fn is_complete(&self) -> bool {
-        false
-    }
+    fn is_complete(&self) -> bool;
 
     /// Returns what has arrived so far.
     fn partial(&self) -> Reply;
+
+    /// Returns `true` if nothing has arrived, not even who answers.
+    fn is_empty(&self) -> bool {
+        let partial = self.partial();
+        partial.parts.is_empty() && partial.model.is_none()
+    }
 
     /// Returns the usage that the provider has reported so far.
     fn usage(&self) -> Option<Usage>;
@@ -40,6 +56,7 @@ pub trait StreamDecoder: Debug + Send {
     /// # Errors
     ///
     /// [`WireError::Cut`], with what had arrived, if the stream ended before the reply did.
+    /// [`WireError::Expected`] if the provider could not read a call that the model wrote.
     fn finish(&self) -> Result<Reply, WireError>;
 
     /// Reads a reply that was not streamed.
@@ -47,5 +64,136 @@ pub trait StreamDecoder: Debug + Send {
     /// # Errors
     ///
     /// Those of [`StreamDecoder::push`] and [`StreamDecoder::finish`].
-    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError>;
+    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
+        self.push_whole(body)?;
+        self.finish()
+    }
+}
+
+/// Maps the events of one protocol to operations on a reply.
+pub trait ReplyEvents: Debug + Send {
+    /// What the protocol remembers of a block besides what the model wrote in it.
+    type BlockState: Debug + Clone + Send;
+
+    /// Whether `[DONE]` ends a reply that has no other end.
+    const DONE_ENDS: bool = false;
+
+    /// Returns the reply before anything of it has arrived.
+    fn open() -> OpenReply<Self::BlockState> {
+        OpenReply::default()
+    }
+
+    /// Takes one event.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StreamDecoder::push`].
+    fn event(
+        &mut self,
+        data: &str,
+        reply: &mut OpenReply<Self::BlockState>,
+    ) -> Result<(), WireError>;
+
+    /// Takes a reply that was not streamed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`StreamDecoder::push`].
+    fn whole(
+        &mut self,
+        body: &str,
+        reply: &mut OpenReply<Self::BlockState>,
+    ) -> Result<(), WireError>;
+
+    /// Returns what has arrived as parts of a message.
+    fn parts(&self, reply: &OpenReply<Self::BlockState>, stop: StopReason) -> Vec<Part> {
+        let blocks = reply.blocks().iter();
+        blocks.filter_map(|block| block.part(stop)).collect()
+    }
+
+    /// Returns a whole reply as its reader gets it.
+    fn finished(&self, reply: Reply) -> Reply {
+        reply
+    }
+}
+
+/// A reply while it arrives in the events of a protocol.
+#[derive(Debug, Clone)]
+pub struct StreamState<E: ReplyEvents> {
+    events: E,
+    reply: OpenReply<E::BlockState>,
+}
+
+impl<E: ReplyEvents> StreamState<E> {
+    pub(crate) fn of(events: E) -> Self {
+        let reply = E::open();
+        Self { events, reply }
+    }
+
+    fn reply(&self, stop: StopReason) -> Reply {
+        self.reply.reply(self.events.parts(&self.reply, stop), stop)
+    }
+}
+
+impl<E: ReplyEvents + Default> StreamState<E> {
+    /// Creates the state of a reply of which nothing has arrived yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::of(E::default())
+    }
+}
+
+impl<E: ReplyEvents + Default> Default for StreamState<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E: ReplyEvents> StreamDecoder for StreamState<E> {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        let data = data.trim();
+        if data.is_empty() || self.reply.is_ended() {
+            return Ok(Vec::new());
+        }
+        if data == DONE {
+            match E::DONE_ENDS {
+                true => self.reply.end(),
+                false => self.reply.close(),
+            }
+            return Ok(Vec::new());
+        }
+        let read = self.events.event(data, &mut self.reply);
+        let deltas = self.reply.take_deltas();
+        read.map(|()| deltas)
+    }
+
+    fn push_whole(&mut self, body: &str) -> Result<Vec<Delta>, WireError> {
+        let read = self.events.whole(body, &mut self.reply);
+        let deltas = self.reply.take_deltas();
+        read.map(|()| deltas)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.reply.has_ended()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn partial(&self) -> Reply {
+        self.reply(self.reply.stop_so_far())
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.reply.usage()
+    }
+
+    fn finish(&self) -> Result<Reply, WireError> {
+        let Some(stop) = self.reply.stop()? else {
+            let partial = Box::new(self.partial());
+            return Err(WireError::Cut { partial });
+        };
+        Ok(self.events.finished(self.reply(stop)))
+    }
 }

@@ -69,7 +69,9 @@ impl WireError {
         }
     }
 
-    pub(crate) fn expected(place: impl Into<String>, expected: &str, got: Option<&Value>) -> Self {
+    /// Returns the error for a value of a wrong kind, or for one that is missing.
+    #[doc(hidden)]
+    pub fn expected(place: impl Into<String>, expected: &str, got: Option<&Value>) -> Self {
         Self::Expected {
             place: place.into(),
             expected: expected.to_owned(),
@@ -79,11 +81,11 @@ impl WireError {
 }
 
 /// What a chat is, for a JSON object that is none.
-pub(crate) const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
+pub const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
                     array alone)";
 
 /// The JSON kind of a value, as error texts name it.
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

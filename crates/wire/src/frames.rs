@@ -2,7 +2,9 @@
 //! because the model sees them and their bytes must never change from request to request.
 //! Not prompts of an agent; those belong to whoever builds one.
 
-use plimsoll_context::{Gap, Message};
+use std::borrow::Cow;
+
+use plimsoll_context::{Gap, Message, Part};
 
 /// Opens a summary sent in the user's role.
 pub const SUMMARY_OPEN: &str = include_str!("../prompts/summary_open.md").trim_ascii_end();
@@ -36,6 +38,24 @@ pub fn unframed_summary(text: &str) -> Option<&str> {
         .strip_prefix("\n\n")?
         .strip_suffix(SUMMARY_CLOSE)?
         .strip_suffix("\n\n")
+}
+
+/// Returns the parts that a message is sent as, with a summary in its frame.
+pub(crate) fn spoken(message: &Message) -> Cow<'_, [Part]> {
+    match message {
+        Message::Summary { text } => vec![Part::text(framed_summary(text))].into(),
+        Message::Notice { text } => vec![Part::text(text)].into(),
+        message => message.parts().into(),
+    }
+}
+
+/// Returns the message that parts in the user's role are.
+pub(crate) fn heard(parts: Vec<Part>) -> Message {
+    let own = match parts.as_slice() {
+        [Part::Text { text }] => own_message(text),
+        _ => None,
+    };
+    own.unwrap_or(Message::User { parts })
 }
 
 /// Returns the message of ours that a text in the user's role is: a framed summary, or the marker of

@@ -1,18 +1,16 @@
 //! Floor 2 of Plimsoll: the wire formats of language models as types. A view is rendered into
-//! each and read back, requests are judged by the rules of the server that will get them, and
-//! refusals are classified. No I/O, no clock, no async: bytes in, values out.
+//! each and read back, and refusals are classified. No I/O, no clock, no async: bytes in, values out.
+//! What servers refuse, and how damaged requests are repaired, is in `plimsoll_judge`.
 //!
-//! One module a protocol ([`openai_chat`], [`openai_responses`], [`anthropic`]), each of the same
-//! build: types, a dialect or profile as data, `render`, `read`, a stream reader and a validator. Of
-//! [`gemini`] and [`bedrock`] there are only the validators, for fakes of them. What all share is
-//! here: [`Fault`], [`WireError`], the fixed texts of [`frames`], [`overflow::classify`], one
-//! table for all providers, [`canonical`], which mends what is damaged, and [`body`], which changes a
-//! request in place.
+//! One module a protocol ([`openai_chat`], [`openai_responses`], [`anthropic`], [`gemini`],
+//! [`bedrock`]), each of the same build: types, a dialect or profile as data, `render`, a stream
+//! reader and, but for the last two, `read`. What all share is here: [`WireError`], the fixed texts
+//! of [`frames`], and [`overflow::classify`], one table for all providers.
 //!
 //! ```
 //! use plimsoll_context::Message;
 //! use plimsoll_wire::RenderInput;
-//! use plimsoll_wire::openai_chat::{Dialect, read, render, validate};
+//! use plimsoll_wire::openai_chat::{Dialect, read, render};
 //!
 //! let history = [Message::user("What is in README.md?")];
 //! let input = RenderInput { model: "gpt-5", system: Some("Be brief."), ..RenderInput::default() };
@@ -20,7 +18,6 @@
 //!
 //! let body = render(&input, &history, &dialect)?.body;
 //! let body = String::from_utf8_lossy(&body);
-//! assert!(validate(&serde_json::from_str(&body).unwrap_or_default(), &dialect).is_empty());
 //!
 //! let chat = read(&body)?;
 //! assert_eq!(chat.messages, [Message::system("Be brief."), history[0].clone()]);
@@ -57,7 +54,7 @@
 //! neighbours that may not touch, map ids of tool calls, split batches, and wrap arguments that
 //! are not a JSON object. A [`Note`] tells what of a view was left out or changed.
 //!
-//! A request that is only read and written back loses nothing, on any wire ([`body::Body`]): messages
+//! A request that is only read and written back loses nothing, on any wire: messages
 //! that were not edited keep their bytes, edited ones all their other keys, blocks and items.
 //!
 //! What a reply can say and [`Reply`](plimsoll_context::Reply) does not keep: alternatives after
@@ -133,18 +130,18 @@ mod aligned;
 pub mod anthropic;
 mod arguments;
 pub mod bedrock;
-pub mod body;
+mod block_list;
 mod call_ids;
-pub mod canonical;
+mod chunks;
 mod compose;
 mod decoder;
 mod error;
-mod fault;
 pub mod frames;
 pub mod gemini;
 pub mod hosted;
 mod normalize;
 mod object;
+mod open_reply;
 mod open_turns;
 pub mod openai_chat;
 pub mod openai_responses;
@@ -152,12 +149,55 @@ pub mod overflow;
 mod raw;
 mod request;
 mod server_rules;
+mod sources;
 mod tools;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
+pub use chunks::BodyChunks;
 pub use compose::WrittenMessages;
 pub use decoder::StreamDecoder;
 pub use error::WireError;
-pub use fault::{Fault, Rule};
 pub use request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+
+/// What `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
+#[doc(hidden)]
+pub mod __internals {
+    pub use crate::arguments::is_json_object;
+    pub use crate::call_ids::{MAX_CHAT_ID, MAX_ID, is_word};
+    pub use crate::error::{CHAT, kind as json_kind};
+    pub use crate::raw::{Raw, RawObject, parse, quoted};
+
+    /// Of Messages.
+    pub mod anthropic {
+        pub use crate::anthropic::MARK;
+        pub use crate::anthropic::hosted::{FAMILIES, MCP_TOOLSET, beta_of, family_of};
+        pub use crate::anthropic::pause::{
+            At, Waiting, calls_server, goes_on_from, named_caller, parted,
+        };
+        pub use crate::anthropic::render::{CONTEXT_MANAGEMENT, FILES};
+    }
+
+    /// Of Chat Completions.
+    pub mod openai_chat {
+        pub use crate::openai_chat::details::{AUDIO, keys as message_keys};
+        pub use crate::openai_chat::parts::CUSTOM;
+        pub use crate::openai_chat::reach::reasons;
+        pub use crate::openai_chat::read::read_parsed;
+        pub use crate::openai_chat::render::render_list;
+    }
+
+    /// Of Responses.
+    pub mod openai_responses {
+        pub use crate::openai_responses::hosted::TOOLS;
+        pub use crate::openai_responses::ids::{fits, is_name};
+        pub use crate::openai_responses::patch::Instructions;
+        pub use crate::openai_responses::render::ENCRYPTED;
+        pub use crate::openai_responses::schema::{unfit_for_strict, unfit_for_tool};
+
+        /// Kinds of items.
+        pub mod items {
+            pub use crate::openai_responses::items::*;
+        }
+    }
+}

@@ -413,5 +413,5 @@ impl Normalizer {
 
 /// Whether further keys of a message are content, as audio is.
 fn speaks(keys: &Map<String, Value>) -> bool {
-    keys.contains_key(crate::openai_chat::AUDIO)
+    keys.contains_key(crate::openai_chat::details::AUDIO)
 }

@@ -1,38 +1,23 @@
 //! OpenAI Responses, as OpenAI and those who copy it serve it, without storage on their side:
 //! every request carries the whole history. Not Chat Completions; that is a wire of its own.
 
-mod count;
-mod hosted;
-mod ids;
-mod items;
-mod pairing;
-mod patch;
+pub(crate) mod hosted;
+pub(crate) mod ids;
+pub(crate) mod items;
+pub(crate) mod patch;
 mod profile;
 mod read;
-mod render;
+pub(crate) mod render;
 mod reply;
-mod schema;
-mod settings;
-mod simulate;
+pub(crate) mod schema;
 mod stream;
 mod usage;
-mod validate;
 mod write;
 
-pub use crate::fault::MAX_FAULTS;
 pub use crate::openai_chat::{Images, ParallelCalls, Slot, SystemRole};
-pub use count::validate_count;
 pub use hosted::{hosted_kinds, not_hosted};
-pub(crate) use ids::is_name;
 pub use items::ORIGIN;
-pub(crate) use items::{PAIRS, is_clients, is_item};
-pub use pairing::{tied, untied};
-pub(crate) use patch::Instructions;
 pub use profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 pub use read::{Chat, read};
 pub use render::{MIN_OUTPUT, render, render_next};
-pub use reply::read_reply;
-pub use simulate::{encrypt, unreadable};
-pub use stream::StreamState;
-pub(crate) use validate::unfit;
-pub use validate::{refusal, validate};
+pub use stream::{StreamState, read_reply};

@@ -11,27 +11,27 @@ use crate::error::WireError;
 
 /// A JSON object in raw pieces.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RawObject<'a> {
+pub struct RawObject<'a> {
     entries: Vec<(String, &'a str)>,
 }
 
 impl<'a> RawObject<'a> {
     /// The raw text of a key's value; the last one where a key stands twice.
-    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
+    pub fn get(&self, key: &str) -> Option<&'a str> {
         let mut found = self.entries.iter().rev().filter(|(name, _)| name == key);
         found.next().map(|(_, raw)| *raw)
     }
 
     /// Returns the object as JSON text, with other values for some keys. `None` removes a key; a key that
     /// is not there yet comes last.
-    pub(crate) fn with(&self, changes: &[(&str, Option<String>)]) -> String {
+    pub fn with(&self, changes: &[(&str, Option<String>)]) -> String {
         let changes = changes.iter();
         let changes = changes.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text)));
         self.with_raw(&changes.collect::<Vec<_>>())
     }
 
     /// Does the same with values that are not put together yet.
-    pub(crate) fn with_raw(&self, changes: &[(&str, Option<Raw<'_>>)]) -> String {
+    pub fn with_raw(&self, changes: &[(&str, Option<Raw<'_>>)]) -> String {
         let change = |key: &str| changes.iter().find(|(changed, _)| *changed == key);
         let kept = self
             .entries
@@ -67,12 +67,12 @@ impl<'a> RawObject<'a> {
 /// # Errors
 ///
 /// [`WireError::NotJson`], with the place.
-pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> {
+pub fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> {
     serde_json::from_str(text).map_err(|error| WireError::not_json(&error))
 }
 
 /// Returns a text as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
@@ -91,7 +91,8 @@ pub(crate) fn pieces(content: &str) -> Result<Vec<&str>, WireError> {
 
 /// A JSON text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Raw<'a> {
+pub enum Raw<'a> {
+    /// The text of any value.
     Text(&'a str),
     /// An array of these texts.
     List(&'a [&'a str]),
@@ -121,7 +122,8 @@ impl Raw<'_> {
         }
     }
 
-    pub(crate) fn to_text(self) -> String {
+    /// Returns it as one text.
+    pub fn to_text(self) -> String {
         let mut text = String::with_capacity(self.len());
         self.write(&mut text);
         text

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::anthropic::Prefix;
+use crate::chunks::BodyChunks;
 
 /// Everything of a request except its messages.
 #[derive(Debug, Clone, Default)]
@@ -96,11 +97,12 @@ pub enum Effort {
     Max,
 }
 
-/// A rendered request.
+/// A rendered request. Its body is in one piece, or in [`BodyChunks`] if it is rendered
+/// as the next one of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rendered {
+pub struct Rendered<B = Vec<u8>> {
     /// The body as JSON.
-    pub body: Vec<u8>,
+    pub body: B,
     /// The differences between the body and the transcript: first those of messages in their order,
     /// then those of settings.
     pub notes: Vec<Note>,
@@ -113,6 +115,27 @@ pub struct Rendered {
     pub prefix: Prefix,
     /// The values that the `anthropic-beta` header must contain; usually none.
     pub betas: Vec<&'static str>,
+}
+
+impl Rendered<BodyChunks> {
+    /// Returns the request with its body in one piece.
+    #[must_use]
+    pub fn into_whole(self) -> Rendered {
+        self.map(BodyChunks::into_vec)
+    }
+}
+
+impl<B> Rendered<B> {
+    /// Returns the request with its body converted.
+    pub(crate) fn map<C>(self, convert: impl FnOnce(B) -> C) -> Rendered<C> {
+        Rendered {
+            body: convert(self.body),
+            notes: self.notes,
+            from: self.from,
+            prefix: self.prefix,
+            betas: self.betas,
+        }
+    }
 }
 
 /// A difference between a request and the transcript or the settings it was rendered from.

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use crate::object::Object;
 use crate::request::{LeftOut, Note};
 
-/// Returns the tools with their names on the wire, sorted by name and each name once.
+/// Returns the tools with their names on the wire, sorted by name and each name once. Notes once that a
+/// tool is renamed, and once that one is left out because another has its name.
 pub(crate) fn named<'t>(
     tools: &'t [ToolSpec],
     name: impl Fn(&'t str) -> Cow<'t, str>,
@@ -27,10 +28,10 @@ pub(crate) fn named<'t>(
             (true, true) => Some(LeftOut::Name),
             (true, false) => None,
         };
-        left_out.extend(what.map(Note::setting));
+        let note = what.map(Note::setting);
+        left_out.extend(note.filter(|note| !left_out.contains(note)));
         first
     });
-    left_out.dedup();
     notes.append(&mut left_out);
     named
 }

@@ -53,6 +53,8 @@ const EDITS: [&str; 9] = [
     "create",
     "notebookedit",
 ];
+/// What a command contains that edits a file in place.
+const IN_PLACE: &str = "sed -i";
 /// Arguments that name a file.
 const PATHS: [&str; 4] = ["file_path", "path", "filePath", "filename"];
 /// How a result without an error flag begins if its edit was not made.
@@ -259,10 +261,14 @@ impl Truth {
         }
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut failed: Vec<String> = Vec::new();
+        // Commands that edit in place: these edits were made too.
+        let mut in_place: Vec<String> = Vec::new();
         let mut open: HashMap<&str, String> = HashMap::new();
         for message in &planted.messages {
             for call in message.calls() {
                 let name = call.name.to_lowercase();
+                in_place
+                    .extend(Some(plain(&call.arguments)).filter(|text| text.contains(IN_PLACE)));
                 let is_view = call.arguments.contains("\"view\"");
                 if EDITS.contains(&name.as_str()) && !is_view {
                     open.extend(path(&call.arguments).map(|path| (call.id.0.as_str(), path)));
@@ -284,8 +290,10 @@ impl Truth {
         }
         failed.extend(planted.unedited.iter().cloned());
         let edits = failed.into_iter().map(|path| {
+            let by_command = in_place.iter().filter(|command| command.contains(&path));
+            let by_command = u32::try_from(by_command.count()).unwrap_or(u32::MAX);
             let count = made.get(&path).copied().unwrap_or_default();
-            (path, count)
+            (path, count.saturating_add(by_command))
         });
         Self {
             typed: normal(&all.join("\n")),

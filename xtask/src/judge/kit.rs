@@ -59,6 +59,8 @@ pub(super) struct Survival {
     pub(super) used: Share,
     /// Chats that could not be brought within their budget.
     pub(super) refused: usize,
+    /// What was lost, and old values that returned.
+    pub(super) faults: Vec<String>,
 }
 
 impl Survival {
@@ -121,6 +123,7 @@ pub(super) fn survivals(root: &Path, seed: u64) -> Result<Vec<Survival>, Error> 
                 stale: Share::default(),
                 used: Share::default(),
                 refused: 0,
+                faults: Vec::new(),
             });
             survivals.len() - 1
         });
@@ -142,12 +145,22 @@ impl Survival {
         for (kind, values) in &chat.once {
             let survives = values.iter().all(|value| stands(&text, value));
             self.kind(kind).count(survives);
+            if !survives {
+                self.faults
+                    .push(format!("{kind} lost: {}", values.join(", ")));
+            }
         }
         for updated in &chat.updated {
             self.kind("updated facts")
                 .count(stands(&text, &updated.new));
             let rest = text.replace(&normal(&updated.sentence), "");
-            self.stale.count(stands(&rest, &updated.old));
+            let returns = stands(&rest, &updated.old);
+            self.stale.count(returns);
+            if returns {
+                let Updated { sentence, old, .. } = updated;
+                self.faults
+                    .push(format!("{old} returns beside: {sentence}\n{text}"));
+            }
         }
     }
 

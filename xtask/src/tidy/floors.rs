@@ -6,22 +6,27 @@ use super::manifests::{Kind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its floor. A package depends on lower floors only.
-const FLOORS: [(&str, u8); 14] = [
+const FLOORS: [(&str, u8); 16] = [
     ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
     ("plimsoll-wire", 2),
+    ("plimsoll-judge", 2),
     ("plimsoll-core", 3),
     ("plimsoll-providers", 4),
     ("plimsoll-tools", 4),
     ("plimsoll-store", 4),
     ("plimsoll-replay", 4),
+    ("plimsoll-logs", 4),
     ("plimsoll-mock", 4),
     ("plimsoll-gateway", 4),
     ("plimsoll", 5),
     ("plimsoll-cli", 6),
     ("xtask", 7),
 ];
+
+/// Crates of one floor of which the first depends on the second, and never the other way round.
+const NEIGHBORS: [(&str, &str); 1] = [("plimsoll-judge", "plimsoll-wire")];
 
 /// The mock servers stand on the floor of those who test against them, so tests, and tests
 /// alone, may look sideways at them.
@@ -46,7 +51,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
                 continue;
             };
             let peer = kind == Kind::Test && TEST_PEERS.contains(&dependency.as_str());
-            if below < floor || (below == floor && peer) {
+            let beside = peer || NEIGHBORS.contains(&(name, dependency.as_str()));
+            if below < floor || (below == floor && beside) {
                 continue;
             }
             let text = format!(
@@ -118,6 +124,16 @@ mod tests {
             (
                 "plimsoll-store",
                 "[target.'cfg(unix)'.dependencies]\nx = { package = \"plimsoll-cli\" }",
+                1,
+            ),
+            (
+                "plimsoll-judge",
+                "[dependencies]\nplimsoll-wire.workspace = true",
+                0,
+            ),
+            (
+                "plimsoll-wire",
+                "[dependencies]\nplimsoll-judge.workspace = true",
                 1,
             ),
             ("plimsoll-store", "[dependencies]\nserde = \"1\"", 0),

@@ -1,4 +1,4 @@
-//! The walls: `context`, `agent` and `wire` decide and never act, so they see no clock, file,
+//! The walls: `context`, `agent`, `wire` and `judge` decide and never act, so they see no clock, file,
 //! socket, thread, process, environment or random source, and no async runtime. Checked twice
 //! here, on names and on dependencies; clippy checks methods with the crates' `clippy.toml`.
 
@@ -7,11 +7,12 @@ use super::source::{Kind, Part, Source, Token};
 use super::tree::Tree;
 
 /// The crates behind the wall: folder and package.
-const WALLED: [(&str, &str); 4] = [
+const WALLED: [(&str, &str); 5] = [
     ("handover", "plimsoll-handover"),
     ("context", "plimsoll-context"),
     ("agent", "plimsoll-agent"),
     ("wire", "plimsoll-wire"),
+    ("judge", "plimsoll-judge"),
 ];
 
 /// Modules of `std` that reach outside.

@@ -90,7 +90,8 @@ fn grows_at_its_end(stage: &Stage, one: &Sent, two: &Sent) {
         return;
     }
     let (old, new) = (&one.request.messages, &two.request.messages);
-    assert!(new.starts_with(old), "rewritten without a plan");
+    let begins = new.iter().take(old.len()).eq(old);
+    assert!(begins, "rewritten without a plan");
 }
 
 /// The request is one that a strict provider takes, counted rightly and under its line.
@@ -205,7 +206,7 @@ fn kept(stage: &Stage) {
         for (seq, pin) in &pins {
             let said = original(*seq);
             let there = match pin.what {
-                Pinned::Whole => sent.request.messages.contains(said),
+                Pinned::Whole => sent.request.messages.iter().any(|one| one == said),
                 Pinned::Part(part) => {
                     let part = &said.parts()[part];
                     let mut messages = sent.request.messages.iter();
@@ -332,7 +333,7 @@ fn summed_up(stage: &Stage) {
         assert!(
             window.is_none_or(|window| most <= window),
             "{most} over {window:?}: {}",
-            request.messages[0].text()
+            request.messages.get(0).unwrap().text()
         );
         assert!(request.tools.is_empty());
     }

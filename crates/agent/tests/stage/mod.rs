@@ -21,7 +21,7 @@ use plimsoll_agent::{
     Verdict,
 };
 use plimsoll_context::{
-    CallId, Chars4, ContextStrategy, Economy, Line, Message, Part, Policy, Reply, Seq,
+    CallId, Chars4, ContextStrategy, Economy, Line, Message, MessageList, Part, Policy, Reply, Seq,
     SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
 };
 
@@ -472,7 +472,7 @@ impl Stage {
     }
 
     /// The messages of the newest request.
-    pub(crate) fn seen(&self) -> &[Arc<Message>] {
+    pub(crate) fn seen(&self) -> &MessageList {
         &self.requests.last().expect("a request").request.messages
     }
 

@@ -1,8 +1,11 @@
 //! The policies of `plimsoll compact` by name, and the options that each of them has.
 
+use std::sync::Arc;
+
 use clap::Args;
 use plimsoll::{
-    ClearToolUses, ClearTrigger, ContextStrategy, Tokens, Trim, TrimRole, TrimStrategy,
+    ClearToolUses, ClearTrigger, ContextStrategy, Line, Policy, SummaryConfig, Tokens, Trim,
+    TrimRole, TrimStrategy,
 };
 
 use crate::exit::Stop;
@@ -11,7 +14,7 @@ const CLEAR_TOOL_USES: &str = "clear-tool-uses";
 const TRIM: &str = "trim";
 
 /// Options that only some policies have.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct FilterOptions {
     /// clear-tool-uses: clear above this, in tokens or as tool_uses=N [default: 100k]
     #[arg(long, value_name = "TOKENS", value_parser = trigger)]
@@ -47,7 +50,7 @@ pub(crate) struct FilterOptions {
 
 /// A policy of `plimsoll compact`.
 #[derive(Debug, Clone)]
-pub(super) enum Filter {
+pub(crate) enum Filter {
     /// One that agents have too.
     Strategy(ContextStrategy),
     /// Anthropic's context edit.
@@ -72,6 +75,38 @@ impl Filter {
                         "there is no policy `{name}`; there is: {names}, {CLEAR_TOOL_USES}, {TRIM}"
                     ))
                 }),
+        }
+    }
+
+    /// Returns the policy of this name without options, for sessions that are rescued.
+    pub(crate) fn named(name: &str) -> Result<Self, Stop> {
+        let filter = Self::new(name, &FilterOptions::default())?;
+        match filter {
+            Self::Trim(_) => Err(Stop::usage(
+                "--policy trim has no place here, since it may remove the task; choose extract or evict",
+            )),
+            filter => Ok(filter),
+        }
+    }
+
+    /// Returns `true` if the policy has a limit of its own, and needs no budget.
+    pub(crate) fn has_own_trigger(&self) -> bool {
+        matches!(self, Self::ClearToolUses(_))
+    }
+
+    /// Returns the policy and the limit that it keeps. Returns `None` if it removes nothing, or by
+    /// rules that are no policy.
+    pub(crate) fn within(&self, budget: Tokens) -> Option<(Policy, Line)> {
+        match self {
+            Self::Strategy(ContextStrategy::Unlimited {}) | Self::Trim(_) => None,
+            Self::Strategy(strategy) => {
+                let policy = strategy.filter_policy(filter_summary());
+                Some((policy.for_filter().filled(), Line::exactly(budget)))
+            }
+            Self::ClearToolUses(clear) => {
+                let policy = Policy::new(vec![Arc::new(clear.clone())]);
+                Some((policy, Line::exactly(Tokens::MAX)))
+            }
         }
     }
 
@@ -153,6 +188,14 @@ impl FilterOptions {
             ));
         }
         Ok(trim)
+    }
+}
+
+/// Returns how a filter summarises: without a model, in the size that the user's words need.
+fn filter_summary() -> SummaryConfig {
+    SummaryConfig {
+        soft_mark: None,
+        ..SummaryConfig::default().without_model()
     }
 }
 

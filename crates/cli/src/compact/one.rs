@@ -6,11 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::wire::body::{Body, Cut, CutError, Reading};
-use plimsoll::wire::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::judge::body::{Body, Cut, CutError, Reading};
+use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
 use plimsoll::{
-    AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, SummaryConfig,
-    TokenCounter, Tokens,
+    AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, TokenCounter, Tokens,
 };
 
 use super::CompactArgs;
@@ -54,10 +53,19 @@ impl<'a> How<'a> {
     }
 
     /// Mends a chat and brings it within its budget.
-    pub(super) fn compact<'t>(&self, text: &'t str) -> Result<Compacted<'t>, Stop> {
+    pub(super) fn compact<'t>(
+        &self,
+        text: &'t str,
+        of_log: Option<&Target>,
+    ) -> Result<Compacted<'t>, Stop> {
         let args = self.args;
         let json = chat_file::json(text)?;
-        let target = repair::target(args.model.as_deref(), args.protocol.as_deref(), &json)?;
+        let target = repair::target(
+            args.model.as_deref(),
+            args.protocol.as_deref(),
+            &json,
+            of_log,
+        )?;
         let reading = Body::read_judged(text, json, &target).map_err(chat_file::unread)?;
         let mended = match &reading {
             Reading::Valid(_) | Reading::Silent(_) => None,
@@ -165,17 +173,13 @@ impl<'a> How<'a> {
             let (policy, line) = config::filter(config, system(file), asked)?;
             return Ok((policy.for_filter(), line));
         }
-        let strategy = match &self.filter {
-            Filter::Strategy(strategy) => strategy,
-            Filter::ClearToolUses(clear) => {
-                let policy = Policy::new(vec![Arc::new(clear.clone())]);
-                return Ok((policy, Line::exactly(Tokens::MAX)));
-            }
-            Filter::Trim(_) => return Ok((Policy::unlimited(), Line::exactly(Tokens::MAX))),
+        // A policy with a limit of its own needs no budget.
+        let budget = match self.filter.has_own_trigger() {
+            true => Tokens::MAX,
+            false => asked.ok_or_else(no_budget)?,
         };
-        let policy = strategy.filter_policy(filter_summary());
-        let asked = asked.ok_or_else(no_budget)?;
-        Ok((policy.for_filter().filled(), Line::exactly(asked)))
+        let within = self.filter.within(budget);
+        Ok(within.unwrap_or_else(|| (Policy::unlimited(), Line::exactly(Tokens::MAX))))
     }
 }
 
@@ -257,12 +261,4 @@ fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
         ));
     }
     Ok(budget.map(Tokens))
-}
-
-/// Returns how `compact` summarises: without a model, in the size that the user's words need.
-fn filter_summary() -> SummaryConfig {
-    SummaryConfig {
-        soft_mark: None,
-        ..SummaryConfig::default().without_model()
-    }
 }

@@ -1,6 +1,7 @@
 //! Chats for the filters, and a judgement of what the filters print that does not come from them.
 
-use plimsoll::wire::openai_chat::{self, Dialect, validate};
+use plimsoll::judge::openai_chat::validate;
+use plimsoll::wire::openai_chat::{self, Dialect};
 use plimsoll::{Bpe, Message, TokenCounter, Tokens};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

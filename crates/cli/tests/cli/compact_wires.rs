@@ -1,8 +1,9 @@
 //! `plimsoll compact` on the three wires, as somebody uses it whose session has died: the same request
 //! comes back, smaller, and is accepted.
 
-use plimsoll::wire::body::Body;
-use plimsoll::wire::canonical::Target;
+use plimsoll::judge;
+use plimsoll::judge::body::Body;
+use plimsoll::judge::canonical::Target;
 use plimsoll::wire::openai_chat::Dialect;
 use plimsoll::wire::{anthropic, openai_responses};
 use plimsoll::{Chars4, Message, TokenCounter, Tokens};
@@ -31,7 +32,7 @@ fn claude(count: usize, model: &str) -> Value {
     };
     for at in 0..count {
         let thought = format!("Part {at} may hold it.");
-        let signature = anthropic::sign(&request, &thought);
+        let signature = judge::anthropic::sign(&request, &thought);
         let id = format!("toolu_{at}");
         let path = format!("src/part{at}.rs");
         push(

@@ -1,6 +1,6 @@
 //! `plimsoll sessions import`: what another client has left is gone on with, on whichever wire.
 
-use plimsoll::wire::anthropic::sign;
+use plimsoll::judge::anthropic::sign;
 use serde_json::{Value, json};
 
 use super::command::{Home, with};

@@ -45,6 +45,7 @@ mod permissions;
 mod prices;
 mod recorded;
 mod repair;
+mod rescue;
 mod responses;
 mod restore;
 mod resumed;

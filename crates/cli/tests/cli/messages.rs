@@ -1,7 +1,7 @@
 //! `plimsoll run` with a model of Anthropic's: several turns with thinking and parallel calls, every
 //! request judged as the API judges it, every signature verified.
 
-use plimsoll::wire::anthropic::sign;
+use plimsoll::judge::anthropic::sign;
 use serde_json::{Value, json};
 
 use super::command::Home;

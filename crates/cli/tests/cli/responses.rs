@@ -1,7 +1,7 @@
 //! `plimsoll run` with a model of OpenAI's Responses API: several turns with reasoning and parallel
 //! calls, every request judged as the API judges it.
 
-use plimsoll::wire::openai_responses::encrypt;
+use plimsoll::judge::openai_responses::encrypt;
 use serde_json::{Value, json};
 
 use super::command::Home;

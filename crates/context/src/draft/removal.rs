@@ -1,15 +1,11 @@
-//! Removing exchanges from a [`Draft`], a question never without everything that answers it, and the
-//! markers of the gaps that removals leave.
+//! Removing exchanges from a [`Draft`], a question never without everything that answers it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::{Change, Draft, structure};
 use crate::exchange::{Exchange, ExchangeKind};
-use crate::gap::Gap;
-use crate::item::{Form, Seq};
-use crate::means::Recall;
-use crate::message::Message;
+use crate::item::Seq;
 use crate::tokens::Tokens;
 
 impl Draft<'_> {
@@ -79,9 +75,9 @@ impl Draft<'_> {
                 (self.changes.remove(&at), self.items().get(at))
             {
                 self.left += item.tokens;
+                self.runs.remove(at);
             }
         }
-        self.markers.set(None);
     }
 
     fn entries(
@@ -194,6 +190,7 @@ impl Draft<'_> {
             if let Some((_, weight)) = self.current(at) {
                 freed += weight;
                 self.changes.insert(at, Change::Dropped);
+                self.runs.insert(at);
             }
         }
         self.left = self.left.minus(freed);
@@ -202,7 +199,6 @@ impl Draft<'_> {
                 self.absorb_gap(next_to);
             }
         }
-        self.markers.set(None);
         freed
     }
 
@@ -217,51 +213,8 @@ impl Draft<'_> {
         let is_pinned = self.items().get(at).is_some_and(|item| item.pin.is_some());
         if let (false, Some((_, weight))) = (is_pinned, self.current(at)) {
             self.changes.insert(at, Change::Dropped);
+            self.runs.insert(at);
             self.left = self.left.minus(weight);
-        }
-    }
-
-    /// Returns the runs of removed messages.
-    pub(super) fn gaps(&self) -> Vec<(Range<usize>, Gap)> {
-        let dropped = self.changes.iter();
-        let dropped = dropped.filter(|(_, change)| matches!(change, Change::Dropped));
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for (at, _) in dropped {
-            match runs.last_mut() {
-                Some(run) if run.end == *at => run.end = at + 1,
-                _ => runs.push(*at..at + 1),
-            }
-        }
-        let runs = runs.into_iter();
-        runs.map(|run| (run.clone(), self.gap(run))).collect()
-    }
-
-    /// Returns the gap that the removal of these items leaves. Former gaps and summaries among them
-    /// count as the messages that they stand for.
-    pub(super) fn gap(&self, positions: impl Iterator<Item = usize>) -> Gap {
-        let mut messages: u64 = 0;
-        let mut recall: Option<(Seq, Seq)> = None;
-        for item in positions.filter_map(|at| self.items().get(at)) {
-            let own = (self.means.recall == Recall::Offered
-                && item.form != Form::Edited(Recall::None))
-            .then_some((item.seq, item.seq));
-            let former = match item.message.as_ref() {
-                Message::Summary { text } => Gap::split_summary(text).0,
-                message => Gap::of(message),
-            };
-            let (count, range) = former.map_or((1, own), |gap| (gap.messages, gap.recall));
-            messages = messages.saturating_add(count);
-            // Only an unbroken range is offered: an id in the middle that is not archived would be
-            // a false promise.
-            recall = match (recall, range) {
-                (_, None) => None,
-                (None, range) => range,
-                (Some((first, _)), Some((_, last))) => Some((first, last)),
-            };
-        }
-        Gap {
-            messages: messages.max(1),
-            recall: recall.filter(|_| self.means.recall == Recall::Offered),
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     if parts.hooks.rewrites().next().is_none() {
         return;
     }
-    let mut messages = request.messages.clone();
+    let mut messages: Messages = request.messages.iter().cloned().collect();
     for (name, hook) in parts.hooks.rewrites() {
         let asked = hook(messages.clone(), parts.hooks.timeout);
         let rewritten = match attend(session, asked).await {
@@ -46,11 +46,9 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
         return;
     }
     let counter = &session.run.setup().counter;
-    let weigh = |messages: &Messages| -> Tokens {
-        let weights = messages.iter().map(|message| counter.message(message));
-        weights.sum()
-    };
-    let (before, now) = (weigh(&request.messages), weigh(&messages));
+    let weigh = |message: &Arc<Message>| counter.message(message);
+    let before: Tokens = request.messages.iter().map(weigh).sum();
+    let now: Tokens = messages.iter().map(weigh).sum();
     let grown = now.minus(before);
     if grown > Tokens::ZERO && session.run.room() < grown {
         let text = format!(
@@ -68,7 +66,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     request.expects.previous = None;
     let is_kept = |place: &Breakpoint| !matches!(place, Breakpoint::Message(at) if *at >= kept);
     request.cache.breakpoints.retain(is_kept);
-    request.messages = messages;
+    request.messages = messages.into();
     session.run.set_counted(request.counted);
 }
 

@@ -264,7 +264,7 @@ impl JudgeModel {
             system: Arc::clone(prompt),
             tools: Arc::new([]),
             hosted_tools: Arc::default(),
-            messages: vec![message],
+            messages: vec![message].into(),
             dynamic_context: None,
             tool_choice: ToolChoice::None,
             format: None,

@@ -109,9 +109,8 @@ mod tests {
     #[test]
     fn the_newest_messages_are_kept_and_the_json_stays_whole() {
         let long = "é".repeat(40_000);
-        let messages = (0..40).map(|_| Arc::new(Message::user(long.clone())));
-        let mut messages: Vec<Arc<Message>> = messages.collect();
-        messages.push(Arc::new(Message::user("the newest")));
+        let messages = (0..40).map(|_| Message::user(long.clone()));
+        let messages = messages.chain([Message::user("the newest")]).collect();
         let request = Request {
             system: "".into(),
             tools: Arc::default(),

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use foldhash::HashMap;
 
 use super::statement::{Word, is_cjk};
+use crate::cues::{PersonCues, Rule};
 
 /// A word that stands in more messages names no single thing.
 const RARE: usize = 4;
@@ -31,6 +32,8 @@ pub(crate) struct Mention {
     names: BTreeSet<String>,
     changes: bool,
     forbids: bool,
+    /// Whether it is a rule about the thing rather than a value of it.
+    is_rule: bool,
     is_wide: bool,
 }
 
@@ -45,6 +48,7 @@ impl Mention {
         let mut mention = Self {
             changes: changes().any(|change| has_phrase(low, change)),
             forbids: words.iter().any(Word::forbids),
+            is_rule: PersonCues::of(sentence).rule == Some(Rule::Must),
             is_wide: sentence.chars().any(is_cjk),
             ..Self::default()
         };
@@ -84,7 +88,9 @@ impl Mention {
         let chars: Vec<char> = run.chars().filter(|c| is_cjk(*c)).collect();
         for pair in chars.windows(2) {
             // Kana are endings and particles.
-            if !pair.iter().any(|c| matches!(c, '\u{3040}'..='\u{309f}')) {
+            let is_plain =
+                |c: &char| matches!(c, '\u{3040}'..='\u{309f}') || PLAIN_WIDE.contains(*c);
+            if !pair.iter().any(is_plain) {
                 self.terms.insert(pair.iter().collect());
             }
         }
@@ -131,6 +137,9 @@ const PLAIN: &str = "that|this|with|from|have|will|would|should|could|just|about
     thanks|thank|okay|sure|yes|actually|instead|correction|change|changed|plan|heard|after|before|again|now|\
     been|were|does|done|going|goes|took|send|keep|very|much|well|good|great|really|still|time|today";
 
+/// Characters of Chinese words that name no thing: pronouns, prepositions, particles.
+const PLAIN_WIDE: &str = "我你您他她它们在的是了到给把有这那吧也就都请和与很被让跟还又再一";
+
 fn has_phrase(text: &str, phrase: &str) -> bool {
     if !phrase.is_ascii() {
         return text.contains(phrase);
@@ -168,22 +177,20 @@ pub(crate) fn outdated<'m>(
                     *shared.entry(*old).or_default() += 1;
                 }
             }
-            let mut found: Vec<(usize, usize)> = shared
+            // What shares more is meant, and a value rather than a rule.
+            let mut found: Vec<((usize, bool), (usize, usize))> = shared
                 .into_iter()
-                .filter(|(old, _)| {
-                    mentions.get(*old).is_some_and(|(place, old)| {
-                        place.0 != at.0 && !old.forbids && mention.has_another_value(old)
-                    })
+                .filter_map(|(old, count)| {
+                    let (place, old) = mentions.get(old)?;
+                    let is_other =
+                        place.0 != at.0 && !old.forbids && mention.has_another_value(old);
+                    is_other.then_some(((count, !old.is_rule), *place))
                 })
-                .map(|(old, count)| (count, old))
                 .collect();
             found.sort_unstable();
             match found.as_slice() {
-                [(_, one)] => outdated.extend(mentions.get(*one).map(|(place, _)| *place)),
-                // The one that shares more.
-                [.., (less, _), (more, one)] if more > less => {
-                    outdated.extend(mentions.get(*one).map(|(place, _)| *place));
-                }
+                [(_, one)] => outdated.push(*one),
+                [.., (less, _), (more, one)] if more > less => outdated.push(*one),
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! A turn as Anthropic Messages says it: as one message, or as the events that a stream of it is made
 //! of, in the API's order. Not what is said.
 
-use plimsoll_wire::anthropic::sign;
+use plimsoll_judge::anthropic::sign;
 use serde_json::{Value, json};
 
 use crate::answer::Said;

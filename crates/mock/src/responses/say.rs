@@ -1,7 +1,8 @@
 //! A turn as OpenAI Responses says it: its output items, and the Response object around them. Not its
 //! events; those are `events.rs`'s.
 
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems, encrypt};
+use plimsoll_judge::openai_responses::encrypt;
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
 use serde_json::{Map, Value, json};
 
 use crate::api::{Called, counts, list, text};

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plimsoll_wire::Fault;
-use plimsoll_wire::Rule;
-use plimsoll_wire::openai_responses::{tied, untied};
+use plimsoll_judge::Fault;
+use plimsoll_judge::Rule;
+use plimsoll_judge::openai_responses::{tied, untied};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;

@@ -2,9 +2,10 @@
 //! counts, headers and every way to fail.
 
 use plimsoll_context::{Part, StopReason, Tokens};
+use plimsoll_judge::anthropic::sign;
 use plimsoll_mock::{Mock, Server, Turn};
 use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::anthropic::{StreamState, sign};
+use plimsoll_wire::anthropic::StreamState;
 use serde_json::{Value, json};
 
 use super::{events, server};

@@ -47,7 +47,7 @@ pub use fields::{Field, FieldKind};
 pub use file::{CONFIG_FILE, Config, MAX_AGENTS, MAX_CONFIG_FILE};
 pub use hook::{HOOK_FIELDS, MOMENTS};
 pub use key::{Key, Merge, Preset, Scope, Trust};
-pub use keys::{all as keys, named as key};
+pub use keys::{GROUPS, all as keys, named as key};
 pub use kind::{Kind, Value, parse_tokens};
 pub use layer::Origin;
 pub use make::MakeAgent;

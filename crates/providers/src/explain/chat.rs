@@ -1,21 +1,23 @@
 //! What is said of Chat Completions.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::{
     Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
     NoContent, OutputKey, ParallelCalls, Prefill, Reach, SameRole, StreamUsage, SystemPlace,
     SystemRole, Texts, ToolStyle, UserAfterTool, UserMessage, takes_temperature,
 };
 
-use super::Peculiarity;
-use super::sentences::{minimum, peculiarity, those, unable};
+use super::sentences::{
+    CACHE_BY_KEY, CACHE_UNASKED, NO_MEDIA, NO_TEMPERATURE, minimum, peculiarity, those,
+};
+use super::{Explanation, Peculiarity};
+use crate::connection::Connection;
 use crate::efforts::goes;
 use crate::model_ref::ModelRef;
-use crate::models::ModelFacts;
 use crate::vendor::Place;
 
 /// What is peculiar to a dialect of Chat Completions.
-pub(crate) fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
+fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
     let echo = match (of.echo_reasoning, of.empty_reasoning) {
         (EchoReasoning::Never, _) => None,
         (when, empty) => Some(format!(
@@ -142,37 +144,22 @@ pub(crate) fn rules(of: &Dialect) -> Vec<&'static str> {
         .collect()
 }
 
-/// How the prompt cache is used.
-pub(crate) fn caching(of: &Dialect, facts: &ModelFacts) -> Vec<Peculiarity> {
-    let mut all = those([
-        (
-            of.cache == CacheMarks::Unasked,
-            "Nothing is asked of a prompt cache: it works by itself, or there is none.",
-            &[],
-        ),
-        (
-            of.cache == CacheMarks::Key,
-            "It works by itself; `prompt_cache_key` names the session.",
-            &[],
-        ),
+/// What is said of a dialect of Chat Completions.
+pub(crate) fn explain(of: &Dialect, connection: &Connection) -> Explanation {
+    let mut peculiarities = peculiarities(of);
+    peculiarities.extend(thinking(&connection.model));
+    let mut caching = those([
+        (of.cache == CacheMarks::Unasked, CACHE_UNASKED, &[]),
+        (of.cache == CacheMarks::Key, CACHE_BY_KEY, &[]),
         (
             of.cache == CacheMarks::Parts,
             "`cache_control` marks the system prompt and the newest messages, four at most.",
             &[Rule::Am11],
         ),
     ]);
-    all.extend(minimum(facts));
-    all
-}
-
-/// What a request cannot contain.
-pub(crate) fn limitations(of: &Dialect, facts: &ModelFacts) -> Vec<Peculiarity> {
-    let mut all = those([
-        (
-            of.images == Images::Unsupported,
-            "Images and files: a note stands in their place.",
-            &[Rule::Shape],
-        ),
+    caching.extend(minimum(&connection.facts));
+    let limitations = those([
+        (of.images == Images::Unsupported, NO_MEDIA, &[Rule::Shape]),
         (
             of.echo_reasoning == EchoReasoning::Never,
             "Its own reasoning: it is not sent back.",
@@ -184,12 +171,16 @@ pub(crate) fn limitations(of: &Dialect, facts: &ModelFacts) -> Vec<Peculiarity> 
             &[Rule::Oc3],
         ),
     ]);
-    all.extend(unable(of.images, facts));
-    all
+    Explanation {
+        peculiarities,
+        caching,
+        limitations,
+        images: of.images,
+    }
 }
 
 /// What is peculiar to how a model thinks over Chat Completions.
-pub(crate) fn thinking(model: &ModelRef) -> Vec<Peculiarity> {
+fn thinking(model: &ModelRef) -> Vec<Peculiarity> {
     let name = model.name();
     let all = format!("openai-responses/{name} takes all of it.");
     let says = match goes(model) {
@@ -201,9 +192,6 @@ pub(crate) fn thinking(model: &ModelRef) -> Vec<Peculiarity> {
     };
     let said = says.map(|says| peculiarity(format!("{says}; {all}"), &[Rule::Shape]));
     let cold = !takes_temperature(name, None, 0.0) && model.vendor().place != Place::ThisMachine;
-    let cold = cold.then(|| {
-        let says = "A temperature is not sent: the model refuses it.";
-        peculiarity(says, &[Rule::Shape])
-    });
+    let cold = cold.then(|| peculiarity(NO_TEMPERATURE, &[Rule::Shape]));
     said.into_iter().chain(cold).collect()
 }

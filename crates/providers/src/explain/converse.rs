@@ -1,19 +1,19 @@
 //! What is said of Converse.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::ThinkingStyle;
 use plimsoll_wire::bedrock::{Maker, MixedTurn, Profile};
 use plimsoll_wire::openai_chat::Images;
 
-use super::Peculiarity;
-use super::sentences::{minimum, peculiarity, those, unable};
+use super::Explanation;
+use super::sentences::{minimum, peculiarity, those};
 use crate::models::ModelFacts;
 
-/// What is peculiar to a profile of Converse.
-pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
+/// What is said of a profile of Converse.
+pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
     let adaptive = matches!(&of.maker, Maker::Anthropic(claude)
         if claude.thinking == ThinkingStyle::Adaptive);
-    those([
+    let peculiarities = those([
         (
             true,
             "User and assistant take turns, and all results of a batch are in the next message.",
@@ -40,25 +40,16 @@ pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
             "A level of thinking is not sent to this model.",
             &[],
         ),
-    ])
-}
-
-/// How the prompt cache is used.
-pub(crate) fn caching(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
+    ]);
     let says = match of.cache_points {
         true => {
             "Cache points: the tools or the system prompt, and the newest messages; four at most."
         }
         false => "No cache points are sent to this model.",
     };
-    let mut all = vec![peculiarity(says, &[])];
-    all.extend(minimum(facts));
-    all
-}
-
-/// What a request cannot contain.
-pub(crate) fn limitations(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
-    let mut all = those([
+    let mut caching = vec![peculiarity(says, &[])];
+    caching.extend(minimum(facts));
+    let limitations = those([
         (
             true,
             "Media by address, and types that the API does not have: a note stands in their place.",
@@ -76,6 +67,10 @@ pub(crate) fn limitations(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> 
             &[],
         ),
     ]);
-    all.extend(unable(Images::Supported, facts));
-    all
+    Explanation {
+        peculiarities,
+        caching,
+        limitations,
+        images: Images::Supported,
+    }
 }

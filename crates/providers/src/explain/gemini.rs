@@ -1,16 +1,16 @@
 //! What is said of `generateContent`.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::gemini::{Profile, Signatures, Thinking};
 use plimsoll_wire::openai_chat::{Images, Prefill};
 
-use super::Peculiarity;
-use super::sentences::{minimum, peculiarity, those, unable};
+use super::Explanation;
+use super::sentences::{minimum, peculiarity, those};
 use crate::models::ModelFacts;
 
-/// What is peculiar to a profile of `generateContent`.
-pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
-    let mut all = those([
+/// What is said of a profile of `generateContent`.
+pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
+    let mut peculiarities = those([
         (
             true,
             "All results of a batch are one content, in the order of the calls, and nothing else \
@@ -42,22 +42,12 @@ pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
     if let Thinking::Levels(levels) = &of.thinking {
         let levels: Vec<&str> = levels.iter().map(|level| level.name()).collect();
         let says = format!("Levels of thinking that it takes: {}.", levels.join(", "));
-        all.push(peculiarity(says, &[]));
+        peculiarities.push(peculiarity(says, &[]));
     }
-    all
-}
-
-/// How the prompt cache is used.
-pub(crate) fn caching(facts: &ModelFacts) -> Vec<Peculiarity> {
     let says = "By itself: what was sent before is read from the cache. No cache is created.";
-    let mut all = vec![peculiarity(says, &[])];
-    all.extend(minimum(facts));
-    all
-}
-
-/// What a request cannot contain.
-pub(crate) fn limitations(facts: &ModelFacts) -> Vec<Peculiarity> {
-    let mut all = those([
+    let mut caching = vec![peculiarity(says, &[])];
+    caching.extend(minimum(facts));
+    let limitations = those([
         (
             true,
             "Images and files in tool results: they follow the batch.",
@@ -70,6 +60,10 @@ pub(crate) fn limitations(facts: &ModelFacts) -> Vec<Peculiarity> {
         ),
         (true, "Thinking that another provider wrote.", &[Rule::Gm3]),
     ]);
-    all.extend(unable(Images::Supported, facts));
-    all
+    Explanation {
+        peculiarities,
+        caching,
+        limitations,
+        images: Images::Supported,
+    }
 }

@@ -1,18 +1,18 @@
 //! What is said of Messages.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::{
-    Binding, Effort, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
+    Binding, EffortSupport, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
 };
 use plimsoll_wire::openai_chat::{Images, Prefill};
 
-use super::Peculiarity;
-use super::sentences::{peculiarity, those, unable};
+use super::Explanation;
+use super::sentences::{NO_TEMPERATURE, peculiarity, those};
 use crate::models::ModelFacts;
 
-/// What is peculiar to a profile of Messages.
-pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
-    let mut all = those([
+/// What is said of a profile of Messages.
+pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
+    let mut peculiarities = those([
         (
             true,
             "Every tool call is answered in the next message, results first and without a gap.",
@@ -61,7 +61,7 @@ pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
         ),
         (
             of.temperature == Temperature::Refused,
-            "A temperature is not sent: the model refuses it.",
+            NO_TEMPERATURE,
             &[Rule::Shape],
         ),
         (
@@ -75,27 +75,22 @@ pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
             &[],
         ),
         (
-            of.effort != Effort::Supported && of.thinking != ThinkingStyle::None,
+            of.effort != EffortSupport::Supported && of.thinking != ThinkingStyle::None,
             "An effort is not sent.",
             &[],
         ),
     ]);
     if let Some(most) = of.max_output {
         let says = format!("An answer has {most} tokens at most; every request says a limit.");
-        all.push(peculiarity(says, &[Rule::Shape]));
+        peculiarities.push(peculiarity(says, &[Rule::Shape]));
     }
     let says = format!("A body has {} bytes at most.", of.max_body);
-    all.push(peculiarity(says, &[Rule::Am13]));
-    all
-}
-
-/// How the prompt cache is used.
-pub(crate) fn caching(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
+    peculiarities.push(peculiarity(says, &[Rule::Am13]));
     let least = facts
         .min_cacheable
         .as_ref()
         .map_or(of.min_cacheable, |fact| fact.value);
-    vec![
+    let caching = vec![
         peculiarity(
             "Breakpoints: the tools or the system prompt, the newest message, the one before it, \
              and one between where a turn is long; four at most.",
@@ -105,12 +100,8 @@ pub(crate) fn caching(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
             format!("None is set before {least} tokens: less is not cached, and nobody says so."),
             &[Rule::Am12],
         ),
-    ]
-}
-
-/// What a request cannot contain.
-pub(crate) fn limitations(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
-    let mut all = those([
+    ];
+    let limitations = those([
         (
             true,
             "Images other than JPEG, PNG, GIF and WebP, and files other than PDF: a note stands \
@@ -123,6 +114,10 @@ pub(crate) fn limitations(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> 
             &[Rule::Am10],
         ),
     ]);
-    all.extend(unable(Images::Supported, facts));
-    all
+    Explanation {
+        peculiarities,
+        caching,
+        limitations,
+        images: Images::Supported,
+    }
 }

@@ -1,19 +1,21 @@
 //! What is said of Responses.
 
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::{Images, ParallelCalls, Reach};
 use plimsoll_wire::openai_responses::{CacheKey, Profile, ReasoningItems, Sampling};
 
-use super::Peculiarity;
-use super::sentences::{minimum, peculiarity, those, unable};
+use super::sentences::{
+    CACHE_BY_KEY, CACHE_UNASKED, NO_MEDIA, NO_TEMPERATURE, minimum, peculiarity, those,
+};
+use super::{Explanation, Peculiarity};
+use crate::connection::Connection;
 use crate::efforts::goes;
 use crate::model_ref::ModelRef;
-use crate::models::ModelFacts;
 use crate::vendor::Wire;
 
-/// What is peculiar to a profile of Responses.
-pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
-    let mut all = those([
+/// What is said of a profile of Responses.
+pub(crate) fn explain(of: &Profile, connection: &Connection) -> Explanation {
+    let mut peculiarities = those([
         (
             true,
             "Nothing is stored at the provider: the whole history goes with each request.",
@@ -41,7 +43,7 @@ pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
         ),
         (
             of.sampling == Sampling::Refused,
-            "A temperature is not sent: the model refuses it.",
+            NO_TEMPERATURE,
             &[Rule::Shape],
         ),
         (
@@ -53,49 +55,32 @@ pub(crate) fn peculiarities(of: &Profile) -> Vec<Peculiarity> {
     if !of.efforts.is_empty() {
         let efforts: Vec<&str> = of.efforts.iter().map(|effort| effort.name()).collect();
         let says = format!("Efforts that it takes: {}.", efforts.join(", "));
-        all.push(peculiarity(says, &[]));
+        peculiarities.push(peculiarity(says, &[]));
     }
-    all
-}
-
-/// How the prompt cache is used.
-pub(crate) fn caching(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
-    let mut all = those([
-        (
-            of.cache == CacheKey::Sent,
-            "It works by itself; `prompt_cache_key` names the session.",
-            &[],
-        ),
-        (
-            of.cache == CacheKey::Unsent,
-            "Nothing is asked of a prompt cache: it works by itself, or there is none.",
-            &[],
-        ),
+    peculiarities.extend(detour(&connection.model));
+    let mut caching = those([
+        (of.cache == CacheKey::Sent, CACHE_BY_KEY, &[]),
+        (of.cache == CacheKey::Unsent, CACHE_UNASKED, &[]),
     ]);
-    all.extend(minimum(facts));
-    all
-}
-
-/// What a request cannot contain.
-pub(crate) fn limitations(of: &Profile, facts: &ModelFacts) -> Vec<Peculiarity> {
-    let mut all = those([
-        (
-            of.images == Images::Unsupported,
-            "Images and files: a note stands in their place.",
-            &[Rule::Shape],
-        ),
+    caching.extend(minimum(&connection.facts));
+    let limitations = those([
+        (of.images == Images::Unsupported, NO_MEDIA, &[Rule::Shape]),
         (
             true,
             "Reasoning of another provider, or without its encrypted content.",
             &[Rule::Or4],
         ),
     ]);
-    all.extend(unable(of.images, facts));
-    all
+    Explanation {
+        peculiarities,
+        caching,
+        limitations,
+        images: of.images,
+    }
 }
 
 /// Why a model of a vendor that speaks Chat Completions goes over Responses.
-pub(crate) fn detour(model: &ModelRef) -> Option<Peculiarity> {
+fn detour(model: &ModelRef) -> Option<Peculiarity> {
     let says = match goes(model) {
         _ if model.vendor().wire != Wire::Chat => return None,
         Reach::Nothing => "Chat Completions does not serve this model, so it goes over Responses.",

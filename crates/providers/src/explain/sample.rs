@@ -66,7 +66,7 @@ fn request(level: Option<ThinkingLevel>, messages: Vec<Message>) -> Request {
         system: SYSTEM.into(),
         hosted_tools: Arc::default(),
         tools: vec![read].into(),
-        messages: messages.into_iter().map(Arc::new).collect(),
+        messages: messages.into_iter().collect(),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,
         format: None,

@@ -1,11 +1,18 @@
 //! Sentences about a server that several protocols share, each with the rules that it is for.
 
 use plimsoll_context::{CacheRetention, LongerCache};
-use plimsoll_wire::Rule;
+use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::Images;
 
 use super::{Peculiarity, takes_images};
 use crate::models::ModelFacts;
+
+/// Sentences about more than one protocol.
+pub(super) const CACHE_BY_KEY: &str = "It works by itself; `prompt_cache_key` names the session.";
+pub(super) const CACHE_UNASKED: &str =
+    "Nothing is asked of a prompt cache: it works by itself, or there is none.";
+pub(super) const NO_MEDIA: &str = "Images and files: a note stands in their place.";
+pub(super) const NO_TEMPERATURE: &str = "A temperature is not sent: the model refuses it.";
 
 /// Creates a sentence.
 pub(super) fn peculiarity(says: impl Into<String>, rules: &[Rule]) -> Peculiarity {

@@ -33,10 +33,12 @@ impl ModelFacts {
         }
         let mut enforced = request.clone();
         enforced.sampling.thinking = level;
-        for message in enforced.messages.iter_mut().filter(|_| blind) {
-            if shows(message) {
-                *message = Arc::new(noted(message));
-            }
+        if blind {
+            let messages = request.messages.iter().map(|message| match shows(message) {
+                true => Arc::new(noted(message)),
+                false => Arc::clone(message),
+            });
+            enforced.messages = messages.collect();
         }
         Cow::Owned(enforced)
     }
@@ -179,7 +181,7 @@ mod tests {
         let facts = ModelBook::built_in().clone().overlay(book).facts(&model);
         let builder = ModelClient::builder(model).key(Secret::new("k"));
         let provider = builder.facts(facts).build_with(&|_| None).unwrap();
-        serde_json::from_slice(&provider.rendered(request).unwrap().body).unwrap()
+        serde_json::from_slice(&provider.rendered(request).unwrap().body.into_vec()).unwrap()
     }
 
     #[test]

@@ -11,8 +11,6 @@ use plimsoll_wire::openai_responses as responses;
 use plimsoll_wire::{anthropic, bedrock, gemini};
 use serde::{Deserialize, Serialize};
 
-use super::row::ModelRow;
-
 /// Who says something of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,21 +96,15 @@ impl ModelFacts {
 
     /// A dialect as the user's own figures want it.
     pub(crate) fn dialect(&self, dialect: Dialect) -> Dialect {
-        let images = match self.images.as_ref().and_then(Fact::own) {
-            Some(true) => Images::Supported,
-            Some(false) => Images::Unsupported,
-            None => dialect.images,
-        };
-        Dialect { images, ..dialect }
+        Dialect {
+            images: self.images_or(dialect.images),
+            ..dialect
+        }
     }
 
     /// The same of a profile of Responses.
     pub(crate) fn responses(&self, profile: responses::Profile) -> responses::Profile {
-        let images = match self.images.as_ref().and_then(Fact::own) {
-            Some(true) => Images::Supported,
-            Some(false) => Images::Unsupported,
-            None => profile.images,
-        };
+        let images = self.images_or(profile.images);
         let thinks = self.thinking.as_ref().and_then(Fact::own);
         let efforts = self.efforts.as_ref().filter(|fact| fact.is_own());
         let profile = match thinks {
@@ -142,7 +134,10 @@ impl ModelFacts {
         let least = self.min_cacheable.as_ref().and_then(Fact::own);
         let thinks = self.thinking.as_ref().and_then(Fact::own);
         let (thinking, effort) = match (thinks, profile.thinking) {
-            (Some(false), _) => (anthropic::ThinkingStyle::None, anthropic::Effort::Refused),
+            (Some(false), _) => (
+                anthropic::ThinkingStyle::None,
+                anthropic::EffortSupport::Refused,
+            ),
             // It does, and we did not know.
             (Some(true), anthropic::ThinkingStyle::None) => {
                 (anthropic::ThinkingStyle::Budget, profile.effort)
@@ -178,18 +173,30 @@ impl ModelFacts {
         bedrock::Profile { maker, ..profile }
     }
 
-    /// Adds what a row says and nothing before it has said.
-    pub(super) fn add(&mut self, row: &ModelRow, from: Origin) {
-        add(&mut self.window, &row.window, from);
-        add(&mut self.max_output, &row.max_output, from);
-        add(&mut self.prices, &row.prices, from);
-        add(&mut self.cache_lives, &row.cache_lives, from);
-        add(&mut self.longer_lives, &row.longer_lives, from);
-        add(&mut self.min_cacheable, &row.min_cacheable, from);
-        add(&mut self.images, &row.images, from);
-        add(&mut self.thinking, &row.thinking, from);
-        add(&mut self.efforts, &row.efforts, from);
-        add(&mut self.tools, &row.tools, from);
+    /// Returns these facts, and what only others say.
+    pub(super) fn or(self, others: &Self) -> Self {
+        let others = others.clone();
+        Self {
+            window: self.window.or(others.window),
+            max_output: self.max_output.or(others.max_output),
+            prices: self.prices.or(others.prices),
+            cache_lives: self.cache_lives.or(others.cache_lives),
+            longer_lives: self.longer_lives.or(others.longer_lives),
+            min_cacheable: self.min_cacheable.or(others.min_cacheable),
+            images: self.images.or(others.images),
+            thinking: self.thinking.or(others.thinking),
+            efforts: self.efforts.or(others.efforts),
+            tools: self.tools.or(others.tools),
+        }
+    }
+
+    /// Whether the model takes images, by the user's own figures before the protocol's.
+    fn images_or(&self, usual: Images) -> Images {
+        match self.images.as_ref().and_then(Fact::own) {
+            Some(true) => Images::Supported,
+            Some(false) => Images::Unsupported,
+            None => usual,
+        }
     }
 }
 
@@ -218,11 +225,5 @@ impl fmt::Display for Origin {
             Self::User => "yours",
             Self::Configuration => "configured",
         })
-    }
-}
-
-fn add<T: Clone>(fact: &mut Option<Fact<T>>, said: &Option<T>, from: Origin) {
-    if fact.is_none() {
-        *fact = said.clone().map(|value| Fact { value, from });
     }
 }

@@ -1,5 +1,4 @@
-//! [`ModelRow`]: what one source says of one model, read and judged. Not which source goes before
-//! which.
+//! What one source says of one model, read and judged. Not which source goes before which.
 
 use std::time::Duration;
 
@@ -7,7 +6,7 @@ use plimsoll_context::{Money, Rates, Tokens};
 use plimsoll_wire::Effort;
 use toml::{Table, Value};
 
-use super::facts::Prices;
+use super::facts::{Fact, ModelFacts, Origin, Prices};
 use super::{did_you_mean, nearest};
 
 /// Prices above this, in dollars for a million tokens, are taken for a slip.
@@ -46,54 +45,33 @@ pub const MODEL_KEYS_OF_PRICES: [&str; 5] = [
     "longer_write",
 ];
 
-/// What one source says of one model; what it does not say is `None`.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ModelRow {
-    /// Its window, or where the input has a smaller limit of its own, that.
-    pub window: Option<Tokens>,
-    /// Tokens of one answer, at most.
-    pub max_output: Option<Tokens>,
-    /// What it costs.
-    pub prices: Option<Prices>,
-    /// What an entry of its prompt cache surely does not outlive unused.
-    pub cache_lives: Option<Duration>,
-    /// How long an entry can be asked to be kept, where that is longer than usual.
-    pub longer_lives: Option<Duration>,
-    /// A shorter prompt is not cached.
-    pub min_cacheable: Option<Tokens>,
-    /// Whether it takes images.
-    pub images: Option<bool>,
-    /// Whether it thinks before it answers.
-    pub thinking: Option<bool>,
-    /// How hard it can be asked to think, the lowest first.
-    pub efforts: Option<Vec<Effort>>,
-    /// Whether it calls tools.
-    pub tools: Option<bool>,
-}
-
 /// What is wrong with a row: the key, where it is one key's, and what to do.
 type Wrong = (Option<String>, String);
 
-impl ModelRow {
-    /// Reads one.
-    pub(super) fn of(row: &Table) -> Result<Self, Wrong> {
+impl ModelFacts {
+    /// Reads what a source says.
+    pub(super) fn of(row: &Table, from: Origin) -> Result<Self, Wrong> {
         if let Some(unknown) = row.keys().find(|key| !MODEL_KEYS.contains(&key.as_str())) {
             let known = MODEL_KEYS.join(", ");
             let mean = did_you_mean(nearest(unknown, MODEL_KEYS));
             let fault = format!("there is no such key; {mean}known are: {known}");
             return Err((Some(unknown.clone()), fault));
         }
+        fn fact<T>(value: Option<T>, from: Origin) -> Option<Fact<T>> {
+            value.map(|value| Fact { value, from })
+        }
+        let seconds = |key| Ok(whole(row, key)?.map(Duration::from_secs));
         Ok(Self {
-            window: size(row, "window")?,
-            max_output: size(row, "max_output")?,
-            prices: prices(row)?,
-            cache_lives: whole(row, "cache_lives")?.map(Duration::from_secs),
-            longer_lives: whole(row, "longer_lives")?.map(Duration::from_secs),
-            min_cacheable: whole(row, "min_cacheable")?.map(Tokens),
-            images: flag(row, "images")?,
-            thinking: flag(row, "thinking")?,
-            efforts: efforts(row)?,
-            tools: flag(row, "tools")?,
+            window: fact(size(row, "window")?, from),
+            max_output: fact(size(row, "max_output")?, from),
+            prices: fact(prices(row)?, from),
+            cache_lives: fact(seconds("cache_lives")?, from),
+            longer_lives: fact(seconds("longer_lives")?, from),
+            min_cacheable: fact(whole(row, "min_cacheable")?.map(Tokens), from),
+            images: fact(flag(row, "images")?, from),
+            thinking: fact(flag(row, "thinking")?, from),
+            efforts: fact(efforts(row)?, from),
+            tools: fact(flag(row, "tools")?, from),
         })
     }
 }
@@ -129,7 +107,6 @@ fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
 }
 
 fn price(row: &Table, key: &str) -> Result<Option<Money>, Wrong> {
-    let wrong = |fault: String| (Some(key.to_owned()), fault);
     let dollars = match row.get(key) {
         None => return Ok(None),
         Some(Value::Float(dollars)) => *dollars,
@@ -137,10 +114,10 @@ fn price(row: &Table, key: &str) -> Result<Option<Money>, Wrong> {
         Some(other) => {
             let fault =
                 format!("{other} is no price; give dollars for a million tokens as a number");
-            return Err(wrong(fault));
+            return wrong(key, fault);
         }
     };
-    dollars_of(dollars).map(Some).map_err(wrong)
+    dollars_of(dollars).map_or_else(|fault| wrong(key, fault), |money| Ok(Some(money)))
 }
 
 /// A price, judged.
@@ -162,14 +139,15 @@ pub(super) fn dollars_of(dollars: f64) -> Result<Money, String> {
     Ok(money)
 }
 
+fn wrong<T>(key: &str, fault: String) -> Result<T, Wrong> {
+    Err((Some(key.to_owned()), fault))
+}
+
 fn whole(row: &Table, key: &str) -> Result<Option<u64>, Wrong> {
     match row.get(key) {
         None => Ok(None),
         Some(Value::Integer(number)) if *number > 0 => Ok(u64::try_from(*number).ok()),
-        Some(value) => {
-            let fault = format!("{value} is no whole number above 0");
-            Err((Some(key.to_owned()), fault))
-        }
+        Some(value) => wrong(key, format!("{value} is no whole number above 0")),
     }
 }
 
@@ -185,7 +163,7 @@ fn size(row: &Table, key: &str) -> Result<Option<Tokens>, Wrong> {
             let fault = format!(
                 "{tokens} is no number of tokens that a model has; {least} to {MAX_WINDOW} are believed"
             );
-            Err((Some(key.to_owned()), fault))
+            wrong(key, fault)
         }
         tokens => Ok(tokens),
     }
@@ -195,10 +173,7 @@ fn flag(row: &Table, key: &str) -> Result<Option<bool>, Wrong> {
     match row.get(key) {
         None => Ok(None),
         Some(Value::Boolean(flag)) => Ok(Some(*flag)),
-        Some(value) => {
-            let fault = format!("{value} is neither true nor false");
-            Err((Some(key.to_owned()), fault))
-        }
+        Some(value) => wrong(key, format!("{value} is neither true nor false")),
     }
 }
 

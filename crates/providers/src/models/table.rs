@@ -8,7 +8,6 @@ use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
 use super::facts::{ModelFacts, Origin};
-use super::row::ModelRow;
 use super::{ModelBook, vendor};
 
 /// Rows that are kept, at most; the whole table has half as many today.
@@ -231,7 +230,7 @@ fn row(vendor: &str, name: &str, entry: &Json, left_out: &mut usize) -> Table {
             .into_iter()
             .filter_map(|(key, value)| Some((key.to_owned(), value?)));
         let group: Table = said.collect();
-        match ModelRow::of(&group) {
+        match ModelFacts::of(&group, Origin::Published) {
             Ok(_) => row.extend(group),
             Err(_) => *left_out += 1,
         }

@@ -4,22 +4,24 @@ use std::borrow::Cow;
 
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Reply};
+use plimsoll_judge::Fault;
+use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
     CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice, render_next,
-    validate,
 };
 use plimsoll_wire::openai_responses::Profile;
-use plimsoll_wire::{Effort, Fault, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_of, unrendered};
+use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
-use crate::explain::{Peculiarity, chat as sentences};
+use crate::explain::{Explanation, chat as sentences};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
+use crate::refusal::refused;
 use crate::sent::Sent;
 use crate::thinking_off::{self, ThinkingOff};
 
@@ -49,12 +51,12 @@ const WANTS_MARKS: &str = "anthropic/";
 
 /// Chat Completions in a dialect.
 #[derive(Debug)]
-pub(crate) struct Chat {
+pub(crate) struct ChatProtocol {
     pub(crate) dialect: Dialect,
     sent: Sent,
 }
 
-impl Protocol for Chat {
+impl Protocol for ChatProtocol {
     fn profile_name(&self) -> &str {
         &self.dialect.name
     }
@@ -80,7 +82,7 @@ impl Protocol for Chat {
         let rendered = self.sent.render(request, |written, messages| {
             render_next(written, &input, messages, &self.dialect)
         });
-        let rendered = rendered.map_err(|error| unrendered(&error))?;
+        let rendered = rendered.map_err(|error| refused(error.to_string()))?;
         let notes = rendered.notes.iter().chain(&left_out);
         let left_out = notes.map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))
@@ -125,18 +127,8 @@ impl Protocol for Chat {
         sentences::rules(&self.dialect)
     }
 
-    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity> {
-        let mut all = sentences::peculiarities(&self.dialect);
-        all.extend(sentences::thinking(&connection.model));
-        all
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&self.dialect, &connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&self.dialect, &connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.dialect, connection)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {
@@ -152,7 +144,7 @@ impl Protocol for Chat {
     }
 }
 
-impl Chat {
+impl ChatProtocol {
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,

@@ -2,16 +2,18 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Tokens;
+use plimsoll_judge::Fault;
+use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState, render_next, validate};
-use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState, render_next};
+use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
 use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
-use crate::explain::{Peculiarity, converse as sentences};
+use crate::explain::{Explanation, converse as sentences};
 use crate::models::FROM_LOW;
 use crate::receive::Framing;
 use crate::sent::Sent;
@@ -22,14 +24,14 @@ const STREAM: HeaderValue = HeaderValue::from_static("application/vnd.amazon.eve
 
 /// Converse as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Converse {
+pub(crate) struct ConverseProtocol {
     pub(crate) profile: Profile,
     /// The id of the model, to which its reasoning is bound.
     pub(crate) model: String,
     pub(crate) sent: Sent<Decided>,
 }
 
-impl Protocol for Converse {
+impl Protocol for ConverseProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }
@@ -96,16 +98,8 @@ impl Protocol for Converse {
         crate::explain::rules_of("BR")
     }
 
-    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
-        sentences::peculiarities(&self.profile)
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&self.profile, &connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&self.profile, &connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

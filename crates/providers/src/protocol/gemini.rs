@@ -2,14 +2,16 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Message, Tokens};
-use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render_next, validate};
-use plimsoll_wire::{Effort, Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_judge::Fault;
+use plimsoll_judge::gemini::validate;
+use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render_next};
+use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
-use crate::explain::{Peculiarity, gemini as sentences};
+use crate::explain::{Explanation, gemini as sentences};
 use crate::sent::Sent;
 use crate::thinking_off::ThinkingOff;
 
@@ -20,14 +22,14 @@ const MAX_SEED: u64 = i32::MAX as u64;
 
 /// `generateContent` as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Gemini {
+pub(crate) struct GeminiProtocol {
     pub(crate) profile: Profile,
     /// Whether the server is Vertex AI.
     pub(crate) at_vertex: bool,
     pub(crate) sent: Sent,
 }
 
-impl Protocol for Gemini {
+impl Protocol for GeminiProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }
@@ -101,16 +103,8 @@ impl Protocol for Gemini {
         crate::explain::rules_of("GM")
     }
 
-    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
-        sentences::peculiarities(&self.profile)
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

@@ -1,11 +1,13 @@
 //! Anthropic Messages, and what speaks like it.
 
 use plimsoll_agent::{Failure, Request};
+use plimsoll_judge::Fault;
+use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
     Decided, NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted,
-    render_next, validate,
+    render_next,
 };
-use plimsoll_wire::{Fault, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ use super::{
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::{Peculiarity, messages as sentences};
+use crate::explain::{Explanation, messages as sentences};
 use crate::hosted::hosted;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
@@ -57,12 +59,12 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 
 /// Messages as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Messages {
+pub(crate) struct MessagesProtocol {
     pub(crate) profile: Profile,
     pub(crate) sent: Sent<Decided>,
 }
 
-impl Protocol for Messages {
+impl Protocol for MessagesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }
@@ -146,16 +148,8 @@ impl Protocol for Messages {
         crate::explain::rules_of("AM")
     }
 
-    fn peculiarities(&self, _: &Connection) -> Vec<Peculiarity> {
-        sentences::peculiarities(&self.profile)
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&self.profile, &connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&self.profile, &connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

@@ -1,11 +1,12 @@
 //! OpenAI Responses. Nothing is stored at the provider: each request contains the whole history.
 
 use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_judge::Fault;
+use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
     CacheKey, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted, render_next,
-    validate,
 };
-use plimsoll_wire::{Effort, Fault, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use super::{
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
-use crate::explain::{Peculiarity, responses as sentences};
+use crate::explain::{Explanation, responses as sentences};
 use crate::hosted::hosted;
 use crate::model_ref::ModelRef;
 use crate::rejected::RejectionTexts;
@@ -54,12 +55,12 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 
 /// Responses as a model accepts it.
 #[derive(Debug)]
-pub(crate) struct Responses {
+pub(crate) struct ResponsesProtocol {
     pub(crate) profile: Profile,
     pub(crate) sent: Sent,
 }
 
-impl Responses {
+impl ResponsesProtocol {
     /// Returns the effort of a level. Nothing is said to a model that cannot be told not to think.
     fn effort(&self, connection: &Connection, level: Option<ThinkingLevel>) -> Option<Effort> {
         match (level?, self.thinking_off(connection)) {
@@ -70,7 +71,7 @@ impl Responses {
     }
 }
 
-impl Protocol for Responses {
+impl Protocol for ResponsesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
     }
@@ -146,18 +147,8 @@ impl Protocol for Responses {
         crate::explain::rules_of("OR")
     }
 
-    fn peculiarities(&self, connection: &Connection) -> Vec<Peculiarity> {
-        let mut all = sentences::peculiarities(&self.profile);
-        all.extend(sentences::detour(&connection.model));
-        all
-    }
-
-    fn caching(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::caching(&self.profile, &connection.facts)
-    }
-
-    fn limitations(&self, connection: &Connection) -> Vec<Peculiarity> {
-        sentences::limitations(&self.profile, &connection.facts)
+    fn explain(&self, connection: &Connection) -> Explanation {
+        sentences::explain(&self.profile, connection)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {
@@ -182,7 +173,7 @@ impl Protocol for Responses {
 
 /// Whether a server is the vendor's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Server {
+pub(crate) enum ServerOwner {
     /// It is.
     Vendors,
     /// It may be any that speaks like it.
@@ -195,12 +186,12 @@ pub(crate) enum Server {
 pub fn responses_profile(name: &str) -> Profile {
     ModelRef::parse(&format!("openai-responses/{name}")).map_or_else(
         |_| Profile::openai(),
-        |model| profile_of(&model, Server::Vendors),
+        |model| profile_of(&model, ServerOwner::Vendors),
     )
 }
 
 /// What a model wants of a request, as far as its name tells.
-pub(crate) fn profile_of(model: &ModelRef, server: Server) -> Profile {
+pub(crate) fn profile_of(model: &ModelRef, server: ServerOwner) -> Profile {
     let family = efforts::of_openai(model.name());
     match (family, server) {
         (Some([]), _) => Profile::plain(),
@@ -208,8 +199,8 @@ pub(crate) fn profile_of(model: &ModelRef, server: Server) -> Profile {
             efforts: efforts.to_vec(),
             ..Profile::openai()
         },
-        (None, Server::Vendors) => Profile::openai(),
-        (None, Server::Another) => Profile::compatible(),
+        (None, ServerOwner::Vendors) => Profile::openai(),
+        (None, ServerOwner::Another) => Profile::compatible(),
     }
 }
 
@@ -225,7 +216,7 @@ mod tests {
         use ThinkingLevel::{High, Low, Medium, Minimal};
         let sent = |name: &str, level: ThinkingLevel| {
             let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
-            let profile = profile_of(&model, Server::Vendors);
+            let profile = profile_of(&model, ServerOwner::Vendors);
             effort_of(level)
                 .and_then(|effort| profile.effort(effort))
                 .map(Effort::name)
@@ -255,9 +246,9 @@ mod tests {
             let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
             profile_of(&model, server).reasoning
         };
-        assert_eq!(of("qwen3", Server::Another), ReasoningItems::Plain);
-        assert_eq!(of("gpt-5", Server::Another), ReasoningItems::Encrypted);
-        assert_eq!(of("gpt-7", Server::Vendors), ReasoningItems::Encrypted);
-        assert_eq!(of("gpt-4o", Server::Another), ReasoningItems::None);
+        assert_eq!(of("qwen3", ServerOwner::Another), ReasoningItems::Plain);
+        assert_eq!(of("gpt-5", ServerOwner::Another), ReasoningItems::Encrypted);
+        assert_eq!(of("gpt-7", ServerOwner::Vendors), ReasoningItems::Encrypted);
+        assert_eq!(of("gpt-4o", ServerOwner::Another), ReasoningItems::None);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use futures_util::stream;
+use plimsoll_context::Part;
 use plimsoll_context::{StopReason, Tokens};
 use plimsoll_wire::openai_chat::StreamState;
 use proptest::prelude::*;
@@ -294,7 +295,7 @@ async fn more_than_a_reply_may_hold_is_not_kept() {
 fn all_that_arrives_is_bounded() {
     let mut receiver = Receiver {
         framing: Framing::Sse,
-        form: Form::Unknown,
+        form: AnswerForm::Unknown,
         decoder: Box::new(StreamState::new()),
         sink: &|_| {},
         bytes: MAX_STREAM.0 - 1,

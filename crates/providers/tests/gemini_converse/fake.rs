@@ -12,6 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::stream::{self, Stream, StreamExt};
+use plimsoll_judge as judge;
 use plimsoll_wire::{bedrock, gemini};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -75,12 +76,12 @@ impl Judge {
     fn refuse(&self, body: &Value) -> Option<(u16, Value)> {
         match self {
             Self::Gemini(profile) => {
-                let faults = gemini::validate(body, profile);
-                faults.first().map(gemini::refusal)
+                let faults = judge::gemini::validate(body, profile);
+                faults.first().map(judge::gemini::refusal)
             }
             Self::Converse(profile) => {
-                let faults = bedrock::validate(body, profile);
-                faults.first().map(bedrock::refusal)
+                let faults = judge::bedrock::validate(body, profile);
+                faults.first().map(judge::bedrock::refusal)
             }
         }
     }
@@ -243,7 +244,9 @@ async fn answer(
             Some((status, refusal)) => {
                 let answer = Answer::new(status, refusal.to_string());
                 match inner.judge {
-                    Judge::Converse(_) => answer.header("x-amzn-errortype", bedrock::ERROR_TYPE),
+                    Judge::Converse(_) => {
+                        answer.header("x-amzn-errortype", judge::bedrock::ERROR_TYPE)
+                    }
                     _ => answer,
                 }
             }

@@ -486,10 +486,12 @@ fn id(part: &Part) -> Option<CallId> {
 
 /// As a session stores it.
 fn through_json(request: &plimsoll_agent::Request) -> plimsoll_agent::Request {
-    let mut request = request.clone();
-    for message in &mut request.messages {
+    let messages = request.messages.iter().map(|message| {
         let json = serde_json::to_string(&**message).unwrap();
-        *message = std::sync::Arc::new(serde_json::from_str(&json).unwrap());
+        serde_json::from_str::<Message>(&json).unwrap()
+    });
+    plimsoll_agent::Request {
+        messages: messages.collect(),
+        ..request.clone()
     }
-    request
 }

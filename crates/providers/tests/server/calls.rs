@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::{Event, ThinkingLevel};
-use plimsoll_context::{CallId, Delta, Part, StopReason, Tokens, ToolCall, Usage};
+use plimsoll_context::{CallId, Delta, Message, Part, StopReason, Tokens, ToolCall, Usage};
 use plimsoll_core::{Agent, Observer, Provider};
 use plimsoll_providers::{ModelRef, Secret, VENDORS};
 use serde_json::json;
@@ -24,6 +24,28 @@ async fn what_every_dialect_sends_is_accepted() {
         let reply = reply.unwrap_or_else(|failure| panic!("{model}: {failure}"));
         assert_eq!(reply.parts, [Part::text("hi")]);
         assert_eq!(reply.model.as_deref(), Some("m-1"));
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_grows_is_sent_whole_and_with_its_length() {
+    let script = (0..4).map(|_| Turn::events([HI, STOP, "[DONE]"]));
+    let fake = Fake::new("openai", script).await;
+    let chat = chat("openai/gpt-x", &fake);
+    let mut request = request();
+    let mut said: Vec<String> = Vec::new();
+    for turn in 0..4 {
+        said.push(format!("{turn} says {}", "a lot ".repeat(20_000)));
+        let message = Message::user(said[turn].as_str());
+        request.messages.push(message.into());
+        chat.call(&request, &|_| {}).await.unwrap();
+        let asked = fake.asked().remove(turn);
+        assert_eq!(asked.headers["content-length"], asked.bytes.to_string());
+        assert!(!asked.headers.contains_key("transfer-encoding"));
+        let messages = asked.body["messages"].as_array().unwrap();
+        let texts = messages.iter().filter_map(|one| one["content"].as_str());
+        let texts: Vec<&str> = texts.filter(|text| text.contains("says")).collect();
+        assert_eq!(texts, said);
     }
 }
 

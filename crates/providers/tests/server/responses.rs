@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use plimsoll_agent::{Failure, Sampling, ThinkingLevel};
 use plimsoll_context::{CachePlan, Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::{Agent, Provider, ToolError, Window, tool};
+use plimsoll_judge::openai_responses::encrypt;
 use plimsoll_mock::Call;
 use plimsoll_providers::{ModelClient, ModelRef, Secret, known_prices, known_window};
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems, encrypt};
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
 use serde_json::{Value, json};
 
 use super::mocked::{Fake, Turn};

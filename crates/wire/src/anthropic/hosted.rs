@@ -2,22 +2,19 @@
 //! has to be announced for them. Not what they do.
 
 use plimsoll_context::HostedTool;
-use serde_json::Value;
-
-use super::validate::{Check, kind, text};
-use crate::fault::Rule;
 
 /// What an `mcp_toolset` and its servers are announced by.
 const MCP: &str = "mcp-client-2025-11-20";
 /// Tools of servers that further keys of the body name.
-const MCP_TOOLSET: &str = "mcp_toolset";
+pub const MCP_TOOLSET: &str = "mcp_toolset";
 
 /// A family of such tools. A version is its date, which stands behind the family's name.
 #[derive(Debug)]
-struct Family {
-    kind: &'static str,
+pub struct Family {
+    /// Its name before the date.
+    pub kind: &'static str,
     /// What the tool has to be called; any where there are several.
-    name: Option<&'static str>,
+    pub name: Option<&'static str>,
     runs: Runs,
 }
 
@@ -28,7 +25,8 @@ enum Runs {
     Client,
 }
 
-const FAMILIES: [Family; 10] = [
+/// All families.
+pub const FAMILIES: [Family; 10] = [
     family("web_search", Some("web_search"), Runs::Provider),
     family("web_fetch", Some("web_fetch"), Runs::Provider),
     family("code_execution", Some("code_execution"), Runs::Provider),
@@ -68,7 +66,7 @@ pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// Why a tool cannot be asked for as one that the provider runs: it is the client that runs it. What
-/// else is wrong with it, [`validate`](super::validate) says.
+/// else is wrong with it, `validate` of the crate `judge` reports.
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();
@@ -85,47 +83,13 @@ pub fn not_hosted(tool: &HostedTool) -> Option<String> {
 }
 
 /// What announces a tool; nothing where the API has it.
-pub(super) fn beta_of(kind: &str) -> Option<&'static str> {
+pub fn beta_of(kind: &str) -> Option<&'static str> {
     let announced = ANNOUNCED.iter().find(|(of, _)| *of == kind);
     announced.map(|(_, beta)| *beta)
 }
 
-/// Judges the definition of a tool that is not of the caller's making.
-pub(super) fn check(check: &mut Check<'_>, place: &str, tool: &Value) {
-    let kind = kind(tool);
-    if kind == MCP_TOOLSET {
-        if text(tool, "mcp_server_name").is_empty() {
-            let words = format!("{place}.{kind}.mcp_server_name: Field required");
-            check.fault(Rule::Shape, place, words);
-        }
-        return;
-    }
-    let Some(family) = family_of(kind) else {
-        let known = FAMILIES.iter().map(|family| format!("'{}_…'", family.kind));
-        let known: Vec<String> = known.collect();
-        let words = format!(
-            "{place}: Input tag '{kind}' found using 'type' does not match any of the expected tags: \
-             'custom', 'mcp_toolset', {}",
-            known.join(", ")
-        );
-        check.fault(Rule::Shape, place, words);
-        return;
-    };
-    match (text(tool, "name"), family.name) {
-        ("", _) => {
-            let words = format!("{place}.{kind}.name: Field required");
-            check.fault(Rule::Shape, place, words);
-        }
-        (given, Some(name)) if given != name => {
-            let words = format!("{place}.{kind}.name: Input should be '{name}'");
-            check.fault(Rule::Shape, place, words);
-        }
-        _ => {}
-    }
-}
-
 /// The family of a kind: its name with a date behind it.
-fn family_of(kind: &str) -> Option<&'static Family> {
+pub fn family_of(kind: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| {
         let version = kind.strip_prefix(family.kind);
         let date = version.and_then(|version| version.strip_prefix('_'));

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::binding::{Bound, Prefix, Told, Trace};
 use super::pause;
 use super::profile::{Binding, Profile, ThinkingStyle};
+use crate::compose::History;
 use crate::frames;
 use crate::request::LeftOut;
 
@@ -19,6 +20,8 @@ pub(super) struct Judge {
     start: Prefix,
     /// For each message, why its thinking is left out; `None` if it is sent.
     pub(super) without: Vec<Option<LeftOut>>,
+    /// The messages that think.
+    thinking: Vec<usize>,
     /// What the model has read after the last message.
     trace: Trace,
     newest: Loop,
@@ -43,6 +46,7 @@ impl Judge {
         Self {
             start: start.prefix(model),
             without: Vec::new(),
+            thinking: Vec::new(),
             trace: start.clone(),
             newest: Loop::new(0, start),
         }
@@ -54,18 +58,17 @@ impl Judge {
     }
 
     /// Judges the messages that are new.
-    pub(super) fn take(&mut self, messages: &[&Message], profile: &Profile) {
-        for index in self.without.len()..messages.len() {
-            if let Some(message) = messages.get(index) {
-                self.message(message, messages, index, profile);
-            }
+    pub(super) fn take(&mut self, messages: &dyn History, profile: &Profile) {
+        let first = self.without.len();
+        for (new, message) in messages.since(first).enumerate() {
+            self.message(message, messages, first + new, profile);
         }
     }
 
     fn message(
         &mut self,
         message: &Message,
-        messages: &[&Message],
+        messages: &dyn History,
         index: usize,
         profile: &Profile,
     ) {
@@ -77,6 +80,10 @@ impl Judge {
             self.newest = Loop::new(index, self.trace.clone());
         }
         self.newest.answered |= !asks(message);
+        let mut parts = message.parts().iter();
+        if parts.any(|part| matches!(part, Part::Thinking(_))) {
+            self.thinking.push(index);
+        }
         let known = self.newest.fault;
         let fault = known.or_else(|| self.fault(message, profile));
         self.without.push(fault);
@@ -88,18 +95,15 @@ impl Judge {
     }
 
     /// Leaves out the thinking of the newest loop.
-    fn leave_out(&mut self, fault: LeftOut, messages: &[&Message]) {
+    fn leave_out(&mut self, fault: LeftOut, messages: &dyn History) {
         let first = self.newest.first;
         self.trace = self.newest.before.clone();
-        let loop_so_far = messages.get(first..self.without.len());
-        for message in loop_so_far.unwrap_or_default() {
+        let loop_so_far = self.without.iter_mut().skip(first);
+        for (without, message) in loop_so_far.zip(messages.since(first)) {
             self.trace.message(message, Told::No);
+            *without = Some(fault);
         }
         self.newest.fault = Some(fault);
-        self.without.truncate(first);
-        let judged = loop_so_far.map_or(0, <[_]>::len);
-        self.without
-            .extend(std::iter::repeat_n(Some(fault), judged));
     }
 
     /// Returns why the newest loop loses its thinking because of a message.
@@ -131,8 +135,17 @@ impl Judge {
         None
     }
 
+    /// Returns why the thinking of each message is left out if that of all loops is, so that a longer
+    /// transcript begins as this one; `None` if no thinking is left.
+    pub(super) fn without_any(&self) -> Option<Vec<Option<LeftOut>>> {
+        let is_left = |index: &usize| self.without.get(*index).is_some_and(Option::is_none);
+        let why = |without: &Option<LeftOut>| without.or(Some(LeftOut::UnaskedThinking));
+        let any = self.thinking.iter().any(is_left);
+        any.then(|| self.without.iter().map(why).collect())
+    }
+
     /// Returns what the model reads in the whole request, which the thinking of its reply is bound to.
-    pub(super) fn prefix(&self, context: Option<&str>, messages: &[&Message]) -> Prefix {
+    pub(super) fn prefix(&self, context: Option<&str>, messages: &dyn History) -> Prefix {
         let mut trace = self.trace.clone();
         match (context, messages.last()) {
             (Some(context), _) => trace.context(context),
@@ -156,18 +169,6 @@ impl Loop {
             fault: None,
         }
     }
-}
-
-/// Leaves out the thinking of all loops, so that a longer transcript begins as this one. Returns whether
-/// there was any.
-pub(super) fn forget(without: &mut [Option<LeftOut>], messages: &[&Message]) -> bool {
-    let mut any = false;
-    for (message, without) in messages.iter().zip(without) {
-        let mut parts = message.parts().iter();
-        any |= without.is_none() && parts.any(|part| matches!(part, Part::Thinking(_)));
-        *without = without.or(Some(LeftOut::UnaskedThinking));
-    }
-    any
 }
 
 /// Whether a message begins a loop.

@@ -4,7 +4,7 @@
 use plimsoll_context::Tokens;
 
 use super::profile::{
-    Binding, Effort, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
+    Binding, EffortSupport, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
     ThinkingStyle, UnaskedThinking,
 };
 use crate::openai_chat::Prefill;
@@ -158,11 +158,11 @@ impl Family {
                 _ => ThinkingStyle::Adaptive,
             },
             effort: if since(Era::Adaptive) {
-                Effort::Supported
+                EffortSupport::Supported
             } else if EFFORT_BESIDE.contains(&self.prefix) {
-                Effort::Accepted
+                EffortSupport::Accepted
             } else {
-                Effort::Refused
+                EffortSupport::Refused
             },
             unasked_thinking: match self.era {
                 Era::Budget => UnaskedThinking::Refused,
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(of("claude-sonnet-4-20250514").samplers, Samplers::Both);
         assert_eq!(of("claude-sonnet-4-5").samplers, Samplers::One);
         assert_eq!(of("claude-opus-4-1").samplers, Samplers::One);
-        assert_eq!(of("claude-opus-4-5").effort, Effort::Accepted);
+        assert_eq!(of("claude-opus-4-5").effort, EffortSupport::Accepted);
         assert_eq!(of("claude-fable-5").no_thinking, NoThinking::Refused);
         let unasked = |name: &str| of(name).unasked_thinking;
         assert_eq!(unasked("claude-haiku-4-5"), UnaskedThinking::Refused);

@@ -8,8 +8,8 @@ use plimsoll_context::{Message, Part, ToolResult};
 use super::MARK;
 use super::read::Chat;
 use super::read_block::{self, parts};
-use super::write::{Messages, Parts, RULES, block_json};
-use crate::aligned::{Piece, align, is_thinking};
+use super::write::{MessagesParts, MessagesWriter, RULES, block_json};
+use crate::aligned::{PiecePatcher, is_thinking};
 use crate::arguments;
 use crate::compose::Writer;
 use crate::error::WireError;
@@ -38,7 +38,7 @@ impl Chat<'_> {
     }
 
     /// The same, but these messages lose their thinking.
-    pub(crate) fn write_without<'m>(
+    pub fn write_without<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
         without: &BTreeSet<usize>,
@@ -54,15 +54,14 @@ impl Chat<'_> {
                 Group::System(None) => system = None,
                 Group::System(Some(edited)) => {
                     let raw = self.key("system").unwrap_or("null");
-                    system = Some(Some(content(
-                        raw,
-                        &[(0..usize::MAX, Some(edited), Thinking::Stays)],
-                    )?));
+                    system = Some(Some(content(raw, &[(0..usize::MAX, Some(edited), false)])?));
                 }
                 Group::Entry(entry, members) => list.extend(self.entry(entry, &members, without)?),
-                Group::New(message) => {
-                    list.extend(rendered(message).iter().map(|turn| Messages.json(turn)))
-                }
+                Group::New(message) => list.extend(
+                    rendered(message)
+                        .iter()
+                        .map(|turn| MessagesWriter.json(turn)),
+                ),
             }
         }
         let list = array(list.iter().map(String::as_str));
@@ -118,19 +117,14 @@ impl Chat<'_> {
         };
         let first = self.from.partition_point(|from| *from < Some(entry));
         let end = self.from.partition_point(|from| *from <= Some(entry));
-        let thinking = |index: usize| match without.contains(&index) {
-            true => Thinking::Goes,
-            false => Thinking::Stays,
-        };
-        let untouched =
-            |one: &Member<'_>| one.edited.is_none() && thinking(one.index) == Thinking::Stays;
+        let untouched = |one: &Member<'_>| one.edited.is_none() && !without.contains(&one.index);
         if members.len() == end - first && members.iter().all(untouched) {
             return Ok(Some(raw.to_owned()));
         }
         let object: RawObject<'_> = parse(raw)?;
         let members = members.iter().map(|one| {
             let span = self.spans.get(one.index).cloned().unwrap_or_default();
-            (span, one.edited, thinking(one.index))
+            (span, one.edited, without.contains(&one.index))
         });
         let members: Vec<Of<'_>> = members.collect();
         let content = content(object.get("content").unwrap_or("null"), &members)?;
@@ -152,141 +146,103 @@ struct Member<'m> {
     edited: Option<&'m Message>,
 }
 
-/// Whether a message keeps its thinking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Thinking {
-    Stays,
-    Goes,
-}
-
-type Of<'m> = (std::ops::Range<usize>, Option<&'m Message>, Thinking);
+/// The blocks of a message, what it says now, and whether it loses its thinking.
+type Of<'m> = (std::ops::Range<usize>, Option<&'m Message>, bool);
 
 /// A content with the blocks of these messages, one text where it was one.
 fn content(raw: &str, members: &[Of<'_>]) -> Result<String, WireError> {
     let raws = pieces(raw)?;
     let mut blocks: Vec<String> = Vec::new();
-    for (span, edited, thinking) in members {
+    for (span, edited, is_silent) in members {
         let end = span.end.min(raws.len());
         let mut mine: Vec<&str> = raws.get(span.start..end).unwrap_or_default().to_vec();
-        if *thinking == Thinking::Goes {
+        if *is_silent {
             mine.retain(|raw| !thinks(raw));
         }
         match edited {
             None => blocks.extend(mine.into_iter().map(str::to_owned)),
-            Some(message) => blocks.extend(patched(&mine, message, *thinking)?),
+            Some(Message::Assistant { parts }) if *is_silent => {
+                let parts = parts.iter().filter(|part| !is_thinking(part));
+                let parts = parts.cloned().collect();
+                blocks.extend(BlockPatcher.edited(&mine, &Message::Assistant { parts })?);
+            }
+            Some(message) => blocks.extend(BlockPatcher.edited(&mine, message)?),
         }
     }
     Ok(join(raw, &blocks))
 }
 
-/// The blocks of a message with what is said in their place.
-fn patched(raws: &[&str], message: &Message, thinking: Thinking) -> Result<Vec<String>, WireError> {
-    let silent: Vec<Part>;
-    let new: &[Part] = match message {
-        Message::ToolResult(result) => {
-            if let [raw] = raws
-                && let Some(block) = with_result(raw, result)?
-            {
-                return Ok(vec![block]);
+/// Changes the blocks of a message.
+struct BlockPatcher;
+
+impl PiecePatcher for BlockPatcher {
+    fn parts(&self, raw: &str) -> Result<Vec<Part>, WireError> {
+        match raw.starts_with('"') {
+            true => Ok(vec![Part::text(parse::<String>(raw)?)]),
+            false => parts(raw, "a block"),
+        }
+    }
+
+    /// A text that is cited no more loses its citations.
+    fn changed(&self, raw: &str, _: &[Part], new: &[Part]) -> Result<Option<String>, WireError> {
+        let Some(part) = new.first() else {
+            return Ok(None);
+        };
+        if raw.starts_with('"') {
+            return Ok(part.as_text().map(quoted));
+        }
+        let object: RawObject<'_> = parse(raw)?;
+        let kind = read_block::text(&object, "type", "a block")?;
+        Ok(match (kind.as_str(), part) {
+            ("text", Part::Text { text }) => {
+                Some(object.with(&[("text", Some(quoted(text))), ("citations", None)]))
             }
-            return Ok(blocks_of(message));
-        }
-        Message::Summary { text } => &[Part::text(frames::framed_summary(text))],
-        Message::Notice { text } => &[Part::text(text)],
-        _ if thinking == Thinking::Goes => {
-            let parts = message.parts().iter();
-            silent = parts.filter(|part| !is_thinking(part)).cloned().collect();
-            &silent
-        }
-        other => other.parts(),
-    };
-    if let Some(blocks) = said(raws, new)? {
-        return Ok(blocks);
+            ("tool_use", Part::ToolCall(call)) => {
+                let input = arguments::object(&call.arguments).into_owned();
+                Some(object.with(&[("input", Some(input))]))
+            }
+            (_, Part::Text { text }) => {
+                let block = Object::of("text").text("text", text);
+                Some(match object.get(MARK) {
+                    Some(mark) => block.raw(MARK, mark).end(),
+                    None => block.end(),
+                })
+            }
+            _ => None,
+        })
     }
-    let anew = match message {
-        Message::Assistant { .. } => Message::Assistant {
-            parts: new.to_vec(),
-        },
-        _ => Message::User {
-            parts: new.to_vec(),
-        },
-    };
-    Ok(blocks_of(&anew))
-}
 
-/// A result with another content; all else of it stays. `None` for what is no result.
-fn with_result(raw: &str, new: &ToolResult) -> Result<Option<String>, WireError> {
-    let object = parse::<RawObject<'_>>(raw).ok();
-    let Some(object) = object.filter(|block| block.get("type") == Some("\"tool_result\"")) else {
-        return Ok(None);
-    };
-    let inner = object.get("content").unwrap_or("null");
-    let content = match (said(&pieces(inner)?, &new.parts)?, new.parts.as_slice()) {
-        (Some(blocks), _) => Some(join(inner, &blocks)),
-        (None, [Part::Text { text }]) => Some(quoted(text)),
-        (None, _) => {
-            let blocks = blocks_of(&Message::ToolResult(new.clone()));
-            let drawn: Option<RawObject<'_>> =
-                blocks.first().map(|block| parse(block)).transpose()?;
-            drawn.and_then(|drawn| drawn.get("content").map(str::to_owned))
-        }
-    };
-    Ok(Some(object.with(&[("content", content)])))
-}
+    fn result(&self, raw: &str, new: &ToolResult) -> Result<Option<String>, WireError> {
+        let object = parse::<RawObject<'_>>(raw).ok();
+        let is_result = |block: &RawObject<'_>| block.get("type") == Some("\"tool_result\"");
+        let Some(object) = object.filter(is_result) else {
+            return Ok(None);
+        };
+        let inner = object.get("content").unwrap_or("null");
+        let content = match (
+            self.in_place(&pieces(inner)?, &new.parts)?,
+            new.parts.as_slice(),
+        ) {
+            (Some(blocks), _) => Some(join(inner, &blocks)),
+            (None, [Part::Text { text }]) => Some(quoted(text)),
+            (None, _) => {
+                let blocks = blocks_of(&Message::ToolResult(new.clone()));
+                let anew: Option<RawObject<'_>> =
+                    blocks.first().map(|block| parse(block)).transpose()?;
+                anew.and_then(|anew| anew.get("content").map(str::to_owned))
+            }
+        };
+        Ok(Some(object.with(&[("content", content)])))
+    }
 
-/// The blocks with other parts in their places; `None` where they do not stand one for one.
-fn said(raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireError> {
-    let mut old = Vec::with_capacity(raws.len());
-    for raw in raws {
-        old.push(match raw.starts_with('"') {
-            true => vec![Part::text(parse::<String>(raw)?)],
-            false => parts(raw, "a block")?,
-        });
-    }
-    let Some(pieces) = align(&old, new) else {
-        return Ok(None);
-    };
-    let mut blocks = Vec::with_capacity(raws.len());
-    for (raw, piece) in raws.iter().zip(pieces) {
-        match piece {
-            Piece::Same => blocks.push((*raw).to_owned()),
-            Piece::Gone => {}
-            Piece::Changed(parts) => match changed(raw, parts)? {
-                Some(block) => blocks.push(block),
-                None => return Ok(None),
-            },
+    fn anew(&self, message: &Message) -> Vec<String> {
+        match message {
+            Message::Assistant { .. } | Message::ToolResult(_) => blocks_of(message),
+            message => blocks_of(&Message::User {
+                parts: frames::spoken(message).into_owned(),
+            }),
         }
     }
-    Ok(Some(blocks))
-}
-
-/// A block that says something else; a text that is cited no more loses its citations.
-fn changed(raw: &str, new: &[Part]) -> Result<Option<String>, WireError> {
-    let Some(part) = new.first() else {
-        return Ok(None);
-    };
-    if raw.starts_with('"') {
-        return Ok(part.as_text().map(quoted));
-    }
-    let object: RawObject<'_> = parse(raw)?;
-    let kind = read_block::text(&object, "type", "a block")?;
-    Ok(match (kind.as_str(), part) {
-        ("text", Part::Text { text }) => {
-            Some(object.with(&[("text", Some(quoted(text))), ("citations", None)]))
-        }
-        ("tool_use", Part::ToolCall(call)) => {
-            let input = arguments::object(&call.arguments).into_owned();
-            Some(object.with(&[("input", Some(input))]))
-        }
-        (_, Part::Text { text }) => {
-            let block = Object::of("text").text("text", text);
-            Some(match object.get(MARK) {
-                Some(mark) => block.raw(MARK, mark).end(),
-                None => block.end(),
-            })
-        }
-        _ => None,
-    })
 }
 
 /// Renders a message by itself.
@@ -300,7 +256,7 @@ fn rendered(message: &Message) -> Vec<Turn> {
         other => other,
     };
     let mut normalizer = Normalizer::new(RULES);
-    normalizer.message(message, &mut Parts::default());
+    normalizer.message(message, &mut MessagesParts::default());
     normalizer.open.finish(None);
     let mut turns = normalizer.open.turns;
     // A turn that only stands between others belongs to no message.

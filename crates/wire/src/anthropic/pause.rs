@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::ORIGIN;
 use super::write::says;
+use crate::compose::History;
 
 /// What the provider has made of all that stood before it.
 const COMPACTION: &str = "compaction";
@@ -14,7 +15,7 @@ const COMPACTION: &str = "compaction";
 /// The calls of the provider's own tools that no result has answered, as a request is read from its
 /// beginning. Who reads it says what each call is to them.
 #[derive(Debug)]
-pub(super) struct Waiting<T> {
+pub struct Waiting<T> {
     open: Vec<Open<T>>,
     /// Whether the newest message ends with a call, be it of the provider's tool or of the host's.
     ends: Ends,
@@ -40,32 +41,34 @@ enum Ends {
 
 /// What is wrong with calls of the provider's own tools in a transcript.
 #[derive(Debug, Default)]
-pub(crate) struct Parted {
+pub struct Parted {
     /// Calls that nobody answered, by place, kind and id.
-    pub(crate) calls: Vec<(At, String, String)>,
+    pub calls: Vec<(At, String, String)>,
     /// Results that nothing asked for, by place and kind.
-    pub(crate) results: Vec<(At, String)>,
+    pub results: Vec<(At, String)>,
 }
 
 /// A block of a transcript: which message, and which of its parts.
-pub(crate) type At = (usize, usize);
+pub type At = (usize, usize);
 
-impl<T> Waiting<T> {
-    pub(super) fn new() -> Self {
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
         Self {
             open: Vec::new(),
             ends: Ends::Otherwise,
         }
     }
+}
 
+impl<T> Waiting<T> {
     /// A message of the assistant begins: what it goes on from is answered or named in it.
-    pub(super) fn turn(&mut self) {
+    pub fn turn(&mut self) {
         self.said();
         self.ends = Ends::Otherwise;
     }
 
     /// A call of the provider's own tool.
-    pub(super) fn call(&mut self, id: &str, what: T) {
+    pub fn call(&mut self, id: &str, what: T) {
         self.ends = Ends::InCall;
         self.open.push(Open {
             id: id.to_owned(),
@@ -77,7 +80,7 @@ impl<T> Waiting<T> {
     }
 
     /// Its result; says whether a call waited for it.
-    pub(super) fn result(&mut self, id: &str) -> bool {
+    pub fn result(&mut self, id: &str) -> bool {
         self.ends = Ends::Otherwise;
         // Without an id none is its own.
         let mut open = self.open.iter().filter(|_| !id.is_empty());
@@ -86,7 +89,7 @@ impl<T> Waiting<T> {
     }
 
     /// A call of the host's tool, and the call that it came from, if a program made it.
-    pub(super) fn host_call(&mut self, caller: Option<&str>) {
+    pub fn host_call(&mut self, caller: Option<&str>) {
         self.ends = Ends::InCall;
         for open in &mut self.open {
             if caller == Some(open.id.as_str()) {
@@ -96,19 +99,19 @@ impl<T> Waiting<T> {
     }
 
     /// Any other block of the assistant's message.
-    pub(super) fn other(&mut self) {
+    pub fn other(&mut self) {
         self.ends = Ends::Otherwise;
     }
 
     /// Results of the host's tools follow.
-    pub(super) fn answered(&mut self) {
+    pub fn answered(&mut self) {
         for open in &mut self.open {
             open.newest = false;
         }
     }
 
     /// Something else than those is said.
-    pub(super) fn said(&mut self) {
+    pub fn said(&mut self) {
         self.answered();
         for open in &mut self.open {
             open.passed = true;
@@ -121,20 +124,19 @@ impl<T> Waiting<T> {
     }
 
     /// The calls that may not stay as they are.
-    pub(super) fn refused(self) -> impl Iterator<Item = (String, T)> {
-        let ends = self.ends;
-        let refused = move |open: &Open<T>| {
-            let under_way = !open.passed && (!open.newest || ends == Ends::InCall);
+    pub fn refused(&self) -> impl Iterator<Item = (&str, &T)> {
+        let refused = |open: &&Open<T>| {
+            let under_way = !open.passed && (!open.newest || self.ends == Ends::InCall);
             !under_way && !open.calls
         };
-        let refused = self.open.into_iter().filter(refused);
-        refused.map(|open| (open.id, open.what))
+        let refused = self.open.iter().filter(refused);
+        refused.map(|open| (open.id.as_str(), &open.what))
     }
 }
 
 /// Whether the last message is a turn that was paused: it ends with a call of the provider's own tool,
 /// or with what the provider has made of all that was said before.
-pub(super) fn is_paused(messages: &[&Message]) -> bool {
+pub(super) fn is_paused(messages: &dyn History) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
     };
@@ -142,52 +144,66 @@ pub(super) fn is_paused(messages: &[&Message]) -> bool {
     let last = said.find(|part| part.as_text().is_none_or(says));
     match last {
         Some(Part::Opaque(opaque)) => {
-            matches!(block(opaque), Some((_, Block::Call(_)))) || is_compaction(opaque)
+            matches!(block(opaque), Some((_, HostedBlock::Call(_)))) || is_compaction(opaque)
         }
         _ => false,
     }
 }
 
-/// Whether the last messages answer calls of a turn that goes on from a call of the provider's own
-/// tool: nothing but results may stand there.
-pub(super) fn is_waiting(messages: &[&Message]) -> bool {
-    let answered = matches!(messages.last(), Some(Message::ToolResult(_)));
-    answered && read(messages.iter().copied(), |_| false).0.goes_on()
-}
-
-/// Returns the calls of the provider's own tools that nobody answered, but those that may stay. Not their
-/// ids: another call of the same id may have its result.
-pub(super) fn unanswered<'a>(messages: &[&'a Message]) -> Vec<(At, &'a Opaque)> {
-    let parted = parted(messages.iter().copied(), |_| false);
-    let calls = parted.calls.into_iter().filter_map(|(at, ..)| {
-        match messages.get(at.0)?.parts().get(at.1)? {
-            Part::Opaque(opaque) => Some((at, opaque)),
-            _ => None,
-        }
-    });
-    calls.collect()
-}
-
 /// Calls of the provider's own tools without a result, and results without a call, in what is left
 /// without the blocks that are `gone`.
-pub(crate) fn parted<'m>(
+pub fn parted<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
     gone: impl Fn(At) -> bool,
 ) -> Parted {
-    let (waiting, mut parted) = read(messages, gone);
-    let refused = waiting.refused();
-    let refused = refused.map(|(id, (at, kind))| (at, kind, id));
-    parted.calls.extend(refused);
-    parted
+    let mut calls = ServerCalls::default();
+    for message in messages {
+        calls.message(message, &gone);
+    }
+    let refused = calls.waiting.refused();
+    let refused = refused.map(|(id, (at, kind))| (*at, kind.clone(), id.to_owned()));
+    calls.parted.calls.extend(refused);
+    calls.parted
 }
 
-fn read<'m>(
-    messages: impl IntoIterator<Item = &'m Message>,
-    gone: impl Fn(At) -> bool,
-) -> (Waiting<(At, String)>, Parted) {
-    let mut waiting = Waiting::new();
-    let mut parted = Parted::default();
-    for (index, message) in messages.into_iter().enumerate() {
+/// The calls of the provider's own tools in a transcript, which may grow.
+#[derive(Debug, Default)]
+pub(super) struct ServerCalls {
+    waiting: Waiting<(At, String)>,
+    parted: Parted,
+    /// How many messages were read.
+    messages: usize,
+}
+
+impl ServerCalls {
+    /// Reads those of the messages that it has not read.
+    pub(super) fn take(&mut self, messages: &dyn History) {
+        for message in messages.since(self.messages) {
+            self.message(message, |_| false);
+        }
+    }
+
+    /// Whether the last of the messages answers calls of a turn that goes on from a call of the provider's
+    /// own tool: nothing but results may stand there.
+    pub(super) fn is_waiting(&self, messages: &dyn History) -> bool {
+        matches!(messages.last(), Some(Message::ToolResult(_))) && self.waiting.goes_on()
+    }
+
+    /// Returns the calls that nobody answered, but those that may stay. Not their ids: another call of the
+    /// same id may have its result.
+    pub(super) fn unanswered<'a>(&self, messages: &'a dyn History) -> Vec<(At, &'a Opaque)> {
+        let refused = self.waiting.refused().map(|(_, (at, _))| at);
+        let calls = self.parted.calls.iter().map(|(at, ..)| at).chain(refused);
+        let calls = calls.filter_map(|at| match messages.message(at.0)?.parts().get(at.1)? {
+            Part::Opaque(opaque) => Some((*at, opaque)),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    fn message(&mut self, message: &Message, gone: impl Fn(At) -> bool) {
+        let (index, waiting, parted) = (self.messages, &mut self.waiting, &mut self.parted);
+        self.messages += 1;
         let is_turn = matches!(message, Message::Assistant { .. });
         match message {
             Message::Assistant { .. } => waiting.turn(),
@@ -211,9 +227,9 @@ fn read<'m>(
             match part {
                 Part::ToolCall(call) if is_turn => waiting.host_call(caller(call).as_deref()),
                 Part::Opaque(opaque) if !gone(at) => match block(opaque) {
-                    Some((kind, Block::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
-                    Some((kind, Block::Call(id))) => parted.calls.push((at, kind, id)),
-                    Some((kind, Block::Result(id))) if is_turn => {
+                    Some((kind, HostedBlock::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
+                    Some((kind, HostedBlock::Call(id))) => parted.calls.push((at, kind, id)),
+                    Some((kind, HostedBlock::Result(id))) if is_turn => {
                         let answers = waiting.result(&id);
                         if !answers {
                             parted.results.push((at, kind));
@@ -228,16 +244,15 @@ fn read<'m>(
             }
         }
     }
-    (waiting, parted)
 }
 
 /// Whether a block of a request calls a tool of the provider's own.
-pub(super) fn calls_server(kind: &str) -> bool {
+pub fn calls_server(kind: &str) -> bool {
     matches!(kind, "server_tool_use" | "mcp_tool_use")
 }
 
 /// Whether a turn of the assistant goes on from a block of that kind: it is no prefill.
-pub(super) fn goes_on_from(kind: &str) -> bool {
+pub fn goes_on_from(kind: &str) -> bool {
     calls_server(kind) || kind == COMPACTION
 }
 
@@ -250,13 +265,13 @@ fn is_compaction(opaque: &Opaque) -> bool {
 }
 
 /// What a block has to do with the provider's own tools.
-enum Block {
+enum HostedBlock {
     Call(String),
     Result(String),
 }
 
 /// Its kind, and that.
-fn block(opaque: &Opaque) -> Option<(String, Block)> {
+fn block(opaque: &Opaque) -> Option<(String, HostedBlock)> {
     // Most blocks are something else: looked at only as far as that takes.
     if opaque.origin != ORIGIN || !opaque.data.contains("_tool_") {
         return None;
@@ -265,9 +280,9 @@ fn block(opaque: &Opaque) -> Option<(String, Block)> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let kind = text("type");
     let block = if calls_server(kind) {
-        Block::Call(text("id").to_owned())
+        HostedBlock::Call(text("id").to_owned())
     } else if kind.ends_with("_tool_result") {
-        Block::Result(text("tool_use_id").to_owned())
+        HostedBlock::Result(text("tool_use_id").to_owned())
     } else {
         return None;
     };
@@ -282,6 +297,6 @@ fn caller(call: &ToolCall) -> Option<String> {
 }
 
 /// The same of a block `tool_use`.
-pub(super) fn named_caller(block: &Value) -> Option<&str> {
+pub fn named_caller(block: &Value) -> Option<&str> {
     block.get("caller")?.get("tool_id")?.as_str()
 }

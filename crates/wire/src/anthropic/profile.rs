@@ -23,7 +23,7 @@ pub struct Profile {
     /// How thinking is asked for.
     pub thinking: ThinkingStyle,
     /// Whether the effort may be said.
-    pub effort: Effort,
+    pub effort: EffortSupport,
     /// Whether a request that asks for no thinking may hold thinking of the tool loop under way
     /// (AM9).
     pub unasked_thinking: UnaskedThinking,
@@ -70,7 +70,7 @@ pub enum ThinkingStyle {
 /// Whether the effort may be said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effort {
+pub enum EffortSupport {
     /// It is refused.
     Refused,
     /// It is taken, and not said: a budget says more.
@@ -168,7 +168,7 @@ impl Profile {
             name: "compatible".into(),
             prefill: Prefill::Refused,
             thinking: ThinkingStyle::Unknown,
-            effort: Effort::Accepted,
+            effort: EffortSupport::Accepted,
             unasked_thinking: UnaskedThinking::Accepted,
             no_thinking: NoThinking::Supported,
             temperature: Temperature::Supported,

@@ -137,12 +137,12 @@ impl<'a> Chat<'a> {
     /// A user message: results each by itself, summaries by their frame, all else together.
     fn user(&mut self, raw: &'a str, place: &str, index: usize) -> Result<(), WireError> {
         let before = self.messages.len();
-        let mut said = Said::default();
+        let mut said = UserParts::default();
         for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
             let place = format!("{place}[{at}]");
             let block = match block {
-                Block::Text(text) => vec![Part::text(text)],
-                Block::Raw(raw) => match result(raw, &place)? {
+                ContentEntry::Text(text) => vec![Part::text(text)],
+                ContentEntry::Raw(raw) => match result(raw, &place)? {
                     Some(result) => {
                         self.say(&mut said, index);
                         self.push(Message::ToolResult(result), Some(index), at..at + 1);
@@ -171,9 +171,9 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    fn say(&mut self, said: &mut Said, index: usize) {
+    fn say(&mut self, said: &mut UserParts, index: usize) {
         if !said.parts.is_empty() {
-            let Said { parts, span } = std::mem::take(said);
+            let UserParts { parts, span } = std::mem::take(said);
             self.push(Message::User { parts }, Some(index), span);
         }
     }
@@ -236,12 +236,12 @@ fn references(block: &Value, names: &mut Vec<String>) {
 
 /// What is said in blocks that follow each other.
 #[derive(Default)]
-struct Said {
+struct UserParts {
     parts: Vec<Part>,
     span: Range<usize>,
 }
 
-impl Said {
+impl UserParts {
     fn take(&mut self, block: Vec<Part>, at: usize) {
         if self.parts.is_empty() {
             self.span.start = at;
@@ -252,27 +252,27 @@ impl Said {
 }
 
 /// One entry of a content.
-enum Block<'a> {
+enum ContentEntry<'a> {
     /// A content that is one text, or a text without a block around it.
     Text(String),
     Raw(&'a str),
 }
 
 /// The blocks of a content: a text is one, null and nothing are none.
-fn blocks<'a>(raw: &'a str, place: &str) -> Result<Vec<Block<'a>>, WireError> {
+fn blocks<'a>(raw: &'a str, place: &str) -> Result<Vec<ContentEntry<'a>>, WireError> {
     let raw = raw.trim();
     if raw == "null" {
         return Ok(Vec::new());
     }
     if raw.starts_with('"') {
         let text: String = parse(raw)?;
-        let text = (!text.is_empty()).then_some(Block::Text(text));
+        let text = (!text.is_empty()).then_some(ContentEntry::Text(text));
         return Ok(text.into_iter().collect());
     }
     let list = array(raw, place)?;
     let block = |raw: &'a str| match raw.starts_with('"') {
-        true => parse(raw).map(Block::Text),
-        false => Ok(Block::Raw(raw)),
+        true => parse(raw).map(ContentEntry::Text),
+        false => Ok(ContentEntry::Raw(raw)),
     };
     list.into_iter().map(block).collect()
 }
@@ -281,8 +281,10 @@ fn content(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
     let mut parts = Vec::new();
     for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
         match block {
-            Block::Text(text) => parts.push(Part::text(text)),
-            Block::Raw(raw) => parts.extend(read_block::parts(raw, &format!("{place}[{at}]"))?),
+            ContentEntry::Text(text) => parts.push(Part::text(text)),
+            ContentEntry::Raw(raw) => {
+                parts.extend(read_block::parts(raw, &format!("{place}[{at}]"))?)
+            }
         }
     }
     Ok(parts)

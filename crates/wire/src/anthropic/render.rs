@@ -4,17 +4,22 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, ToolSpec};
+use plimsoll_context::{
+    Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, MessageList, Opaque, ToolSpec,
+};
 use serde_json::{Map, Value};
 
 use super::MARK;
 use super::binding::Trace;
-use super::loops::{self, Judge};
-use super::pause::{self, At};
+use super::loops::Judge;
+use super::pause::{self, At, ServerCalls};
 use super::profile::{Profile, UnaskedThinking};
-use super::settings::{self, Settings};
-use super::write::{Messages, Parts, RULES, block_json, legal_name, own, says, unmarked};
-use crate::compose::{WrittenMessages, cache_control};
+use super::settings::{LoopBegan, Settings};
+use super::write::{
+    MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
+};
+use crate::chunks::BodyChunks;
+use crate::compose::{History, WrittenMessages, cache_control};
 use crate::error::WireError;
 use crate::frames;
 use crate::object::{Object, array};
@@ -24,9 +29,9 @@ use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
 
 /// Files by id.
-pub(super) const FILES: &str = "files-api-2025-04-14";
+pub const FILES: &str = "files-api-2025-04-14";
 /// Context editing, where somebody asks for it in further keys.
-pub(super) const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
+pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 /// Renders a transcript.
 ///
@@ -43,12 +48,12 @@ pub fn render<'a>(
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
-        ..rendered
+        ..rendered.into_whole()
     })
 }
 
 /// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are only copied.
+/// before are shared with the requests before.
 ///
 /// `messages` begin with those of the last request with this `written`, the system prompt and the profile
 /// are the same. [`Rendered::from`] stays empty. If thinking or calls of the provider's tools in messages
@@ -57,9 +62,9 @@ pub fn render<'a>(
 pub fn render_next(
     written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &MessageList,
     profile: &Profile,
-) -> Rendered {
+) -> Rendered<BodyChunks> {
     next(written, input, messages, profile).0
 }
 
@@ -67,6 +72,7 @@ pub fn render_next(
 #[derive(Debug, Default)]
 pub struct Decided {
     judge: Option<Judge>,
+    server_calls: ServerCalls,
     /// For each message, why its thinking is left out.
     without: Vec<Option<LeftOut>>,
     /// The calls of the provider's own tools that are left out.
@@ -79,13 +85,16 @@ pub struct Decided {
 fn next(
     written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &dyn History,
     profile: &Profile,
-) -> (Rendered, Vec<Turn>) {
-    let tools = tools::named(input.tools, legal_name, &mut Vec::new());
+) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    let mut left_out = Vec::new();
+    let tools = tools::named(input.tools, legal_name, &mut left_out);
     // A paused turn goes back as it is: nothing is said after it.
+    let mut server_calls = std::mem::take(&mut written.decided.server_calls);
+    server_calls.take(messages);
     let paused = pause::is_paused(messages);
-    let waiting = paused || pause::is_waiting(messages);
+    let waiting = paused || server_calls.is_waiting(messages);
     let context = input.context.filter(|_| !waiting);
     let input = &RenderInput {
         context,
@@ -97,56 +106,54 @@ fn next(
     let judge = judge.filter(|judge| judge.began(input.model, &start));
     let mut judge = judge.unwrap_or_else(|| Judge::new(input.model, start));
     judge.take(messages, profile);
-    let mut without = judge.without.clone();
-    let unanswered = pause::unanswered(messages);
+    let unanswered = server_calls.unanswered(messages);
     let mut compose = |without: &[Option<LeftOut>]| {
         compose(written, input, messages, without, &unanswered);
-        let (composer, _) = written.continued(RULES, input.system, messages);
+        let composer = written.composer(RULES, input.system);
         let end = composer.end(input.context);
         let turns = composer.outlines(&end);
         let began = match paused {
-            true => settings::paused_loop_began(turns),
-            false => settings::loop_began(turns),
+            true => LoopBegan::of_paused(&turns),
+            false => LoopBegan::of(&turns),
         };
         (end, Settings::of(input, profile, began))
     };
-    let (mut end, mut settings) = compose(&without);
+    let (mut end, mut settings) = compose(&judge.without);
     // Whether the model thinks is known only now.
     if !settings.thinks
         && profile.unasked_thinking == UnaskedThinking::Refused
-        && loops::forget(&mut without, messages)
+        && let Some(without) = judge.without_any()
     {
         (end, settings) = compose(&without);
     }
     let prefix = judge.prefix(input.context, messages);
     written.decided.judge = Some(judge);
+    written.decided.server_calls = server_calls;
     let files = written.decided.files;
-    let (composer, _) = written.continued(RULES, input.system, messages);
+    let composer = written.composer(RULES, input.system);
     if !paused {
         last_word(&mut end, profile, &settings);
     }
     let mut notes = composer.normalizer.notes.clone();
     let hosted = hosted(input.hosted_tools, &mut notes);
-    let is_renamed = |tool: &ToolSpec| legal_name(&tool.name) != tool.name;
-    if input.tools.iter().any(is_renamed) {
-        notes.push(Note::setting(LeftOut::Name));
-    }
-    if tools.len() < input.tools.len() {
-        notes.push(Note::setting(LeftOut::RepeatedTool));
-    }
+    notes.append(&mut left_out);
     notes.append(&mut settings.notes);
 
     let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
     let breakpoints = newest(breakpoints);
     let tools = tools.iter().map(definition).chain(hosted).collect();
     let head = head(input, breakpoints, tools, &composer.normalizer.system);
-    let mut body = head.open_list("messages");
-    body.reserve(composer.bytes());
-    let mark = cache_control(retention(input));
-    composer.write(&end, breakpoints, mark, &Messages, &mut body);
-    body.push(b']');
-    settings.keys.write(&mut body);
-    body.push(b'}');
+    let mut rest = vec![b']'];
+    settings.keys.write(&mut rest);
+    rest.push(b'}');
+    let marks = (breakpoints, cache_control(retention(input)));
+    let body = composer.body(
+        head.open_list("messages"),
+        &end,
+        marks,
+        &MessagesWriter,
+        &rest,
+    );
     let rendered = Rendered {
         body,
         notes,
@@ -162,7 +169,7 @@ fn next(
 fn compose(
     written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &dyn History,
     without: &[Option<LeftOut>],
     unanswered: &[(At, &Opaque)],
 ) {
@@ -173,21 +180,21 @@ fn compose(
     if !without.starts_with(&decided.without) || !before.eq(decided.unanswered.iter().copied()) {
         *written = WrittenMessages::default();
     }
-    let mut parts = Parts {
+    let mut parts = MessagesParts {
         without,
         unanswered,
         files: written.decided.files,
     };
-    let (composer, new) = written.continued(RULES, input.system, messages);
-    for message in new {
-        composer.message(message, &mut parts, &Messages);
+    let composer = written.composer(RULES, input.system);
+    for message in messages.since(composer.messages) {
+        composer.message(message, &mut parts, &MessagesWriter);
     }
     let files = parts.files;
     written.decided = Decided {
         without: without.to_vec(),
         unanswered: places.collect(),
         files,
-        judge: None,
+        ..Decided::default()
     };
 }
 

@@ -8,7 +8,6 @@ use super::write::{legal_name, says};
 use crate::compose::Outline;
 use crate::object;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
-use crate::turns::Role;
 
 /// The smallest budget of thinking that the API takes.
 pub const MIN_BUDGET: u64 = 1_024;
@@ -40,34 +39,29 @@ enum Choice {
     Forced,
 }
 
-/// How the tool loop at the end of a request began: at the first assistant turn since the last
-/// user turn that holds no results.
-pub(super) fn loop_began(turns: impl DoubleEndedIterator<Item = Outline>) -> LoopBegan {
-    let mut began = LoopBegan::NoLoop;
-    let mut rest = turns.rev();
-    while let Some(turn) = rest.next() {
-        if turn.role != Role::User || !turn.has_results {
-            break;
-        }
-        began = LoopBegan::at(rest.next());
-    }
-    began
-}
-
-/// The same of a request whose last turn was paused, and goes on.
-pub(super) fn paused_loop_began(mut turns: impl DoubleEndedIterator<Item = Outline>) -> LoopBegan {
-    let last = turns.next_back();
-    match (loop_began(turns), last) {
-        (LoopBegan::NoLoop, Some(last)) => LoopBegan::at(Some(last)),
-        (began, _) => began,
-    }
-}
-
 impl LoopBegan {
-    fn at(turn: Option<Outline>) -> Self {
-        match turn {
-            Some(turn) if turn.begins_with_thinking => Self::WithThinking,
-            _ => Self::WithoutThinking,
+    /// Returns how the tool loop at the end of a request began: at the first assistant turn since the last
+    /// user turn that holds no results.
+    pub(super) fn of(turns: &[Outline]) -> Self {
+        Self::at(turns.last().and_then(|turn| turn.loop_began_thinking))
+    }
+
+    /// Returns the same of a request whose last turn was paused, and goes on.
+    pub(super) fn of_paused(turns: &[Outline]) -> Self {
+        match turns.split_last() {
+            Some((last, turns)) => {
+                let earlier = turns.last().and_then(|turn| turn.loop_began_thinking);
+                Self::at(earlier.or(Some(last.begins_with_thinking)))
+            }
+            None => Self::NoLoop,
+        }
+    }
+
+    fn at(began_thinking: Option<bool>) -> Self {
+        match began_thinking {
+            None => Self::NoLoop,
+            Some(true) => Self::WithThinking,
+            Some(false) => Self::WithoutThinking,
         }
     }
 }
@@ -173,7 +167,7 @@ impl Settings {
             }
             None => self.note(LeftOut::ThinkingOff),
         }
-        if profile.effort == profile::Effort::Supported {
+        if profile.effort == profile::EffortSupport::Supported {
             let effort = json!({"effort": name(effort)});
             self.set("output_config", effort);
         }
@@ -186,7 +180,7 @@ impl Settings {
             (_, NoThinking::Supported) => self.set("thinking", json!({"type": "disabled"})),
             (_, NoThinking::Refused | NoThinking::Unknown) => {
                 self.note(LeftOut::ThinkingOn);
-                if profile.effort == profile::Effort::Supported {
+                if profile.effort == profile::EffortSupport::Supported {
                     self.set("output_config", json!({"effort": name(Effort::Minimal)}));
                 }
             }

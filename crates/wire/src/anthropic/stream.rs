@@ -1,37 +1,26 @@
-//! [`StreamState`]: the events of a streamed reply put together into one. Knows nothing of
-//! server-sent events: it is given the text of each `data:` field. Repairs what servers do
+//! [`MessagesEvents`]: the events of a streamed reply, and whole responses. Repairs what servers do
 //! differently, never what the model wrote.
 
-use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Usage};
+use plimsoll_context::{CallId, Part, Reply, StopReason};
 use serde_json::value::RawValue;
 
 use super::read_block;
-use super::stream_block::{Block, Kind};
+use super::stream_block::{BlockKind, MessagesBlock};
 use super::usage::WireUsage;
 use crate::call_ids::fnv1a;
-use crate::decoder::StreamDecoder;
+use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
-use crate::hosted;
-use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
+use crate::object::Object;
+use crate::open_reply::{OpenContent, OpenReply};
 use crate::raw::{RawObject, parse};
 
 /// A reply while it arrives.
-#[derive(Debug, Clone, Default)]
-pub struct StreamState {
-    model: Option<String>,
-    blocks: Vec<Block>,
-    usage: WireUsage,
-    stop: Option<StopReason>,
-    done: Done,
-    bytes: usize,
-}
+pub type StreamState = decoder::StreamState<MessagesEvents>;
 
-/// Whether the end mark came.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Done {
-    #[default]
-    NotYet,
-    Marked,
+/// Reads the events of a reply.
+#[derive(Debug, Clone, Default)]
+pub struct MessagesEvents {
+    usage: WireUsage,
 }
 
 /// Reads a whole response.
@@ -42,101 +31,50 @@ enum Done {
 /// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
 /// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
-    let mut state = StreamState::new();
-    state.whole(body)?;
-    state.finish()
+    StreamState::new().read_whole(body)
 }
 
-impl StreamDecoder for StreamState {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        let data = data.trim();
-        // The mark of another wire, which some gateways send here too.
-        if data.is_empty() || data == "[DONE]" || self.done == Done::Marked {
-            return Ok(Vec::new());
-        }
+impl ReplyEvents for MessagesEvents {
+    type BlockState = MessagesBlock;
+
+    fn event(&mut self, data: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<(), WireError> {
         let event: RawObject<'_> = parse(data)?;
         refuse_error(&event, data)?;
-        let mut deltas = Vec::new();
         match kind(&event).as_str() {
             "message_start" => {
                 if let Some(message) = event.get("message") {
-                    self.head(&parse(message)?)?;
+                    self.head(&parse(message)?, reply)?;
                 }
             }
             "content_block_start" => {
                 if let Some(block) = event.get("content_block") {
-                    self.start(index(&event), block, &mut deltas)?;
+                    start(index(&event), block, reply)?;
                 }
             }
             "content_block_delta" => {
                 if let Some(delta) = event.get("delta") {
-                    self.delta(index(&event), &parse(delta)?, &mut deltas)?;
+                    more(index(&event), &parse(delta)?, reply)?;
                 }
             }
             "message_delta" => {
-                self.used(&event)?;
+                self.used(&event, reply)?;
                 if let Some(delta) = event.get("delta") {
-                    self.stopped(&parse(delta)?);
+                    stopped(&parse(delta)?, reply);
                 }
             }
-            "content_block_stop" => self.tell_hosted(index(&event), &mut deltas),
-            "message_stop" => self.done = Done::Marked,
+            "content_block_stop" => {
+                if let Some(at) = newest(index(&event), reply) {
+                    tell_hosted(at, reply);
+                }
+            }
+            "message_stop" => reply.end(),
             // A ping or an event that is not known yet.
             _ => {}
         }
-        Ok(deltas)
+        Ok(())
     }
 
-    fn has_ended(&self) -> bool {
-        self.stop.is_some() || self.done == Done::Marked
-    }
-
-    fn is_complete(&self) -> bool {
-        self.done == Done::Marked
-    }
-
-    fn partial(&self) -> Reply {
-        self.reply(self.stop.unwrap_or(StopReason::Other))
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        self.usage.normalized()
-    }
-
-    fn finish(&self) -> Result<Reply, WireError> {
-        if !self.has_ended() {
-            let partial = Box::new(self.partial());
-            return Err(WireError::Cut { partial });
-        }
-        let mut blocks = self.blocks.iter();
-        let calls = blocks.any(|block| matches!(block.kind, Kind::Call { .. }));
-        let stop = match (self.stop, calls) {
-            (Some(StopReason::ToolCalls) | None, false) => StopReason::Stop,
-            // Some servers say that a turn ends which calls tools.
-            (Some(StopReason::Stop) | None, true) => StopReason::ToolCalls,
-            (Some(stop), _) => stop,
-        };
-        Ok(self.reply(stop))
-    }
-
-    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
-        read_reply(body)
-    }
-}
-
-impl StreamState {
-    /// Nothing has arrived yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes a whole response and says what is in it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`read_reply`].
-    pub fn whole(&mut self, body: &str) -> Result<Vec<Delta>, WireError> {
+    fn whole(&mut self, body: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<(), WireError> {
         let message: RawObject<'_> = parse(body)?;
         refuse_error(&message, body)?;
         let content = message.get("content");
@@ -144,256 +82,199 @@ impl StreamState {
         let Some(content) = content else {
             return Err(WireError::expected("content", "a list of blocks", None));
         };
-        self.head(&message)?;
-        self.stopped(&message);
-        let mut deltas = Vec::new();
+        self.head(&message, reply)?;
+        stopped(&message, reply);
         let blocks: Vec<&RawValue> = parse(content)?;
         for (index, block) in (0_u64..).zip(blocks) {
-            self.start(index, block.get(), &mut deltas)?;
-            self.tell_hosted(index, &mut deltas);
+            let at = start(index, block.get(), reply)?;
+            tell_hosted(at, reply);
         }
-        self.done = Done::Marked;
-        Ok(deltas)
+        reply.end();
+        Ok(())
     }
 
-    /// Whether nothing has arrived, not even who answers.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty() && self.model.is_none()
+    fn parts(&self, reply: &OpenReply<MessagesBlock>, stop: StopReason) -> Vec<Part> {
+        let blocks = reply.blocks().iter();
+        blocks.flat_map(|block| block.parts(stop)).collect()
+    }
+}
+
+impl MessagesEvents {
+    fn head(
+        &mut self,
+        message: &RawObject<'_>,
+        reply: &mut OpenReply<MessagesBlock>,
+    ) -> Result<(), WireError> {
+        let model = Some(text(message, "model")).filter(|model| !model.is_empty());
+        reply.model = model.or(reply.model.take());
+        self.used(message, reply)
     }
 
-    fn reply(&self, stop: StopReason) -> Reply {
-        let mut parts = Vec::new();
-        for block in &self.blocks {
-            block.parts(stop, &mut parts);
-        }
-        Reply {
-            parts,
-            stop,
-            usage: self.usage.normalized(),
-            model: self.model.clone(),
-        }
-    }
-
-    fn head(&mut self, message: &RawObject<'_>) -> Result<(), WireError> {
-        let model = message.get("model").map(serde_json::from_str::<String>);
-        if let Some(Ok(model)) = model
-            && !model.is_empty()
-        {
-            self.model = Some(model);
-        }
-        self.used(message)
-    }
-
-    fn used(&mut self, event: &RawObject<'_>) -> Result<(), WireError> {
+    fn used(
+        &mut self,
+        event: &RawObject<'_>,
+        reply: &mut OpenReply<MessagesBlock>,
+    ) -> Result<(), WireError> {
         if let Some(usage) = event.get("usage").filter(|usage| usage.starts_with('{')) {
             let usage: WireUsage = parse(usage)?;
             self.usage = std::mem::take(&mut self.usage).with_later(usage);
+            reply.used(self.usage.normalized());
         }
         Ok(())
     }
+}
 
-    fn stopped(&mut self, delta: &RawObject<'_>) {
-        let reason = delta.get("stop_reason");
-        if let Some(Ok(reason)) = reason.map(serde_json::from_str::<String>) {
-            self.stop = Some(stop_reason(&reason));
-        }
+fn stopped(delta: &RawObject<'_>, reply: &mut OpenReply<MessagesBlock>) {
+    let reason = delta.get("stop_reason");
+    if let Some(Ok(reason)) = reason.map(serde_json::from_str::<String>) {
+        reply.stopped(stop_reason(&reason));
     }
+}
 
-    fn start(&mut self, index: u64, raw: &str, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        self.charge(raw.len())?;
-        if self.blocks.len() >= MAX_PARTS {
-            return Err(WireError::TooManyParts { limit: MAX_PARTS });
+/// Opens a block and returns its place.
+fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<usize, WireError> {
+    reply.charge(raw.len())?;
+    let object: RawObject<'_> = parse(raw)?;
+    let began = |key: &str| text(&object, key);
+    let (content, kind) = match kind(&object).as_str() {
+        "text" => {
+            let citations = list(object.get("citations"))?;
+            (OpenContent::text(), BlockKind::Text { citations })
         }
-        let object: RawObject<'_> = parse(raw)?;
-        let text = |key: &str| {
-            let text = object.get(key).map(serde_json::from_str::<String>);
-            text.and_then(Result::ok).unwrap_or_default()
-        };
-        let kind = match kind(&object).as_str() {
-            "text" => {
-                say(deltas, text("text"));
-                Kind::Text {
-                    text: text("text"),
-                    citations: list(object.get("citations"))?,
-                }
-            }
-            "thinking" => {
-                think(deltas, text("thinking"));
-                Kind::Thinking {
-                    text: text("thinking"),
-                    signature: text("signature"),
-                    grew: false,
-                }
-            }
-            "redacted_thinking" => Kind::Redacted,
-            "tool_use" => {
-                let (id, name) = (self.own_id(text("id")), text("name"));
-                deltas.push(Delta::CallStarted {
-                    call: CallId(id.clone()),
-                    name: name.clone(),
-                });
-                let whole = object.get("input").unwrap_or_default();
-                if !matches!(whole, "" | "{}" | "null") {
-                    deltas.push(Delta::CallArguments {
-                        call: CallId(id.clone()),
-                        text: whole.to_owned(),
-                    });
-                }
-                Kind::Call {
-                    id,
-                    name,
-                    whole: whole.to_owned(),
-                    pieces: String::new(),
-                    further: read_block::further_keys(&object),
-                }
-            }
-            "compaction" => Kind::Compaction {
-                content: object.get("content").and_then(some_text),
-                encrypted: object.get("encrypted_content").and_then(some_text),
-            },
-            _ => Kind::Other {
-                pieces: String::new(),
-            },
-        };
-        self.blocks.push(Block {
-            index,
-            began: raw.to_owned(),
-            kind,
-        });
-        Ok(())
-    }
-
-    /// Tells what a block that is whole says of a tool of the provider's own.
-    fn tell_hosted(&self, index: u64, deltas: &mut Vec<Delta>) {
-        let mut blocks = self.blocks.iter().rev();
-        let Some(block) = blocks.find(|block| block.index == index) else {
-            return;
-        };
-        if !matches!(block.kind, Kind::Other { .. }) {
-            return;
-        }
-        let mut parts = Vec::new();
-        block.parts(StopReason::Other, &mut parts);
-        for part in &parts {
-            if let Part::Opaque(opaque) = part {
-                deltas.extend(hosted::told(opaque));
-            }
-        }
-    }
-
-    /// Ids of calls are unique in their reply, whatever the server says; where it says nothing, the
-    /// same reply gives the same ids.
-    fn own_id(&self, id: String) -> String {
-        let calls = self.blocks.iter().filter_map(|block| match &block.kind {
-            Kind::Call { id, .. } => Some(id.as_str()),
-            _ => None,
-        });
-        let taken: Vec<&str> = calls.collect();
-        let mut id = id;
-        if id.is_empty() {
-            let said: String = self.blocks.iter().map(Block::said).collect();
-            id = format!("toolu_{:016x}", fnv1a(said.as_bytes(), taken.len() as u64));
-        }
-        while taken.contains(&id.as_str()) {
-            id.push('_');
-        }
-        id
-    }
-
-    fn delta(
-        &mut self,
-        index: u64,
-        delta: &RawObject<'_>,
-        deltas: &mut Vec<Delta>,
-    ) -> Result<(), WireError> {
-        let kind = kind(delta);
-        let (key, of) = match kind.as_str() {
-            "text_delta" => ("text", "text"),
-            "thinking_delta" => ("thinking", "thinking"),
-            "signature_delta" => ("signature", "thinking"),
-            "input_json_delta" => ("partial_json", "tool_use"),
-            "citations_delta" => ("citation", "text"),
-            "compaction_delta" => ("content", "compaction"),
-            _ => return Ok(()),
-        };
-        let raw = delta.get(key).unwrap_or("null");
-        let sealed = delta.get("encrypted_content").and_then(some_text);
-        let sealed = sealed.filter(|_| of == "compaction");
-        self.charge(
-            raw.len()
-                .saturating_add(sealed.as_ref().map_or(0, String::len)),
-        )?;
-        let more = serde_json::from_str::<String>(raw).unwrap_or_default();
-        // Some servers begin no block.
-        if !self.blocks.iter().any(|block| block.index == index) {
-            self.start(index, &crate::object::Object::of(of).end(), deltas)?;
-        }
-        // The newest first: it is the one that grows.
-        let mut blocks = self.blocks.iter_mut().rev();
-        let Some(block) = blocks.find(|block| block.index == index) else {
-            return Ok(());
-        };
-        match (&mut block.kind, key) {
-            (Kind::Text { text, .. }, "text") => {
-                text.push_str(&more);
-                say(deltas, more);
-            }
-            (Kind::Text { citations, .. }, "citation") => citations.push(raw.to_owned()),
-            (Kind::Thinking { text, grew, .. }, "thinking") => {
-                *grew = true;
-                text.push_str(&more);
-                think(deltas, more);
-            }
+        "thinking" => {
+            let (signature, grew) = (began("signature"), false);
             (
-                Kind::Thinking {
-                    signature, grew, ..
-                },
-                "signature",
-            ) => {
-                *grew = true;
-                signature.push_str(&more);
-            }
-            (Kind::Call { id, pieces, .. }, "partial_json") => {
-                pieces.push_str(&more);
-                if !more.is_empty() {
-                    deltas.push(Delta::CallArguments {
-                        call: CallId(id.clone()),
-                        text: more,
-                    });
-                }
-            }
-            (Kind::Other { pieces }, "partial_json") => pieces.push_str(&more),
-            (Kind::Compaction { content, encrypted }, "content") => {
-                if raw != "null" {
-                    content.get_or_insert_default().push_str(&more);
-                }
-                *encrypted = sealed.or(encrypted.take());
-            }
-            _ => {}
+                OpenContent::thinking(),
+                BlockKind::Thinking { signature, grew },
+            )
         }
-        Ok(())
+        "tool_use" => {
+            let id = own_id(began("id"), reply);
+            let content = OpenContent::call(id, &began("name"));
+            (content, BlockKind::Call { is_whole: true })
+        }
+        "redacted_thinking" => (OpenContent::opaque(), BlockKind::Redacted),
+        "compaction" => {
+            let content = object.get("content").and_then(some_text);
+            let encrypted = object.get("encrypted_content").and_then(some_text);
+            let kind = BlockKind::Compaction { content, encrypted };
+            (OpenContent::opaque(), kind)
+        }
+        _ => {
+            let pieces = String::new();
+            (OpenContent::opaque(), BlockKind::Other { pieces })
+        }
+    };
+    let state = MessagesBlock {
+        index,
+        began: raw.to_owned(),
+        kind,
+    };
+    let at = reply.open_last(content, state)?;
+    match reply.block_mut(at).map(|block| &mut block.content) {
+        Some(OpenContent::Text(_)) => reply.push(at, &began("text")),
+        Some(OpenContent::Thinking(_)) => reply.push(at, &began("thinking")),
+        Some(OpenContent::Call(open)) => {
+            open.call.opaque = read_block::further_keys(&object);
+            reply.tell_call(at);
+            let whole = object.get("input").unwrap_or_default();
+            match whole {
+                // It may be whole, or its pieces follow.
+                "{}" | "null" => reply.begin_arguments(at, whole),
+                whole => reply.push(at, whole),
+            }
+        }
+        _ => {}
     }
+    Ok(at)
+}
 
-    fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes as u64 > MAX_REPLY.0 {
-            return Err(WireError::TooLarge { limit: MAX_REPLY });
-        }
-        Ok(())
+/// Tells what a block that is whole says of a tool of the provider's own.
+fn tell_hosted(at: usize, reply: &mut OpenReply<MessagesBlock>) {
+    let block = reply.blocks().get(at);
+    if let Some(block) = block.filter(|block| matches!(block.state.kind, BlockKind::Other { .. })) {
+        let parts = block.parts(StopReason::Other);
+        reply.tell_hosted(at, &parts);
     }
 }
 
-fn say(deltas: &mut Vec<Delta>, text: String) {
-    if !text.is_empty() {
-        deltas.push(Delta::Text { text });
-    }
+/// The place of the newest block with an index: it is the one that grows.
+fn newest(index: u64, reply: &OpenReply<MessagesBlock>) -> Option<usize> {
+    let mut blocks = reply.blocks().iter();
+    blocks.rposition(|block| block.state.index == index)
 }
 
-fn think(deltas: &mut Vec<Delta>, text: String) {
-    if !text.is_empty() {
-        deltas.push(Delta::Thinking { text });
+/// Ids of calls are unique in their reply, whatever the server says; where it says nothing, the
+/// same reply gives the same ids.
+fn own_id(id: String, reply: &OpenReply<MessagesBlock>) -> CallId {
+    if !id.is_empty() {
+        return reply.unique_id(id);
     }
+    let said: String = reply.blocks().iter().map(|block| block.wrote()).collect();
+    let number = reply.calls().count() as u64;
+    reply.unique_id(format!("toolu_{:016x}", fnv1a(said.as_bytes(), number)))
+}
+
+fn more(
+    index: u64,
+    delta: &RawObject<'_>,
+    reply: &mut OpenReply<MessagesBlock>,
+) -> Result<(), WireError> {
+    let kind = kind(delta);
+    let (key, of) = match kind.as_str() {
+        "text_delta" => ("text", "text"),
+        "thinking_delta" => ("thinking", "thinking"),
+        "signature_delta" => ("signature", "thinking"),
+        "input_json_delta" => ("partial_json", "tool_use"),
+        "citations_delta" => ("citation", "text"),
+        "compaction_delta" => ("content", "compaction"),
+        _ => return Ok(()),
+    };
+    let raw = delta.get(key).unwrap_or("null");
+    let sealed = delta.get("encrypted_content").and_then(some_text);
+    let sealed = sealed.filter(|_| of == "compaction");
+    let bytes = raw.len();
+    reply.charge(bytes.saturating_add(sealed.as_ref().map_or(0, String::len)))?;
+    let more = serde_json::from_str::<String>(raw).unwrap_or_default();
+    let at = match newest(index, reply) {
+        Some(at) => at,
+        // Some servers begin no block.
+        None => start(index, &Object::of(of).end(), reply)?,
+    };
+    let Some(block) = reply.block_mut(at) else {
+        return Ok(());
+    };
+    match (&mut block.state.kind, key) {
+        (BlockKind::Text { .. }, "text") => reply.push(at, &more),
+        (BlockKind::Text { citations }, "citation") => citations.push(raw.to_owned()),
+        (BlockKind::Thinking { grew, .. }, "thinking") => {
+            *grew = true;
+            reply.push(at, &more);
+        }
+        (BlockKind::Thinking { signature, grew }, "signature") => {
+            *grew = true;
+            signature.push_str(&more);
+        }
+        (BlockKind::Call { is_whole }, "partial_json") => {
+            if !more.is_empty() && std::mem::take(is_whole) {
+                reply.begin_arguments(at, "");
+            }
+            reply.push(at, &more);
+        }
+        (BlockKind::Other { pieces }, "partial_json") => pieces.push_str(&more),
+        (BlockKind::Compaction { content, encrypted }, "content") => {
+            if raw != "null" {
+                content.get_or_insert_default().push_str(&more);
+            }
+            *encrypted = sealed.or(encrypted.take());
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn text(object: &RawObject<'_>, key: &str) -> String {
+    object.get(key).and_then(some_text).unwrap_or_default()
 }
 
 fn some_text(raw: &str) -> Option<String> {
@@ -409,8 +290,7 @@ fn list(raw: Option<&str>) -> Result<Vec<String>, WireError> {
 }
 
 fn kind(object: &RawObject<'_>) -> String {
-    let kind = object.get("type").map(serde_json::from_str);
-    kind.and_then(Result::ok).unwrap_or_default()
+    text(object, "type")
 }
 
 fn index(event: &RawObject<'_>) -> u64 {

@@ -1,42 +1,36 @@
-//! [`Block`]: one block of a reply while it arrives, and the parts that it is in the end. Takes no
-//! events; `stream.rs` does.
+//! What Messages remembers of a block while it arrives, and the parts that the block is in the end.
+//! Takes no events; `stream.rs` does.
 
-use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, ToolCall};
-
+use plimsoll_context::{Opaque, Part, StopReason, Thinking};
 use serde_json::Value;
 
 use super::ORIGIN;
 use crate::object::{Object, array};
+use crate::open_reply::OpenBlock;
 use crate::raw::RawObject;
 
-/// One block while it arrives.
+/// What is remembered of a block besides what the model wrote in it.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
+pub struct MessagesBlock {
     pub(super) index: u64,
     /// Its JSON as it began.
     pub(super) began: String,
-    pub(super) kind: Kind,
+    pub(super) kind: BlockKind,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     Text {
-        text: String,
         citations: Vec<String>,
     },
     Thinking {
-        text: String,
         signature: String,
         grew: bool,
     },
     Redacted,
     Call {
-        id: String,
-        name: String,
-        /// The arguments that its beginning had, and those that came after it.
-        whole: String,
-        pieces: String,
-        further: Option<Opaque>,
+        /// Whether its arguments are those that it began with. The first piece replaces them.
+        is_whole: bool,
     },
     /// What the provider has made of all that stood before it.
     Compaction {
@@ -49,78 +43,55 @@ pub(super) enum Kind {
     },
 }
 
-impl Block {
+impl OpenBlock<MessagesBlock> {
     /// What the model has written in it so far.
-    pub(super) fn said(&self) -> &str {
-        match &self.kind {
-            Kind::Text { text, .. } | Kind::Thinking { text, .. } => text,
-            Kind::Call { pieces, .. } | Kind::Other { pieces } => pieces,
-            Kind::Compaction { content, .. } => content.as_deref().unwrap_or_default(),
-            Kind::Redacted => &self.began,
+    pub(super) fn wrote(&self) -> String {
+        match &self.state.kind {
+            BlockKind::Call { is_whole: true } => String::new(),
+            BlockKind::Text { .. } | BlockKind::Thinking { .. } | BlockKind::Call { .. } => {
+                self.said()
+            }
+            BlockKind::Other { pieces } => pieces.clone(),
+            BlockKind::Compaction { content, .. } => content.clone().unwrap_or_default(),
+            BlockKind::Redacted => self.state.began.clone(),
         }
     }
 
     /// What it is in a transcript.
-    pub(super) fn parts(&self, stop: StopReason, parts: &mut Vec<Part>) {
-        match &self.kind {
-            Kind::Text { text, .. } if text.is_empty() => {}
-            Kind::Text { text, citations } => {
-                parts.push(Part::text(text.as_str()));
-                if !citations.is_empty() {
+    pub(super) fn parts(&self, stop: StopReason) -> Vec<Part> {
+        let mut parts: Vec<Part> = self.part(stop).into_iter().collect();
+        let began = || serde_json::from_str::<RawObject<'_>>(&self.state.began).ok();
+        match &self.state.kind {
+            BlockKind::Call { .. } => {}
+            BlockKind::Text { citations } => {
+                if !citations.is_empty() && !parts.is_empty() {
                     let citations = array(citations.iter().map(String::as_str));
                     let block = Object::of("text")
-                        .text("text", text)
+                        .text("text", &self.said())
                         .raw("citations", &citations);
                     parts.push(opaque(block.end()));
                 }
             }
-            Kind::Thinking {
-                text,
-                signature,
-                grew,
-            } => {
-                let block = match grew {
-                    false => self.began.clone(),
-                    true => Object::of("thinking")
-                        .text("thinking", text)
-                        .text("signature", signature)
-                        .end(),
-                };
+            BlockKind::Thinking { signature, grew } => {
                 // What was not signed cannot go back.
-                let opaque = (!signature.is_empty()).then(|| own(block));
-                if opaque.is_some() || !text.is_empty() {
-                    parts.push(Part::Thinking(Thinking {
-                        text: text.clone(),
-                        opaque,
-                    }));
+                if !signature.is_empty() {
+                    let text = self.said();
+                    let block = match grew {
+                        false => self.state.began.clone(),
+                        true => Object::of("thinking")
+                            .text("thinking", &text)
+                            .text("signature", signature)
+                            .end(),
+                    };
+                    let opaque = Some(own(block));
+                    parts = vec![Part::Thinking(Thinking { text, opaque })];
                 }
             }
-            Kind::Redacted => parts.push(Part::Thinking(Thinking {
+            BlockKind::Redacted => parts.push(Part::Thinking(Thinking {
                 text: String::new(),
-                opaque: Some(own(self.began.clone())),
+                opaque: Some(own(self.state.began.clone())),
             })),
-            Kind::Call {
-                id,
-                name,
-                whole,
-                pieces,
-                further,
-            } => {
-                let arguments = match pieces.is_empty() {
-                    false => pieces,
-                    true => whole,
-                };
-                // No arguments at all is how some servers write none; a cut call stays cut.
-                let none = arguments.trim().is_empty() && stop == StopReason::ToolCalls;
-                parts.push(Part::ToolCall(ToolCall {
-                    id: CallId(id.clone()),
-                    name: name.clone(),
-                    arguments: if none { "{}".into() } else { arguments.clone() },
-                    opaque: further.clone(),
-                }));
-            }
-            Kind::Compaction { content, encrypted } => {
-                let began: Result<RawObject<'_>, _> = serde_json::from_str(&self.began);
+            BlockKind::Compaction { content, encrypted } => {
                 let quoted = |text: &String| Value::from(text.as_str()).to_string();
                 let content = content.as_ref().map_or("null".into(), quoted);
                 let changes = [
@@ -128,19 +99,17 @@ impl Block {
                     // It may not go back as a null.
                     ("encrypted_content", encrypted.as_ref().map(quoted)),
                 ];
-                let block = began.map_or(self.began.clone(), |began| began.with(&changes));
-                parts.push(opaque(block));
+                let block = began().map(|began| began.with(&changes));
+                parts.push(opaque(block.unwrap_or_else(|| self.state.began.clone())));
             }
-            Kind::Other { pieces } => {
+            BlockKind::Other { pieces } => {
                 let whole = serde_json::from_str::<serde::de::IgnoredAny>(pieces).is_ok();
-                let began: Result<RawObject<'_>, _> = serde_json::from_str(&self.began);
-                let block = match began {
-                    Ok(began) if whole => began.with(&[("input", Some(pieces.clone()))]),
-                    _ => self.began.clone(),
-                };
-                parts.push(opaque(block));
+                let began = began().filter(|_| whole);
+                let block = began.map(|began| began.with(&[("input", Some(pieces.clone()))]));
+                parts.push(opaque(block.unwrap_or_else(|| self.state.began.clone())));
             }
         }
+        parts
     }
 }
 

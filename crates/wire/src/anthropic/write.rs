@@ -8,16 +8,16 @@ use super::binding::Bound;
 use super::pause::At;
 use super::{MARK, ORIGIN, media};
 use crate::arguments;
+use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
-use crate::compose::{Spot, Spots, Writer};
 use crate::normalize::Native;
-use crate::object::{Object, array, push_text};
+use crate::object::{Object, array};
 use crate::raw::RawObject;
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
-use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+use crate::turns::{Answer, Block, Call, Content, Role};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
@@ -46,7 +46,7 @@ pub(super) const RULES: ServerRules = ServerRules {
 
 /// Converts the parts of messages.
 #[derive(Debug, Default)]
-pub(super) struct Parts<'m> {
+pub(super) struct MessagesParts<'m> {
     /// For each message, why its thinking is left out; `None` if it is sent.
     pub(super) without: &'m [Option<LeftOut>],
     /// The calls of the provider's own tools that are left out, because they have no result.
@@ -55,7 +55,7 @@ pub(super) struct Parts<'m> {
     pub(super) files: bool,
 }
 
-impl Native for Parts<'_> {
+impl Native for MessagesParts<'_> {
     fn media(&mut self, part: &Part, role: Role) -> Option<String> {
         let (source, block) = match part {
             _ if role == Role::Assistant => return None,
@@ -132,67 +132,47 @@ impl Native for Parts<'_> {
 
 /// Writes the turns.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Messages;
+pub(super) struct MessagesWriter;
 
-impl Writer for Messages {
-    fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
-        let role = match turn.role {
-            Role::Assistant => "assistant",
-            Role::System | Role::User | Role::Tool => "user",
-        };
-        out.extend_from_slice(br#"{"role":"#);
-        push_text(out, role);
-        out.extend_from_slice(br#","content":["#);
-        for (n, block) in turn.blocks.iter().enumerate() {
-            if n > 0 {
-                out.push(b',');
+impl BlockWriter for MessagesWriter {
+    const BEHIND_BREAKPOINT: usize = 1;
+
+    fn text(&self, text: &str) -> String {
+        Object::of("text").text("text", text).end()
+    }
+
+    fn call(&self, call: &Call, _: bool) -> String {
+        Object::of("tool_use")
+            .text("id", &call.id)
+            .text("name", &call.name)
+            .raw("input", &call.arguments)
+            .members(&call.members)
+            .end()
+    }
+
+    fn result(&self, answer: &Answer, blocks: &[Block]) -> String {
+        let mut result = Object::of("tool_result").text("tool_use_id", &answer.id);
+        match blocks {
+            [] => {}
+            [block] if block.as_text().is_some() => {
+                result = result.text("content", block.as_text().unwrap_or_default());
             }
-            out.extend_from_slice(block_json(block).as_bytes());
-            if !matches!(block.content, Content::Thinking(_)) {
-                let end = out.len().saturating_sub(1);
-                spots.block(block, Spot { end, text: None });
+            blocks => {
+                let blocks: Vec<Cow<'_, str>> = blocks.iter().map(block_json).collect();
+                result = result.raw("content", &array(blocks.iter().map(AsRef::as_ref)));
             }
         }
-        out.extend_from_slice(b"]}");
+        if answer.is_error {
+            result = result.value("is_error", true);
+        }
+        result.end()
     }
 }
 
 /// Returns the JSON of a block, without a breakpoint.
 pub(super) fn block_json(block: &Block) -> Cow<'_, str> {
-    match &block.content {
-        Content::Text(text) => Object::of("text").text("text", text).end().into(),
-        Content::Json(json) | Content::Thinking(json) | Content::Item(json) => json.into(),
-        Content::Call(call) => call_json(call).into(),
-        Content::Result(answer, blocks) => result_json(answer, blocks).into(),
-        Content::Keys(_) | Content::Break => "{}".into(),
-    }
-}
-
-fn call_json(call: &Call) -> String {
-    Object::of("tool_use")
-        .text("id", &call.id)
-        .text("name", &call.name)
-        .raw("input", &call.arguments)
-        .members(&call.members)
-        .end()
-}
-
-fn result_json(answer: &Answer, blocks: &[Block]) -> String {
-    let mut result = Object::of("tool_result").text("tool_use_id", &answer.id);
-    match blocks {
-        [] => {}
-        [block] if block.as_text().is_some() => {
-            result = result.text("content", block.as_text().unwrap_or_default());
-        }
-        blocks => {
-            let blocks: Vec<Cow<'_, str>> = blocks.iter().map(block_json).collect();
-            result = result.raw("content", &array(blocks.iter().map(AsRef::as_ref)));
-        }
-    }
-    if answer.is_error {
-        result = result.value("is_error", true);
-    }
-    result.end()
+    let json = MessagesWriter.block(block, false);
+    json.unwrap_or(Cow::Borrowed("{}"))
 }
 
 /// Returns the JSON object of a block of this protocol.

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Breakpoint, Message};
+use plimsoll_context::{Breakpoint, Message, MessageList};
 use serde_json::{Map, Value, json};
 
 use super::profile::{Maker, Profile};
-use super::write::{CACHE_POINT, MAX_NAME, Messages, Parts, began_with_reasoning};
+use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
 use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
 use crate::arguments::legal_name;
-use crate::compose::WrittenMessages;
+use crate::chunks::BodyChunks;
+use crate::compose::{History, WrittenMessages};
 use crate::error::WireError;
 use crate::object::{Object, array, members, merge};
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -37,12 +38,12 @@ pub fn render<'a>(
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
-        ..rendered
+        ..rendered.into_whole()
     })
 }
 
 /// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are only copied.
+/// before are shared with the requests before.
 ///
 /// `messages` begin with those of the last request with this `written`, the system prompt and the profile
 /// are the same. [`Rendered::from`] stays empty.
@@ -50,9 +51,9 @@ pub fn render<'a>(
 pub fn render_next(
     written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &MessageList,
     profile: &Profile,
-) -> Rendered {
+) -> Rendered<BodyChunks> {
     next(written, input, messages, profile).0
 }
 
@@ -63,15 +64,17 @@ pub struct Decided {
     replays: bool,
     /// How many documents there are so far: their names must differ within a turn.
     documents: usize,
+    /// The names of the tools that are called.
+    called: BTreeSet<String>,
 }
 
 /// Returns a request, and its turns behind the final ones.
 fn next(
     written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &dyn History,
     profile: &Profile,
-) -> (Rendered, Vec<Turn>) {
+) -> (Rendered<BodyChunks>, Vec<Turn>) {
     let budget = match &profile.maker {
         Maker::Anthropic(claude) => budget(input, claude)
             .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
@@ -84,39 +87,47 @@ fn next(
         written.decided.replays = replays;
     }
     let reasoning_of = replays.then_some(input.model);
-    let mut parts = Parts::new(reasoning_of, written.decided.documents);
-    let (composer, new) = written.continued(profile.rules(), input.system, messages);
-    for message in new {
-        composer.message(message, &mut parts, &Messages(profile));
+    let mut decided = std::mem::take(&mut written.decided);
+    let calls = messages.since(written.messages()).flat_map(Message::calls);
+    for call in calls {
+        let name = legal_name(&call.name, MAX_NAME);
+        if !decided.called.contains(&*name) {
+            decided.called.insert(name.into_owned());
+        }
+    }
+    let mut parts = ConverseParts::new(reasoning_of, decided.documents);
+    let composer = written.composer(profile.rules(), input.system);
+    for message in messages.since(composer.messages) {
+        composer.message(message, &mut parts, &ConverseWriter(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
     let plan = input.cache.filter(|_| profile.cache_points);
     let breakpoints = plan.map_or(&[][..], |plan| &plan.breakpoints);
 
-    let mut body = Object::new();
+    let mut head = Object::new();
     let system = composer.normalizer.system.iter();
     let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
     if !system.is_empty() {
         let text = Object::new().text("text", &system.join("\n\n")).end();
         let mark = breakpoints.contains(&Breakpoint::System);
         let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
-        body = body.raw("system", &array(blocks));
+        head = head.raw("system", &array(blocks));
     }
-    if let Some(config) = tool_config(input, messages, breakpoints, &mut notes) {
-        body = body.raw("toolConfig", &config);
+    if let Some(config) = tool_config(input, &decided.called, breakpoints, &mut notes) {
+        head = head.raw("toolConfig", &config);
     }
-    let mut body = body.open_list("messages");
-    body.reserve(composer.bytes());
-    let end = composer.end(input.context);
-    composer.write(&end, breakpoints, "", &Messages(profile), &mut body);
-    body.push(b']');
+    let mut rest = vec![b']'];
     let settings = settings(input, budget, profile, &mut notes);
     if !settings.is_empty() {
-        body.push(b',');
-        body.extend_from_slice(members(&settings).as_bytes());
+        rest.push(b',');
+        rest.extend_from_slice(members(&settings).as_bytes());
     }
-    body.push(b'}');
-    written.decided.documents = parts.documents;
+    rest.push(b'}');
+    let (head, end) = (head.open_list("messages"), composer.end(input.context));
+    let marks = (breakpoints, "");
+    let body = composer.body(head, &end, marks, &ConverseWriter(profile), &rest);
+    decided.documents = parts.documents;
+    written.decided = decided;
     let rendered = Rendered {
         body,
         notes,
@@ -129,7 +140,7 @@ fn next(
 /// calls (BR5): then only the names of the called tools are declared.
 fn tool_config(
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    called: &BTreeSet<String>,
     breakpoints: &[Breakpoint],
     notes: &mut Vec<Note>,
 ) -> Option<String> {
@@ -144,10 +155,6 @@ fn tool_config(
     });
     let mut tools: Vec<String> = tools.collect();
     if tools.is_empty() {
-        let called = messages.iter().flat_map(|message| message.calls());
-        let called: BTreeSet<_> = called
-            .map(|call| legal_name(&call.name, MAX_NAME))
-            .collect();
         let schema = json!({"type": "object"});
         let called = called.iter();
         tools = called

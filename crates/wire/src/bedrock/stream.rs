@@ -1,275 +1,220 @@
-//! [`StreamState`]: the events of `ConverseStream` as a reply. A reasoning block keeps its signature and
-//! the model that it came from.
+//! [`ConverseEvents`]: the events of `ConverseStream`, and the bodies of `Converse`. A reasoning block
+//! keeps its signature and the model that it came from.
 //!
 //! Each event is the JSON object `{"NAME": PAYLOAD}`. The transport takes off the binary framing and
 //! reports exceptions.
 
-use std::collections::BTreeMap;
-
-use plimsoll_context::{
-    Bytes, CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,
-};
+use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, Tokens, Usage};
 use serde_json::{Map, Value, json};
 
 use super::ORIGIN;
 use super::profile::Maker;
-use crate::decoder::StreamDecoder;
+use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
-use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
+use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
 use crate::raw::parse;
 
 /// A reply while it arrives.
-#[derive(Debug, Clone, Default)]
-pub struct StreamState {
-    /// By the index that the API gives them.
-    blocks: BTreeMap<u64, Block>,
-    stop: Option<String>,
-    usage: Option<Usage>,
+pub type StreamState = decoder::StreamState<ConverseEvents>;
+
+/// Reads the events of a reply.
+#[derive(Debug, Clone)]
+pub struct ConverseEvents {
     model: String,
     /// Whether the input includes the tokens read from and written to the cache: seen of OpenAI's models,
     /// against the API's documentation.
     input_includes_cache: bool,
-    bytes: usize,
 }
 
-#[derive(Debug, Clone)]
-enum Block {
-    Text(String),
-    Call(ToolCall),
-    Reasoning(Reasoning),
-}
-
+/// What is remembered of a block besides what the model wrote in it.
 #[derive(Debug, Clone, Default)]
-struct Reasoning {
-    text: String,
+pub struct ConverseBlock {
+    /// The index that the API gives it. The blocks stand in this order.
+    index: u64,
     signature: String,
     redacted: String,
-}
-
-impl StreamDecoder for StreamState {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        let event: Map<String, Value> = parse(data)?;
-        let mut deltas = Vec::new();
-        for (name, payload) in &event {
-            match name.as_str() {
-                "contentBlockStart" => self.start(payload, &mut deltas)?,
-                "contentBlockDelta" => self.delta(payload, &mut deltas)?,
-                "messageStop" => self.stopped(payload),
-                "metadata" => self.used(payload),
-                _ => {}
-            }
-        }
-        Ok(deltas)
-    }
-
-    fn has_ended(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    fn partial(&self) -> Reply {
-        self.reply(StopReason::Other)
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        self.usage
-    }
-
-    fn finish(&self) -> Result<Reply, WireError> {
-        let mut blocks = self.blocks.values();
-        let called = blocks.any(|block| matches!(block, Block::Call(_)));
-        let stop = match self.stop.as_deref() {
-            None => {
-                let partial = Box::new(self.partial());
-                return Err(WireError::Cut { partial });
-            }
-            Some(reason @ ("malformed_tool_use" | "malformed_model_output")) if !called => {
-                return Err(WireError::Expected {
-                    place: "messageStop".into(),
-                    expected: "a tool call that can be read".into(),
-                    got: reason.to_owned(),
-                });
-            }
-            Some("tool_use") => StopReason::ToolCalls,
-            Some("end_turn" | "stop_sequence") if called => StopReason::ToolCalls,
-            Some("end_turn" | "stop_sequence") => StopReason::Stop,
-            Some("max_tokens") => StopReason::Length,
-            Some("model_context_window_exceeded") => StopReason::Window,
-            Some("guardrail_intervened" | "content_filtered") => StopReason::ContentFilter,
-            Some(_) => StopReason::Other,
-        };
-        Ok(self.reply(stop))
-    }
-
-    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
-        let body: Value = parse(body)?;
-        let content = body.pointer("/output/message/content");
-        let Some(content) = content.and_then(Value::as_array) else {
-            let body = body.to_string();
-            return Err(WireError::Provider { body });
-        };
-        let mut deltas = Vec::new();
-        for (index, block) in content.iter().enumerate() {
-            let delta = match (block.get("toolUse"), block.get("reasoningContent")) {
-                (Some(call), _) => {
-                    let start = json!({"contentBlockIndex": index, "start": {"toolUse": call}});
-                    self.start(&start, &mut deltas)?;
-                    let input = call.get("input").unwrap_or(&Value::Null).to_string();
-                    json!({"toolUse": {"input": input}})
-                }
-                (_, Some(reasoning)) => {
-                    let text = reasoning.get("reasoningText");
-                    json!({"reasoningContent": text.unwrap_or(reasoning)})
-                }
-                _ => block.clone(),
-            };
-            let delta = json!({"contentBlockIndex": index, "delta": delta});
-            self.delta(&delta, &mut deltas)?;
-        }
-        self.stopped(&body);
-        self.used(&body);
-        self.finish()
-    }
 }
 
 impl StreamState {
     /// Creates the state of a reply of a model, by its id.
     #[must_use]
     pub fn new(model: &str, maker: &Maker) -> Self {
-        Self {
+        Self::of(ConverseEvents {
             model: model.to_owned(),
             input_includes_cache: *maker == Maker::OpenAi,
-            ..Self::default()
-        }
-    }
-
-    fn reply(&self, stop: StopReason) -> Reply {
-        let parts = self.blocks.values();
-        Reply {
-            parts: parts.filter_map(|block| block.part(&self.model)).collect(),
-            stop,
-            usage: self.usage,
-            model: None,
-        }
-    }
-
-    fn stopped(&mut self, payload: &Value) {
-        let reason = payload.get("stopReason").and_then(Value::as_str);
-        self.stop = Some(reason.unwrap_or_default().to_owned());
-    }
-
-    fn used(&mut self, payload: &Value) {
-        let usage = payload.get("usage");
-        self.usage = usage.and_then(|usage| usage_of(usage, self.input_includes_cache));
-    }
-
-    fn start(&mut self, payload: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        let Some(call) = payload.pointer("/start/toolUse") else {
-            return Ok(());
-        };
-        let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
-        let call = ToolCall {
-            id: CallId(text("toolUseId").to_owned()),
-            name: text("name").to_owned(),
-            arguments: String::new(),
-            opaque: None,
-        };
-        deltas.push(Delta::CallStarted {
-            call: call.id.clone(),
-            name: call.name.clone(),
-        });
-        self.charge(call.id.0.len() + call.name.len())?;
-        self.block(index(payload), || Block::Call(call))?;
-        Ok(())
-    }
-
-    fn delta(&mut self, payload: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        let text = |path: &str| payload.pointer(path).and_then(Value::as_str);
-        let index = index(payload);
-        if let Some(text) = text("/delta/text") {
-            self.charge(text.len())?;
-            if let Block::Text(said) = self.block(index, || Block::Text(String::new()))? {
-                said.push_str(text);
-            }
-            deltas.push(Delta::Text { text: text.into() });
-        } else if let Some(text) = text("/delta/toolUse/input") {
-            self.charge(text.len())?;
-            if let Some(Block::Call(call)) = self.blocks.get_mut(&index) {
-                call.arguments.push_str(text);
-                deltas.push(Delta::CallArguments {
-                    call: call.id.clone(),
-                    text: text.into(),
-                });
-            }
-        } else if payload.pointer("/delta/reasoningContent").is_some() {
-            let of =
-                |key: &str| text(&format!("/delta/reasoningContent/{key}")).unwrap_or_default();
-            let (said, signature, redacted) = (of("text"), of("signature"), of("redactedContent"));
-            self.charge(said.len() + signature.len() + redacted.len())?;
-            let new = || Block::Reasoning(Reasoning::default());
-            if let Block::Reasoning(reasoning) = self.block(index, new)? {
-                reasoning.text.push_str(said);
-                reasoning.signature.push_str(signature);
-                reasoning.redacted.push_str(redacted);
-            }
-            if !said.is_empty() {
-                deltas.push(Delta::Thinking { text: said.into() });
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the block with this index, a new one if there is none.
-    fn block(&mut self, index: u64, new: impl FnOnce() -> Block) -> Result<&mut Block, WireError> {
-        if !self.blocks.contains_key(&index) && self.blocks.len() >= MAX_PARTS {
-            return Err(WireError::TooManyParts { limit: MAX_PARTS });
-        }
-        Ok(self.blocks.entry(index).or_insert_with(new))
-    }
-
-    fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        match Bytes(self.bytes as u64) > MAX_REPLY {
-            true => Err(WireError::TooLarge { limit: MAX_REPLY }),
-            false => Ok(()),
-        }
+        })
     }
 }
 
-impl Block {
-    fn part(&self, model: &str) -> Option<Part> {
-        match self {
-            Self::Text(text) => (!text.is_empty()).then(|| Part::text(text)),
-            Self::Call(call) => {
-                let mut call = call.clone();
-                if call.arguments.is_empty() {
-                    call.arguments.push_str("{}");
+impl ReplyEvents for ConverseEvents {
+    type BlockState = ConverseBlock;
+
+    fn event(&mut self, data: &str, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
+        let event: Map<String, Value> = parse(data)?;
+        for (name, payload) in &event {
+            match name.as_str() {
+                "contentBlockStart" => {
+                    if let Some(call) = payload.pointer("/start/toolUse") {
+                        start(index(payload), call, reply)?;
+                    }
                 }
-                Some(Part::ToolCall(call))
+                "contentBlockDelta" => {
+                    if let Some(delta) = payload.get("delta") {
+                        more(index(payload), delta, reply)?;
+                    }
+                }
+                "messageStop" => stopped(payload, reply),
+                "metadata" => self.used(payload, reply),
+                _ => {}
             }
-            Self::Reasoning(reasoning) => reasoning.part(model),
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &str, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
+        let body: Value = parse(body)?;
+        let content = body.pointer("/output/message/content");
+        let Some(content) = content.and_then(Value::as_array) else {
+            let body = body.to_string();
+            return Err(WireError::Provider { body });
+        };
+        for (index, block) in (0_u64..).zip(content) {
+            if let Some(call) = block.get("toolUse") {
+                start(index, call, reply)?;
+                let input = call.get("input").unwrap_or(&Value::Null).to_string();
+                more(index, &json!({"toolUse": {"input": input}}), reply)?;
+            } else if let Some(reasoning) = block.get("reasoningContent") {
+                let text = reasoning.get("reasoningText").unwrap_or(reasoning);
+                more(index, &json!({"reasoningContent": text}), reply)?;
+            } else {
+                more(index, block, reply)?;
+            }
+        }
+        stopped(&body, reply);
+        self.used(&body, reply);
+        Ok(())
+    }
+
+    fn parts(&self, reply: &OpenReply<ConverseBlock>, stop: StopReason) -> Vec<Part> {
+        let blocks = reply.blocks().iter();
+        let parts = blocks.filter_map(|block| match block.opaque(&self.model) {
+            Some(opaque) => Some(Part::Thinking(Thinking {
+                text: block.said(),
+                opaque: Some(opaque),
+            })),
+            None => block.part(stop),
+        });
+        parts.collect()
+    }
+}
+
+impl ConverseEvents {
+    fn used(&self, payload: &Value, reply: &mut OpenReply<ConverseBlock>) {
+        let usage = payload.get("usage");
+        reply.used(usage.and_then(|usage| usage_of(usage, self.input_includes_cache)));
+    }
+}
+
+impl OpenBlock<ConverseBlock> {
+    /// Returns what of its reasoning goes back as it came.
+    fn opaque(&self, model: &str) -> Option<Opaque> {
+        let data = if !self.state.redacted.is_empty() {
+            json!({"model": model, "redactedContent": self.state.redacted})
+        } else if !self.state.signature.is_empty() {
+            json!({"model": model, "signature": self.state.signature})
+        } else {
+            return None;
+        };
+        Some(Opaque {
+            origin: ORIGIN.into(),
+            data: data.to_string(),
+        })
+    }
+}
+
+fn stopped(payload: &Value, reply: &mut OpenReply<ConverseBlock>) {
+    let reason = payload.get("stopReason").and_then(Value::as_str);
+    reply.stopped(match reason.unwrap_or_default() {
+        reason @ ("malformed_tool_use" | "malformed_model_output") => {
+            return reply.stopped_unreadable("messageStop", reason);
+        }
+        "tool_use" => StopReason::ToolCalls,
+        "end_turn" | "stop_sequence" => StopReason::Stop,
+        "max_tokens" => StopReason::Length,
+        "model_context_window_exceeded" => StopReason::Window,
+        "guardrail_intervened" | "content_filtered" => StopReason::ContentFilter,
+        _ => StopReason::Other,
+    });
+}
+
+fn start(index: u64, call: &Value, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
+    let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (id, name) = (text("toolUseId"), text("name"));
+    reply.charge(id.len() + name.len())?;
+    let call = OpenContent::call(reply.unique_id(id.to_owned()), name);
+    if let Some(at) = block(index, call, reply)? {
+        reply.tell_call(at);
+    }
+    Ok(())
+}
+
+fn more(index: u64, delta: &Value, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
+    let text = |path: &str| delta.pointer(path).and_then(Value::as_str);
+    if let Some(text) = text("/text") {
+        if let Some(at) = block(index, OpenContent::text(), reply)? {
+            reply.write(at, text)?;
+        }
+    } else if let Some(input) = text("/toolUse/input") {
+        // No call begins with its arguments.
+        let call = OpenContent::call(CallId(String::new()), "");
+        if let Ok(at) = place(index, reply)
+            && is_like(at, &call, reply)
+        {
+            reply.write(at, input)?;
+        }
+    } else if let Some(reasoning) = delta.get("reasoningContent") {
+        let of = |key: &str| reasoning.get(key).and_then(Value::as_str);
+        let of = |key: &str| of(key).unwrap_or_default();
+        let (signature, redacted) = (of("signature"), of("redactedContent"));
+        reply.charge(signature.len() + redacted.len())?;
+        if let Some(at) = block(index, OpenContent::thinking(), reply)? {
+            if let Some(block) = reply.block_mut(at) {
+                block.state.signature.push_str(signature);
+                block.state.redacted.push_str(redacted);
+            }
+            reply.write(at, of("text"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the place of the block with this index, a new one if there is none. Returns `None` if it is
+/// of another kind.
+fn block(
+    index: u64,
+    content: OpenContent,
+    reply: &mut OpenReply<ConverseBlock>,
+) -> Result<Option<usize>, WireError> {
+    match place(index, reply) {
+        Ok(at) => Ok(Some(at).filter(|at| is_like(*at, &content, reply))),
+        Err(at) => {
+            let state = ConverseBlock {
+                index,
+                ..ConverseBlock::default()
+            };
+            reply.open(at, content, state).map(Some)
         }
     }
 }
 
-impl Reasoning {
-    fn part(&self, model: &str) -> Option<Part> {
-        let data = if !self.redacted.is_empty() {
-            Some(json!({"model": model, "redactedContent": self.redacted}))
-        } else if !self.signature.is_empty() {
-            Some(json!({"model": model, "signature": self.signature}))
-        } else if self.text.is_empty() {
-            return None;
-        } else {
-            None
-        };
-        Some(Part::Thinking(Thinking {
-            text: self.text.clone(),
-            opaque: data.map(|data| Opaque {
-                origin: ORIGIN.into(),
-                data: data.to_string(),
-            }),
-        }))
-    }
+fn place(index: u64, reply: &OpenReply<ConverseBlock>) -> Result<usize, usize> {
+    let blocks = reply.blocks();
+    blocks.binary_search_by_key(&index, |block| block.state.index)
+}
+
+fn is_like(at: usize, content: &OpenContent, reply: &OpenReply<ConverseBlock>) -> bool {
+    let block = reply.blocks().get(at);
+    block.is_some_and(|block| block.content.is_like(content))
 }
 
 fn index(payload: &Value) -> u64 {
@@ -300,6 +245,39 @@ fn usage_of(usage: &Value, input_includes_cache: bool) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decoder::StreamDecoder;
+
+    fn read(reason: &str, calls: &[&str]) -> plimsoll_context::Reply {
+        let mut state = StreamState::new("m", &Maker::Other);
+        for (index, id) in calls.iter().enumerate() {
+            let start = json!({"toolUse": {"toolUseId": id, "name": "f"}});
+            let start = json!({"contentBlockIndex": index, "start": start});
+            let told = state.push(&json!({"contentBlockStart": start}).to_string());
+            assert_eq!(told.unwrap().len(), 1);
+        }
+        let stop = json!({"messageStop": {"stopReason": reason}});
+        state.push(&stop.to_string()).unwrap();
+        state.finish().unwrap()
+    }
+
+    /// As on the other protocols.
+    #[test]
+    fn calls_without_arguments_are_whole_only_if_the_reply_is() {
+        let calls = |reply: &plimsoll_context::Reply| -> Vec<(String, String)> {
+            let calls = reply.parts.iter().filter_map(|part| match part {
+                Part::ToolCall(call) => Some((call.id.0.clone(), call.arguments.clone())),
+                _ => None,
+            });
+            calls.collect()
+        };
+        let whole = read("tool_use", &["x", "x"]);
+        let row = |id: &str, arguments: &str| (id.to_owned(), arguments.to_owned());
+        assert_eq!(calls(&whole), [row("x", "{}"), row("x_", "{}")]);
+        let cut = read("max_tokens", &["x"]);
+        assert_eq!(calls(&cut), [row("x", "")]);
+        assert_eq!(cut.stop, StopReason::Length);
+        assert_eq!(read("tool_use", &[]).stop, StopReason::Stop);
+    }
 
     proptest::proptest! {
         #[test]

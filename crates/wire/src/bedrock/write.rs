@@ -5,15 +5,16 @@ use serde::Deserialize;
 
 use super::ORIGIN;
 use super::profile::{Maker, MixedTurn, Profile};
+use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
-use crate::compose::{Spot, Spots, Writer};
+use crate::compose::History;
 use crate::normalize::Native;
-use crate::object::{Object, array, push_text};
+use crate::object::{Object, array};
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
-use crate::turns::{Answer, Block, Content, Role, Turn};
+use crate::turns::{Answer, Block, Call, Content, Role};
 
 /// The longest name of a tool.
 pub(super) const MAX_NAME: usize = 64;
@@ -85,14 +86,14 @@ struct SignedReasoning {
 
 /// Converts the parts of messages.
 #[derive(Debug)]
-pub(super) struct Parts<'m> {
+pub(super) struct ConverseParts<'m> {
     /// The model whose reasoning goes back; `None` if none does.
     pub(super) reasoning_of: Option<&'m str>,
     /// How many documents the request has so far: their names must differ within a turn.
     pub(super) documents: usize,
 }
 
-impl<'m> Parts<'m> {
+impl<'m> ConverseParts<'m> {
     pub(super) fn new(reasoning_of: Option<&'m str>, documents: usize) -> Self {
         Self {
             reasoning_of,
@@ -101,7 +102,7 @@ impl<'m> Parts<'m> {
     }
 }
 
-impl Native for Parts<'_> {
+impl Native for ConverseParts<'_> {
     fn media(&mut self, part: &Part, role: Role) -> Option<String> {
         let (source, name) = match part {
             _ if role == Role::Assistant => return None,
@@ -182,52 +183,19 @@ impl Native for Parts<'_> {
 
 /// Writes for a model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Messages<'p>(pub(super) &'p Profile);
+pub(super) struct ConverseWriter<'p>(pub(super) &'p Profile);
 
-impl Writer for Messages<'_> {
-    fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
-        let role = match turn.role {
-            Role::Assistant => "assistant",
-            Role::System | Role::User | Role::Tool => "user",
-        };
-        out.extend_from_slice(br#"{"role":"#);
-        push_text(out, role);
-        out.extend_from_slice(br#","content":"#);
-        let mut separator = b'[';
-        for block in &turn.blocks {
-            let json = match &block.content {
-                Content::Text(text) => Object::new().text("text", text).end(),
-                Content::Json(json) | Content::Thinking(json) | Content::Item(json) => json.clone(),
-                Content::Call(call) => {
-                    let call = Object::new()
-                        .text("toolUseId", &call.id)
-                        .text("name", &call.name)
-                        .raw("input", &call.arguments);
-                    Object::new().raw("toolUse", &call.end()).end()
-                }
-                Content::Result(answer, blocks) => self.result(answer, blocks),
-                Content::Keys(_) | Content::Break => continue,
-            };
-            out.push(separator);
-            out.extend_from_slice(json.as_bytes());
-            separator = b',';
-            if !matches!(block.content, Content::Thinking(_)) {
-                let end = out.len();
-                spots.block(block, Spot { end, text: None });
-            }
-        }
-        out.extend_from_slice(b"]}");
+impl BlockWriter for ConverseWriter<'_> {
+    fn call(&self, call: &Call, _: bool) -> String {
+        let call = Object::new()
+            .text("toolUseId", &call.id)
+            .text("name", &call.name)
+            .raw("input", &call.arguments);
+        Object::new().raw("toolUse", &call.end()).end()
     }
 
-    /// A breakpoint is a block of its own.
-    fn breakpoint(&self, _: &str) -> String {
-        format!(",{CACHE_POINT}")
-    }
-}
-
-impl Messages<'_> {
     fn result(&self, answer: &Answer, blocks: &[Block]) -> String {
-        let text = Object::new().text("text", &answer.text(blocks)).end();
+        let text = self.text(&answer.text(blocks));
         let mut result = Object::new()
             .text("toolUseId", &answer.id)
             .raw("content", &array([text.as_str()]));
@@ -237,19 +205,25 @@ impl Messages<'_> {
         }
         Object::new().raw("toolResult", &result.end()).end()
     }
+
+    /// A breakpoint is a block of its own.
+    fn breakpoint(&self, _: &str) -> String {
+        format!(",{CACHE_POINT}")
+    }
 }
 
 /// Whether no tool loop is under way, or one that began with reasoning of this model.
-pub(super) fn began_with_reasoning(messages: &[&Message], model: &str) -> bool {
-    let asks = |message: &&Message| {
+pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool {
+    let asks = |message: &Message| {
         matches!(
             message,
             Message::User { .. } | Message::Summary { .. } | Message::System { .. }
         )
     };
-    let from = messages.iter().rposition(asks).map_or(0, |at| at + 1);
-    let mut turns = messages.iter().skip(from);
-    let first = turns.find(|message| matches!(message, Message::Assistant { .. }));
+    let newest = messages.since(0).rev().take_while(|message| !asks(message));
+    let first = newest
+        .filter(|message| matches!(message, Message::Assistant { .. }))
+        .last();
     first.is_none_or(|first| match first.parts().first() {
         Some(Part::Thinking(thinking)) => signed_by(thinking, model).is_some(),
         _ => false,

@@ -1,13 +1,14 @@
 //! [`render`]: a transcript as the body of a `generateContent` request. Deterministic: an older request,
 //! up to the end of its contents, is a byte prefix of a newer one.
 
-use plimsoll_context::Message;
+use plimsoll_context::{Message, MessageList};
 use serde_json::{Map, Value, json};
 
 use super::profile::{Profile, Thinking};
-use super::write::{Contents, MAX_NAME, Parts, RULES, declared};
+use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
-use crate::compose::WrittenMessages;
+use crate::chunks::BodyChunks;
+use crate::compose::{History, WrittenMessages};
 use crate::error::WireError;
 use crate::object::{Object, array, members, merge};
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -36,12 +37,12 @@ pub fn render<'a>(
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
-        ..rendered
+        ..rendered.into_whole()
     })
 }
 
 /// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are only copied.
+/// before are shared with the requests before.
 ///
 /// `messages` begin with those of the last request with this `written`, the system prompt and the profile
 /// are the same. [`Rendered::from`] stays empty.
@@ -49,9 +50,9 @@ pub fn render<'a>(
 pub fn render_next(
     written: &mut WrittenMessages,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &MessageList,
     profile: &Profile,
-) -> Rendered {
+) -> Rendered<BodyChunks> {
     next(written, input, messages, profile).0
 }
 
@@ -59,21 +60,21 @@ pub fn render_next(
 fn next(
     written: &mut WrittenMessages,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &dyn History,
     profile: &Profile,
-) -> (Rendered, Vec<Turn>) {
-    let (composer, new) = written.continued(RULES, input.system, messages);
-    for message in new {
-        composer.message(message, &mut Parts::default(), &Contents(profile));
+) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    let composer = written.composer(RULES, input.system);
+    for message in messages.since(composer.messages) {
+        composer.message(message, &mut GeminiParts::default(), &GeminiWriter(profile));
     }
     let mut notes = composer.normalizer.notes.clone();
     let system = composer.normalizer.system.iter();
     let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
-    let mut body = Object::new();
+    let mut head = Object::new();
     if !system.is_empty() {
         let part = Object::new().text("text", &system.join("\n\n")).end();
         let parts = Object::new().raw("parts", &array([part.as_str()]));
-        body = body.raw("systemInstruction", &parts.end());
+        head = head.raw("systemInstruction", &parts.end());
     }
     let declarations = declarations(input, &mut notes);
     let callable = declarations.is_some();
@@ -83,21 +84,18 @@ fn next(
         .chain(own.map(Value::to_string))
         .collect();
     if !tools.is_empty() {
-        body = body.raw("tools", &array(tools.iter().map(String::as_str)));
+        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
     }
-    let mut body = body.open_list("contents");
-    body.reserve(composer.bytes());
-    let end = composer.end(input.context);
-    composer.write(&end, &[], "", &Contents(profile), &mut body);
-    body.push(b']');
+    let mut rest = vec![b']'];
     let settings = settings(input, callable, profile, &mut notes);
     if !settings.is_empty() {
-        body.push(b',');
-        body.extend_from_slice(members(&settings).as_bytes());
+        rest.push(b',');
+        rest.extend_from_slice(members(&settings).as_bytes());
     }
-    body.push(b'}');
+    rest.push(b'}');
+    let (head, end) = (head.open_list("contents"), composer.end(input.context));
     let rendered = Rendered {
-        body,
+        body: composer.body(head, &end, (&[], ""), &GeminiWriter(profile), &rest),
         notes,
         ..Rendered::default()
     };

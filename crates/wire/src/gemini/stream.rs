@@ -1,18 +1,15 @@
-//! [`StreamState`]: the events of `streamGenerateContent` as a reply. A thought signature keeps the part
-//! that it came with.
+//! [`GeminiEvents`]: the events of `streamGenerateContent`, and the bodies of `generateContent`. A thought
+//! signature keeps the part that it came with.
 
-use plimsoll_context::{
-    Bytes, CallId, Delta, File, Image, Opaque, Part, Reply, Source, StopReason, Thinking, Tokens,
-    ToolCall, Usage,
-};
+use plimsoll_context::{File, Image, Opaque, Part, Source, StopReason, Tokens, Usage};
 use serde_json::Value;
 
 use super::ORIGIN;
 use super::signed::{TextSignature, kept_by_call};
 use super::write::own_id;
-use crate::decoder::StreamDecoder;
+use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
-use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
+use crate::open_reply::{OpenContent, OpenReply};
 use crate::raw::parse;
 
 /// The ends of a reply in which the model wrote no readable call. A retry may help.
@@ -36,83 +33,24 @@ const FILTERED: [&str; 8] = [
 ];
 
 /// A reply while it arrives.
-#[derive(Debug, Clone, Default)]
-pub struct StreamState {
-    parts: Vec<Part>,
-    /// Signatures of the text that is being written.
-    signatures: Vec<TextSignature>,
-    /// Why the reply ended.
-    finish: Option<String>,
-    /// Why the request was not answered at all.
-    blocked: Option<String>,
-    usage: Option<Usage>,
-    model: Option<String>,
+pub type StreamState = decoder::StreamState<GeminiEvents>;
+
+/// Reads the events of a reply.
+#[derive(Debug, Clone)]
+pub struct GeminiEvents {
     /// The calls of the transcript and of this reply.
     calls: usize,
-    bytes: usize,
 }
 
-impl StreamDecoder for StreamState {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        let data = data.trim();
-        if data.is_empty() {
-            return Ok(Vec::new());
-        }
-        let event = parse(data)?;
-        self.take(&event)
-    }
-
-    fn has_ended(&self) -> bool {
-        self.finish.is_some() || self.blocked.is_some()
-    }
-
-    fn partial(&self) -> Reply {
-        self.reply(StopReason::Other)
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        self.usage
-    }
-
-    fn finish(&self) -> Result<Reply, WireError> {
-        let called = { self.parts.iter() }.any(|part| matches!(part, Part::ToolCall(_)));
-        let stop = match (self.finish.as_deref(), &self.blocked) {
-            (Some(reason), _) if MALFORMED.contains(&reason) && !called => {
-                return Err(WireError::Expected {
-                    place: "candidates[0]".into(),
-                    expected: "a tool call that can be read".into(),
-                    got: reason.to_owned(),
-                });
-            }
-            (Some("STOP"), _) if called => StopReason::ToolCalls,
-            (Some("STOP"), _) => StopReason::Stop,
-            (Some("MAX_TOKENS"), _) => StopReason::Length,
-            (Some(reason), _) if FILTERED.contains(&reason) => StopReason::ContentFilter,
-            (None, Some(_)) => StopReason::ContentFilter,
-            (Some(_), _) => StopReason::Other,
-            (None, None) => {
-                let partial = Box::new(self.partial());
-                return Err(WireError::Cut { partial });
-            }
-        };
-        Ok(self.reply(stop))
-    }
-
-    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
-        let body: Value = parse(body)?;
-        // A server that ignores `alt=sse` sends the events as a list.
-        match &body {
-            Value::Array(events) => {
-                for event in events {
-                    self.take(event)?;
-                }
-            }
-            event => {
-                self.take(event)?;
-            }
-        }
-        self.finish()
-    }
+/// What is remembered of a block besides what the model wrote in it.
+#[derive(Debug, Clone, Default)]
+pub struct GeminiBlock {
+    /// The signatures of a text.
+    signatures: Vec<TextSignature>,
+    /// Whether something followed the text that its signatures stand before.
+    is_over: bool,
+    /// A part that came whole.
+    part: Option<Part>,
 }
 
 impl StreamState {
@@ -120,183 +58,176 @@ impl StreamState {
     /// counted from there.
     #[must_use]
     pub fn new(calls: usize) -> Self {
-        Self {
-            calls,
-            ..Self::default()
+        Self::of(GeminiEvents { calls })
+    }
+}
+
+impl ReplyEvents for GeminiEvents {
+    type BlockState = GeminiBlock;
+
+    fn event(&mut self, data: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+        self.take(&parse(data)?, reply)
+    }
+
+    fn whole(&mut self, body: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+        // A server that ignores `alt=sse` sends the events as a list.
+        match &parse(body)? {
+            Value::Array(events) => events.iter().try_for_each(|event| self.take(event, reply)),
+            event => self.take(event, reply),
         }
     }
 
-    fn reply(&self, stop: StopReason) -> Reply {
-        let mut ended = self.clone();
-        ended.end_text();
-        Reply {
-            parts: ended.parts,
-            stop,
-            usage: self.usage,
-            model: self.model.clone(),
-        }
+    fn parts(&self, reply: &OpenReply<GeminiBlock>, stop: StopReason) -> Vec<Part> {
+        let blocks = reply.blocks().iter();
+        let parts = blocks.flat_map(|block| {
+            let signatures = block.state.signatures.iter().cloned();
+            let whole = block.state.part.clone().or_else(|| block.part(stop));
+            whole
+                .into_iter()
+                .chain(signatures.map(TextSignature::into_part))
+        });
+        parts.collect()
     }
+}
 
-    fn take(&mut self, event: &Value) -> Result<Vec<Delta>, WireError> {
+impl GeminiEvents {
+    fn take(&mut self, event: &Value, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
         if event.get("error").is_some() {
             let body = event.to_string();
             return Err(WireError::Provider { body });
         }
-        let text = |path: &str| event.pointer(path)?.as_str().map(str::to_owned);
-        self.model = text("/modelVersion").or(self.model.take());
-        self.usage = { event.get("usageMetadata") }
-            .and_then(usage)
-            .or(self.usage);
-        self.blocked = text("/promptFeedback/blockReason").or(self.blocked.take());
-        let mut deltas = Vec::new();
+        let text = |path: &str| event.pointer(path).and_then(Value::as_str);
+        if let Some(model) = text("/modelVersion") {
+            reply.model = Some(model.to_owned());
+        }
+        reply.used(event.get("usageMetadata").and_then(usage));
         let parts = event.pointer("/candidates/0/content/parts");
         for part in parts.and_then(Value::as_array).into_iter().flatten() {
-            self.part(part, &mut deltas)?;
+            self.part(part, reply)?;
         }
-        self.finish = text("/candidates/0/finishReason").or(self.finish.take());
-        Ok(deltas)
+        match text("/candidates/0/finishReason") {
+            Some(reason) if MALFORMED.contains(&reason) => {
+                reply.stopped_unreadable("candidates[0]", reason);
+            }
+            Some("STOP") => reply.stopped(StopReason::Stop),
+            Some("MAX_TOKENS") => reply.stopped(StopReason::Length),
+            Some(reason) if FILTERED.contains(&reason) => reply.stopped(StopReason::ContentFilter),
+            Some(_) => reply.stopped(StopReason::Other),
+            // The request was not answered at all.
+            None if text("/promptFeedback/blockReason").is_some() && !reply.has_stopped() => {
+                reply.stopped(StopReason::ContentFilter);
+            }
+            None => {}
+        }
+        Ok(())
     }
 
-    fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+    fn part(&mut self, part: &Value, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
         let text = |key: &str| part.get(key).and_then(Value::as_str);
         let signature = text("thoughtSignature").filter(|signature| !signature.is_empty());
-        let thought = part.get("thought").and_then(Value::as_bool) == Some(true);
+        let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
         if let Some(call) = part.get("functionCall") {
-            self.end_text();
-            self.call(call, signature, deltas)?;
-        } else if let (true, Some(text)) = (thought, text("text")) {
-            self.end_text();
-            self.think(text, deltas)?;
+            self.call(call, signature, reply)
+        } else if let (true, Some(text)) = (is_thought, text("text")) {
+            think(text, reply)
         } else if let Some(media) = part.get("inlineData").and_then(media) {
-            self.end_text();
-            self.add(media, part.to_string().len())?;
+            add(media, part.to_string().len(), reply)
         } else if signature.is_some() || text("text").is_some() {
-            self.say(text("text").unwrap_or_default(), signature, deltas)?;
+            say(text("text").unwrap_or_default(), signature, reply)
         } else {
-            self.end_text();
-            let data = part.to_string();
+            let (origin, data) = (ORIGIN.into(), part.to_string());
             let length = data.len();
-            let origin = ORIGIN.into();
-            self.add(Part::Opaque(Opaque { origin, data }), length)?;
+            add(Part::Opaque(Opaque { origin, data }), length, reply)
         }
-        Ok(())
-    }
-
-    fn say(
-        &mut self,
-        text: &str,
-        signature: Option<&str>,
-        deltas: &mut Vec<Delta>,
-    ) -> Result<(), WireError> {
-        let from = match self.parts.last_mut() {
-            Some(Part::Text { text: said }) => {
-                let from = said.len();
-                said.push_str(text);
-                self.charge(text.len())?;
-                from
-            }
-            _ if text.is_empty() && signature.is_none() => return Ok(()),
-            _ => {
-                self.add(Part::text(text), text.len())?;
-                0
-            }
-        };
-        if let Some(signature) = signature {
-            self.charge(signature.len())?;
-            self.signatures.push(TextSignature {
-                signature: signature.to_owned(),
-                from,
-                to: from + text.len(),
-            });
-        }
-        if !text.is_empty() {
-            deltas.push(Delta::Text { text: text.into() });
-        }
-        Ok(())
-    }
-
-    /// Ends a text: its signatures follow it.
-    fn end_text(&mut self) {
-        if let Some(Part::Text { text }) = self.parts.last()
-            && text.is_empty()
-        {
-            self.parts.pop();
-        }
-        let signatures = self.signatures.drain(..);
-        self.parts.extend(signatures.map(TextSignature::into_part));
-    }
-
-    fn think(&mut self, text: &str, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        match self.parts.last_mut() {
-            Some(Part::Thinking(Thinking {
-                text: thought,
-                opaque: None,
-            })) => {
-                thought.push_str(text);
-                self.charge(text.len())?;
-            }
-            _ => {
-                let thinking = Thinking {
-                    text: text.to_owned(),
-                    opaque: None,
-                };
-                self.add(Part::Thinking(thinking), text.len())?;
-            }
-        }
-        deltas.push(Delta::Thinking { text: text.into() });
-        Ok(())
     }
 
     fn call(
         &mut self,
         call: &Value,
         signature: Option<&str>,
-        deltas: &mut Vec<Delta>,
+        reply: &mut OpenReply<GeminiBlock>,
     ) -> Result<(), WireError> {
         let text = |key: &str| call.get(key).and_then(Value::as_str);
-        let name = text("name").unwrap_or_default().to_owned();
+        let name = text("name").unwrap_or_default();
         let id = text("id").filter(|id| !id.is_empty()).map(str::to_owned);
-        let id = CallId(id.unwrap_or_else(|| own_id(&name, self.calls)));
+        let id = id.unwrap_or_else(|| own_id(name, self.calls));
         self.calls = self.calls.saturating_add(1);
         let arguments = call.get("args").filter(|args| !args.is_null());
         let arguments = arguments.map_or_else(|| "{}".to_owned(), Value::to_string);
-        deltas.push(Delta::CallStarted {
-            call: id.clone(),
-            name: name.clone(),
-        });
-        deltas.push(Delta::CallArguments {
-            call: id.clone(),
-            text: arguments.clone(),
-        });
-        let length = name.len() + arguments.len() + signature.map_or(0, str::len);
-        let call = ToolCall {
-            id,
-            name,
-            arguments,
-            opaque: signature.map(kept_by_call),
-        };
-        self.add(Part::ToolCall(call), length)
-    }
-
-    fn add(&mut self, part: Part, bytes: usize) -> Result<(), WireError> {
-        if self.parts.len() >= MAX_PARTS {
-            return Err(WireError::TooManyParts { limit: MAX_PARTS });
+        reply.charge(name.len() + signature.map_or(0, str::len))?;
+        let content = OpenContent::call(reply.unique_id(id), name);
+        let at = reply.open_last(content, GeminiBlock::default())?;
+        if let Some(OpenContent::Call(open)) = reply.block_mut(at).map(|block| &mut block.content) {
+            open.call.opaque = signature.map(kept_by_call);
         }
-        self.charge(bytes)?;
-        self.parts.push(part);
-        Ok(())
+        reply.tell_call(at);
+        reply.write(at, &arguments)
     }
+}
 
-    fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        match Bytes(self.bytes as u64) > MAX_REPLY {
-            true => Err(WireError::TooLarge { limit: MAX_REPLY }),
-            false => Ok(()),
+fn say(
+    text: &str,
+    signature: Option<&str>,
+    reply: &mut OpenReply<GeminiBlock>,
+) -> Result<(), WireError> {
+    let last = last_like(&OpenContent::text(), reply);
+    let at = match last.filter(|(_, state)| !state.is_over) {
+        Some((at, _)) => at,
+        None if text.is_empty() && signature.is_none() => return Ok(()),
+        None => reply.open_last(OpenContent::text(), GeminiBlock::default())?,
+    };
+    if let Some(signature) = signature {
+        reply.charge(signature.len())?;
+        if let Some(block) = reply.block_mut(at)
+            && let OpenContent::Text(said) = &block.content
+        {
+            let from = said.len();
+            block.state.signatures.push(TextSignature {
+                signature: signature.to_owned(),
+                from,
+                to: from + text.len(),
+            });
         }
     }
+    reply.write(at, text)
+}
+
+fn think(text: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+    let last = last_like(&OpenContent::thinking(), reply).map(|(at, _)| at);
+    let at = match last {
+        Some(at) => at,
+        None if text.is_empty() => {
+            let last = reply.blocks().len().checked_sub(1);
+            if let Some(block) = last.and_then(|last| reply.block_mut(last)) {
+                block.state.is_over = !block.state.signatures.is_empty();
+            }
+            return Ok(());
+        }
+        None => reply.open_last(OpenContent::thinking(), GeminiBlock::default())?,
+    };
+    reply.write(at, text)
+}
+
+/// Returns the last block if it is of a kind.
+fn last_like<'r>(
+    content: &OpenContent,
+    reply: &'r OpenReply<GeminiBlock>,
+) -> Option<(usize, &'r GeminiBlock)> {
+    let at = reply.blocks().len().checked_sub(1)?;
+    let block = reply.blocks().get(at)?;
+    let is_like = block.content.is_like(content);
+    is_like.then_some((at, &block.state))
+}
+
+/// Adds a part that came whole.
+fn add(part: Part, bytes: usize, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+    reply.charge(bytes)?;
+    let state = GeminiBlock {
+        part: Some(part),
+        ..GeminiBlock::default()
+    };
+    reply.open_last(OpenContent::opaque(), state)?;
+    Ok(())
 }
 
 fn media(data: &Value) -> Option<Part> {

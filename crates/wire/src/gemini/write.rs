@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 use super::ORIGIN;
 use super::profile::{Profile, Signatures};
 use super::signed::{TextSignature, UNSIGNED, members_of_call, text_parts};
+use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
-use crate::compose::{Spots, Writer};
 use crate::normalize::Native;
-use crate::object::{Object, array, push_text};
+use crate::object::Object;
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
-use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+use crate::turns::{Answer, Block, Call, Content, Role};
 
 /// The longest name of a tool.
 pub(super) const MAX_NAME: usize = 64;
@@ -58,7 +58,7 @@ pub(super) const RULES: ServerRules = ServerRules {
 
 /// Converts the parts of one message.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct GeminiParts {
     /// The text that signatures may follow.
     text: Option<SignedText>,
     /// Whether the next signature is of no text.
@@ -74,7 +74,7 @@ struct SignedText {
     signatures: Vec<TextSignature>,
 }
 
-impl Native for Parts {
+impl Native for GeminiParts {
     fn media(&mut self, part: &Part, role: Role) -> Option<String> {
         if role == Role::Assistant {
             return None;
@@ -159,61 +159,39 @@ impl Native for Parts {
 
 /// Writes for a model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Contents<'p>(pub(super) &'p Profile);
+pub(super) struct GeminiWriter<'p>(pub(super) &'p Profile);
 
-impl Writer for Contents<'_> {
-    fn write(&self, turn: &Turn, out: &mut Vec<u8>, _: &mut Spots) {
-        let role = match turn.role {
-            Role::Assistant => "model",
-            Role::System | Role::User | Role::Tool => "user",
+impl BlockWriter for GeminiWriter<'_> {
+    const ASSISTANT: &'static str = "model";
+    const LIST: &'static str = "parts";
+
+    /// The first call of a turn must be signed.
+    fn call(&self, call: &Call, is_first: bool) -> String {
+        let function = function(&call.id, &call.name).raw("args", &call.arguments);
+        let is_first = is_first && self.0.signatures == Signatures::Required;
+        let members = match call.members.as_str() {
+            "" if is_first => UNSIGNED,
+            members => members,
         };
-        out.extend_from_slice(br#"{"role":"#);
-        push_text(out, role);
-        let mut unsigned = self.0.signatures == Signatures::Required;
-        let parts = turn.blocks.iter().filter_map(|block| {
-            Some(match &block.content {
-                Content::Text(text) => Object::new().text("text", text).end(),
-                Content::Json(json) | Content::Thinking(json) | Content::Item(json) => json.clone(),
-                Content::Call(one) => call(one, std::mem::take(&mut unsigned)),
-                Content::Result(answer, blocks) => result(answer, blocks),
-                Content::Keys(_) | Content::Break => return None,
-            })
-        });
-        let parts: Vec<String> = parts.collect();
-        out.extend_from_slice(br#","parts":"#);
-        out.extend_from_slice(array(parts.iter().map(String::as_str)).as_bytes());
-        out.push(b'}');
+        let part = Object::new().raw("functionCall", &function.end());
+        part.members(members).end()
+    }
+
+    fn result(&self, answer: &Answer, blocks: &[Block]) -> String {
+        let key = if answer.is_error { "error" } else { "output" };
+        let response = Object::new().text(key, &answer.text(blocks)).end();
+        let function = function(&answer.id, &answer.name).raw("response", &response);
+        Object::new().raw("functionResponse", &function.end()).end()
     }
 }
 
-/// Returns a call. The first one of a turn must be signed.
-fn call(call: &Call, first: bool) -> String {
-    let mut function = Object::new();
-    if is_given(&call.id) {
-        function = function.text("id", &call.id);
-    }
-    let function = function
-        .text("name", &declared(&call.name))
-        .raw("args", &call.arguments);
-    let members = match call.members.as_str() {
-        "" if first => UNSIGNED,
-        members => members,
+/// Begins a call or a result with its id and the name of the tool.
+fn function(id: &str, name: &str) -> Object {
+    let function = match is_given(id) {
+        true => Object::new().text("id", id),
+        false => Object::new(),
     };
-    let part = Object::new().raw("functionCall", &function.end());
-    part.members(members).end()
-}
-
-fn result(answer: &Answer, blocks: &[Block]) -> String {
-    let key = if answer.is_error { "error" } else { "output" };
-    let response = Object::new().text(key, &answer.text(blocks)).end();
-    let mut function = Object::new();
-    if is_given(&answer.id) {
-        function = function.text("id", &answer.id);
-    }
-    let function = function
-        .text("name", &declared(&answer.name))
-        .raw("response", &response);
-    Object::new().raw("functionResponse", &function.end()).end()
+    function.text("name", &declared(name))
 }
 
 /// Returns the id of the call with this number if the API gives it none.

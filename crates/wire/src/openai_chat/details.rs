@@ -14,7 +14,7 @@ const GATEWAY: &str = "openrouter";
 /// Their key.
 pub(super) const DETAILS: &str = "reasoning_details";
 /// The key of audio.
-pub(crate) const AUDIO: &str = "audio";
+pub const AUDIO: &str = "audio";
 /// What of a detail grows from chunk to chunk.
 const GROWS: [&str; 3] = ["text", "summary", "data"];
 
@@ -67,7 +67,7 @@ pub(super) fn part(key: &str, value: Value) -> Part {
 }
 
 /// The keys that a part stands for; `None` for any other part.
-pub(crate) fn keys(opaque: &Opaque) -> Option<Extra> {
+pub fn keys(opaque: &Opaque) -> Option<Extra> {
     let own = Some(&opaque.data).filter(|_| opaque.origin == ORIGIN)?;
     let keys: Extra = serde_json::from_str(own).ok()?;
     let known = |key: &String| key == DETAILS || key == AUDIO;

@@ -5,17 +5,19 @@
 use std::collections::HashMap;
 
 use plimsoll_context::{
-    CallId, Delta, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec, Usage,
+    CallId, Delta, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
+use super::pieces::CallState;
 use super::render::render as render_native;
-use super::stream::StreamState;
+use super::stream::ChatEvents;
 use crate::arguments::{is_json_object, object_text};
-use crate::decoder::StreamDecoder;
+use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
+use crate::open_reply::OpenReply;
 use crate::request::{LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
 /// A string of a turn has at most this many characters: a small model that has lost its way would
@@ -115,6 +117,15 @@ struct AnswerStream {
 }
 
 impl AnswerStream {
+    /// Tells the answer in place of the JSON text around it.
+    fn retell(&mut self, delta: Delta) -> Option<Delta> {
+        let Delta::Text { text } = delta else {
+            return Some(delta);
+        };
+        let text = self.push(&text);
+        (!text.is_empty()).then_some(Delta::Text { text })
+    }
+
     /// Takes the next piece of JSON text and gives back what it adds to the answer.
     fn push(&mut self, piece: &str) -> String {
         self.seen.push_str(piece);
@@ -137,11 +148,14 @@ impl AnswerStream {
     }
 }
 
-/// Decodes a reply that is one JSON object: a tool call or an answer. The text of the answer is
-/// streamed, the rest of the object is not.
-#[derive(Debug, Default)]
-pub struct TurnDecoder {
-    stream: StreamState,
+/// A reply that is one JSON object while it arrives: a tool call or an answer. The text of the answer
+/// is streamed, the rest of the object is not.
+pub type TurnDecoder = decoder::StreamState<TurnEvents>;
+
+/// Reads the chunks of such a reply.
+#[derive(Debug)]
+pub struct TurnEvents {
+    chat: ChatEvents,
     answer: AnswerStream,
     number: usize,
 }
@@ -151,44 +165,41 @@ impl TurnDecoder {
     /// good one.
     #[must_use]
     pub fn new(number: usize) -> Self {
-        Self {
+        Self::of(TurnEvents {
+            chat: ChatEvents::default(),
+            answer: AnswerStream::default(),
             number,
-            ..Self::default()
-        }
+        })
     }
 }
 
-impl StreamDecoder for TurnDecoder {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        let deltas = self.stream.push(data)?.into_iter();
-        let deltas = deltas.filter_map(|delta| match delta {
-            Delta::Text { text } => {
-                let text = self.answer.push(&text);
-                (!text.is_empty()).then_some(Delta::Text { text })
-            }
-            other => Some(other),
-        });
-        Ok(deltas.collect())
+impl ReplyEvents for TurnEvents {
+    type BlockState = CallState;
+
+    const DONE_ENDS: bool = ChatEvents::DONE_ENDS;
+
+    fn open() -> OpenReply<CallState> {
+        ChatEvents::open()
     }
 
-    fn has_ended(&self) -> bool {
-        self.stream.has_ended()
+    fn event(&mut self, data: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+        self.chat.event(data, reply)?;
+        reply.retell(|delta| self.answer.retell(delta));
+        Ok(())
     }
 
-    fn partial(&self) -> Reply {
-        self.stream.partial()
+    fn whole(&mut self, body: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+        self.chat.whole(body, reply)?;
+        reply.retell(|delta| self.answer.retell(delta));
+        Ok(())
     }
 
-    fn usage(&self) -> Option<Usage> {
-        self.stream.usage()
+    fn parts(&self, reply: &OpenReply<CallState>, stop: StopReason) -> Vec<Part> {
+        self.chat.parts(reply, stop)
     }
 
-    fn finish(&self) -> Result<Reply, WireError> {
-        Ok(read_turn(self.stream.finish()?, self.number))
-    }
-
-    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
-        Ok(read_turn(self.stream.read_whole(body)?, self.number))
+    fn finished(&self, reply: Reply) -> Reply {
+        read_turn(reply, self.number)
     }
 }
 

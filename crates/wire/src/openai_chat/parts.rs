@@ -8,24 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::dialect::{CallNames, Dialect};
-pub(super) use crate::arguments::is_json_object;
 use crate::arguments::legal_name;
 
 /// Whose blocks this wire gives back.
 pub const ORIGIN: &str = "openai-chat";
-/// What the server that is judged most strictly is called.
-pub(super) const STRICT: &str = "openai";
-/// The kinds of parts that it has.
-const KINDS: [&str; 6] = [
-    "text",
-    "image_url",
-    "input_audio",
-    "refusal",
-    "audio",
-    "file",
-];
 /// The type of a call of a tool that takes a text of any form.
-pub(super) const CUSTOM: &str = "custom";
+pub const CUSTOM: &str = "custom";
 /// The longest name of a tool.
 pub(super) const MAX_NAME: usize = 64;
 
@@ -89,17 +77,6 @@ pub(super) fn image_part(image: &Image) -> ContentPart<'_> {
         }),
         ..ContentPart::default()
     }
-}
-
-/// What OpenAI says of a part of a kind that it does not have; others may have more.
-pub(crate) fn unknown_kind(kind: &str, dialect: &Dialect) -> Option<String> {
-    let strict = dialect.name == STRICT && !kind.is_empty() && !KINDS.contains(&kind);
-    strict.then(|| {
-        format!(
-            "Invalid value: '{kind}'. Supported values are: 'text', 'image_url', 'input_audio', \
-             'refusal', 'audio', and 'file'."
-        )
-    })
 }
 
 /// Whether a file is at an address of the web.

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::dialect::Dialect;
 use super::parts::CUSTOM;
-use super::read::{Chat, Legacy, Shape, message};
+use super::read::{Chat, Legacy, message};
 use super::render::render;
+use crate::aligned::is_thinking;
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::{RawObject, parse};
@@ -52,9 +53,9 @@ impl Chat<'_> {
             }
         }
         list.push(']');
-        Ok(match &self.shape {
-            Shape::Array => list,
-            Shape::Object(object) => object.with(&[("messages", Some(list))]),
+        Ok(match &self.object {
+            None => list,
+            Some(object) => object.with(&[("messages", Some(list))]),
         })
     }
 }
@@ -121,19 +122,13 @@ fn patched_calls(original: &Value, before: &Message, edited: &Message) -> Option
 
 /// What stands in `content`.
 fn said(message: &Message) -> Vec<Part> {
-    match message {
-        Message::Summary { text } => return vec![Part::text(frames::framed_summary(text))],
-        Message::Notice { text } => return vec![Part::text(text)],
-        _ => {}
-    }
-    let parts = message.parts().iter();
-    let said = parts.filter(|part| !matches!(part, Part::Thinking(_) | Part::ToolCall(_)));
-    said.cloned().collect()
+    let mut parts = frames::spoken(message).into_owned();
+    parts.retain(|part| !matches!(part, Part::Thinking(_) | Part::ToolCall(_)));
+    parts
 }
 
 fn thinking(message: &Message) -> bool {
-    let mut parts = message.parts().iter();
-    parts.any(|part| matches!(part, Part::Thinking(_)))
+    message.parts().iter().any(is_thinking)
 }
 
 /// The message as the widest dialect writes it; `None` for one that says nothing.

@@ -68,7 +68,7 @@ pub fn takes_temperature(model: &str, effort: Option<&str>, temperature: f64) ->
 
 /// Whether a model of that name reasons, and so counts its reasoning as output: `o3`, `gpt-5.6` and
 /// whatever comes after them, but not `gpt-4o`.
-pub(super) fn reasons(model: &str) -> bool {
+pub fn reasons(model: &str) -> bool {
     let name = plain(model);
     if name.starts_with("gpt-") {
         return version(&name).is_some_and(|(major, _)| major >= 5);

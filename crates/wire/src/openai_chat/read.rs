@@ -12,6 +12,7 @@ use super::parts::{CUSTOM, ORIGIN};
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::{RawObject, parse};
+use crate::sources::{from_data_url, from_url};
 
 /// A chat that was read. Message `i` is what the original message `i` says.
 #[derive(Debug, Clone)]
@@ -23,14 +24,8 @@ pub struct Chat<'a> {
     /// The server's own tools, as they are.
     pub hosted_tools: Vec<Opaque>,
     pub(super) originals: Vec<&'a str>,
-    pub(super) shape: Shape<'a>,
-}
-
-/// What the messages stood in.
-#[derive(Debug, Clone)]
-pub(super) enum Shape<'a> {
-    Array,
-    Object(RawObject<'a>),
+    /// The object that the messages stood in; `None` for a bare array.
+    pub(super) object: Option<RawObject<'a>>,
 }
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys.
@@ -44,17 +39,17 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
 }
 
 /// Reads a chat of which the list of messages may have been parsed already.
-pub(crate) fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'_>, WireError> {
+pub fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'_>, WireError> {
     let mut parsed = list.unwrap_or_default().into_iter();
-    let (shape, list, place) = match text.trim_start().as_bytes().first() {
+    let (object, list, place) = match text.trim_start().as_bytes().first() {
         Some(b'{') => {
             let object: RawObject<'_> = parse(text)?;
             let list = object.get("messages");
             let list =
                 list.ok_or_else(|| WireError::expected("messages", crate::error::CHAT, None))?;
-            (Shape::Object(object), list, "messages")
+            (Some(object), list, "messages")
         }
-        _ => (Shape::Array, text, ""),
+        _ => (None, text, ""),
     };
     if !list.trim_start().starts_with('[') {
         let value: Value = parse(list)?;
@@ -73,16 +68,14 @@ pub(crate) fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'
         let place = format!("{place}[{index}]");
         messages.push(message(value, &place, index, &mut legacy)?);
     }
-    let (tools, hosted_tools) = match &shape {
-        Shape::Object(object) => tools(object)?,
-        Shape::Array => Default::default(),
-    };
+    let tools = object.as_ref().map(tools).transpose()?;
+    let (tools, hosted_tools) = tools.unwrap_or_default();
     Ok(Chat {
         messages,
         tools,
         hosted_tools,
         originals: originals.into_iter().map(RawValue::get).collect(),
-        shape,
+        object,
     })
 }
 
@@ -96,10 +89,7 @@ impl<'a> Chat<'a> {
     /// The raw JSON text of a key beside `messages`, such as `budget_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'a str> {
-        match &self.shape {
-            Shape::Array => None,
-            Shape::Object(object) => object.get(name),
-        }
+        self.object.as_ref()?.get(name)
     }
 }
 
@@ -129,13 +119,7 @@ pub(super) fn message(
     let mut parts = content_parts(content, &format!("{place}.content"))?;
     match role.as_str() {
         "system" | "developer" => Ok(Message::System { parts }),
-        "user" => {
-            let own = match parts.as_slice() {
-                [Part::Text { text }] => frames::own_message(text),
-                _ => None,
-            };
-            Ok(own.unwrap_or(Message::User { parts }))
-        }
+        "user" => Ok(frames::heard(parts)),
         "assistant" => {
             if let Some(reasoning) = reasoning(&value) {
                 parts.insert(0, reasoning);
@@ -252,7 +236,7 @@ fn image_part(mut image: Value, place: impl Fn() -> String) -> Result<Part, Wire
         other => return Err(WireError::expected(place(), "an object", Some(other))),
     };
     Ok(Part::Image(Image {
-        source: source(url),
+        source: from_url(url),
         size: None,
         detail,
     }))
@@ -263,28 +247,12 @@ fn file_part(part: &Value) -> Option<Part> {
     let file = part.get("file")?;
     let text = |key| file.get(key).and_then(Value::as_str).map(str::to_owned);
     let source = match (text("file_data"), text("file_id")) {
-        (Some(data), _) => match source(data) {
-            data @ Source::Data { .. } => data,
-            Source::Url { .. } => return None,
-        },
+        (Some(data), _) => from_data_url(&data)?,
         (None, Some(url)) => Source::Url { url },
         (None, None) => return None,
     };
     let name = text("filename");
     Some(Part::File(File { name, source }))
-}
-
-fn source(url: String) -> Source {
-    let data = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    match data {
-        Some((media_type, base64)) => Source::Data {
-            media_type: media_type.to_owned(),
-            base64: base64.to_owned(),
-        },
-        None => Source::Url { url },
-    }
 }
 
 fn calls(message: &mut Value, place: &str, parts: &mut Vec<Part>) -> Result<(), WireError> {

@@ -2,7 +2,7 @@
 //! the same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a
 //! batch is rendered parted, and `validate.rs` says so.
 
-use plimsoll_context::{Breakpoint, Message, ToolSpec};
+use plimsoll_context::{Breakpoint, Message, MessageList, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,9 @@ use super::dialect::{
 use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
-use super::write::Chat;
-use crate::compose::{Composer, WrittenMessages, cache_control};
+use super::write::ChatWriter;
+use crate::chunks::BodyChunks;
+use crate::compose::{Composer, History, WrittenMessages, cache_control};
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
@@ -64,29 +65,29 @@ pub fn render<'a>(
     let (rendered, end) = next(&mut written, input, &messages, dialect);
     Ok(Rendered {
         from: written.from(&end),
-        ..rendered
+        ..rendered.into_whole()
     })
 }
 
 /// Renders the next request of a chat that grows: as [`render`] does, but the messages that were rendered
-/// before are only copied.
+/// before are shared with the requests before.
 ///
 /// `messages` begin with those of the last request with this `written`, the system prompt and the dialect
 /// are the same. [`Rendered::from`] stays empty. A dialect whose turns are JSON is rendered whole.
 ///
 /// ```
-/// use plimsoll_context::Message;
+/// use plimsoll_context::{Message, MessageList};
 /// use plimsoll_wire::openai_chat::{Dialect, render, render_next};
 /// use plimsoll_wire::{RenderInput, WrittenMessages};
 ///
 /// let (dialect, input) = (Dialect::openai(), RenderInput::default());
 /// let messages = [Message::user("One."), Message::assistant("1"), Message::user("Two.")];
-/// let messages: Vec<&Message> = messages.iter().collect();
-/// let mut written = WrittenMessages::default();
-/// for end in 1..=messages.len() {
-///     let next = render_next(&mut written, &input, &messages[..end], &dialect)?;
-///     let whole = render(&input, messages[..end].iter().copied(), &dialect)?;
-///     assert_eq!(next.body, whole.body);
+/// let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
+/// for (index, message) in messages.iter().enumerate() {
+///     list.push(message.clone().into());
+///     let next = render_next(&mut written, &input, &list, &dialect)?;
+///     let whole = render(&input, &messages[..=index], &dialect)?;
+///     assert_eq!(next.into_whole().body, whole.body);
 /// }
 /// # Ok::<(), plimsoll_wire::WireError>(())
 /// ```
@@ -97,23 +98,24 @@ pub fn render<'a>(
 pub fn render_next(
     written: &mut WrittenMessages,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &MessageList,
     dialect: &Dialect,
-) -> Result<Rendered, WireError> {
+) -> Result<Rendered<BodyChunks>, WireError> {
     if dialect.tools == ToolStyle::JsonSchema {
-        return json_turns::render(input, messages.iter().copied(), dialect);
+        let messages = messages.iter().map(AsRef::as_ref);
+        return Ok(json_turns::render(input, messages, dialect)?.map(BodyChunks::from));
     }
     Ok(next(written, input, messages, dialect).0)
 }
 
 /// Renders messages alone: the body is their list.
-pub(crate) fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
+pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     let mut composer = Composer::new(dialect.rules());
     for message in messages {
-        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
     let notes = std::mem::take(&mut composer.normalizer.notes);
-    let (body, from) = composer.into_list(&Chat(dialect));
+    let (body, from) = composer.into_list(&ChatWriter(dialect));
     Rendered {
         body,
         notes,
@@ -126,12 +128,12 @@ pub(crate) fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
 fn next(
     written: &mut WrittenMessages,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &dyn History,
     dialect: &Dialect,
-) -> (Rendered, Vec<Turn>) {
-    let (composer, new) = written.continued(dialect.rules(), input.system, messages);
-    for message in new {
-        composer.message(message, &mut Chat(dialect), &Chat(dialect));
+) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    let composer = written.composer(dialect.rules(), input.system);
+    for message in messages.since(composer.messages) {
+        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
     let marks = input
         .cache
@@ -147,15 +149,12 @@ fn next(
     if !tools.is_empty() {
         head = head.raw("tools", &array(tools.iter().map(String::as_str)));
     }
-    let mut body = head.open_list("messages");
-    body.reserve(composer.bytes());
-    let end = composer.end(input.context);
-    composer.write(&end, marks, mark, &Chat(dialect), &mut body);
-    body.push(b']');
-    settings(input, !tools.is_empty(), dialect, &mut notes).write(&mut body);
-    body.push(b'}');
+    let mut rest = vec![b']'];
+    settings(input, !tools.is_empty(), dialect, &mut notes).write(&mut rest);
+    rest.push(b'}');
+    let (head, end) = (head.open_list("messages"), composer.end(input.context));
     let rendered = Rendered {
-        body,
+        body: composer.body(head, &end, (marks, mark), &ChatWriter(dialect), &rest),
         notes,
         ..Rendered::default()
     };

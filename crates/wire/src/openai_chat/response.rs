@@ -60,14 +60,14 @@ pub struct Choice {
         deserialize_with = "lenient",
         skip_serializing_if = "Option::is_none"
     )]
-    pub message: Option<Said>,
+    pub message: Option<MessagePiece>,
     /// The piece of a message in a chunk.
     #[serde(
         default,
         deserialize_with = "lenient",
         skip_serializing_if = "Option::is_none"
     )]
-    pub delta: Option<Said>,
+    pub delta: Option<MessagePiece>,
     /// Why the model stopped; null while it goes on.
     #[serde(
         default,
@@ -89,7 +89,7 @@ pub struct Choice {
 
 /// What a model said, whole or in a piece. Lenient: compatible servers differ in the types.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct MessagePiece {
     /// `assistant`, or absent.
     #[serde(
         default,

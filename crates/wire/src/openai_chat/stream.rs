@@ -1,50 +1,31 @@
-//! [`StreamState`]: the chunks of a streamed reply put together into one. Knows nothing of
-//! server-sent events: it is given the text of each `data:` field. Repairs what servers do
+//! [`ChatEvents`]: the chunks of a streamed reply, and whole responses. Repairs what servers do
 //! differently, never what the model wrote.
 
-use plimsoll_context::{
-    Bytes, CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, ToolCall, Usage,
-};
-use serde_json::{Map, Value};
+use plimsoll_context::{Opaque, Part, Reply, StopReason};
+use serde_json::Value;
 
 use super::details::{self, DETAILS};
 use super::parts::{CUSTOM, ORIGIN};
-use super::pieces::{CallPieces, Found};
-use super::response::{CallPiece, Choice, FunctionPiece, Response, Said};
+use super::pieces::{self, CallPlace, CallState};
+use super::response::{CallPiece, Choice, FunctionPiece, MessagePiece, Response};
 use crate::call_ids::fnv1a;
-use crate::decoder::StreamDecoder;
+use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
+use crate::open_reply::{OpenContent, OpenReply};
 use crate::raw::parse;
 
-/// What one reply may hold: over ten times what the longest answers of today take, so that only
-/// a server gone astray reaches it.
-pub const MAX_REPLY: Bytes = Bytes(16 * 1024 * 1024);
-/// How many tool calls, blocks or items one reply may hold.
-pub const MAX_PARTS: usize = 1_024;
-/// The text that ends a stream.
-const DONE: &str = "[DONE]";
+/// The places of the two blocks that every reply has. The calls follow.
+const THINKING: usize = 0;
+const TEXT: usize = 1;
 
 /// A reply while it arrives.
-#[derive(Debug, Clone, Default)]
-pub struct StreamState {
-    response: String,
-    model: Option<String>,
-    text: String,
-    thinking: String,
-    calls: CallPieces,
-    details: Vec<Value>,
-    usage: Option<Usage>,
-    stop: Option<StopReason>,
-    done: Done,
-    bytes: usize,
-}
+pub type StreamState = decoder::StreamState<ChatEvents>;
 
-/// Whether the end mark came.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Done {
-    #[default]
-    NotYet,
-    Marked,
+/// Reads the chunks of a reply.
+#[derive(Debug, Clone, Default)]
+pub struct ChatEvents {
+    response: String,
+    details: Vec<Value>,
 }
 
 /// Reads a whole response.
@@ -55,134 +36,68 @@ enum Done {
 /// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
 /// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
-    let mut response: Response = parse(body)?;
-    refuse_error(&response, body)?;
-    if response.choices.is_empty() {
-        return Err(WireError::expected("choices", "a list of one", None));
-    }
-    for choice in &mut response.choices {
-        if let Some(message) = &mut choice.message {
-            // Each call of a whole message stands for itself, whether or not it has an index.
-            for (index, call) in message.tool_calls.iter_mut().enumerate() {
-                call.index = Some(index as u64);
-            }
-        }
-    }
-    let mut state = StreamState::default();
-    state.take(response)?;
-    state.done = Done::Marked;
-    state.finish()
+    StreamState::new().read_whole(body)
 }
 
-impl StreamDecoder for StreamState {
-    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
-        let data = data.trim();
-        if data.is_empty() || self.done == Done::Marked {
-            return Ok(Vec::new());
-        }
-        if data == DONE {
-            self.done = Done::Marked;
-            return Ok(Vec::new());
-        }
-        let chunk: Response = parse(data)?;
-        refuse_error(&chunk, data)?;
-        self.take(chunk)
-    }
+impl ReplyEvents for ChatEvents {
+    type BlockState = CallState;
 
-    fn has_ended(&self) -> bool {
-        self.stop.is_some() || self.done == Done::Marked
-    }
-
-    fn partial(&self) -> Reply {
-        self.reply(self.stop.unwrap_or(StopReason::Other))
-    }
-
-    fn usage(&self) -> Option<Usage> {
-        self.usage
-    }
-
-    fn finish(&self) -> Result<Reply, WireError> {
-        if !self.has_ended() {
-            let partial = Box::new(self.partial());
-            return Err(WireError::Cut { partial });
-        }
-        let stop = match (self.stop, self.calls.is_empty()) {
-            // Some servers say `stop` for a turn that calls tools, or say nothing.
-            (Some(StopReason::Stop) | None, false) => StopReason::ToolCalls,
-            (Some(StopReason::ToolCalls) | None, true) => StopReason::Stop,
-            (Some(stop), _) => stop,
-        };
-        Ok(self.reply(stop))
-    }
-
-    fn read_whole(&mut self, body: &str) -> Result<Reply, WireError> {
-        read_reply(body)
-    }
-}
-
-impl StreamState {
-    /// Nothing has arrived yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
+    const DONE_ENDS: bool = true;
 
     /// Thinking, then text, then calls: the order that this wire can give back.
-    fn reply(&self, stop: StopReason) -> Reply {
-        let mut parts = Vec::new();
-        if !self.thinking.is_empty() {
-            parts.push(Part::Thinking(Thinking {
-                text: self.thinking.clone(),
-                opaque: None,
-            }));
-        }
-        // With nothing that they led to, they are of no use.
-        let silent = self.text.is_empty() && self.calls.is_empty();
-        if !silent && !self.details.is_empty() {
-            let details = Value::Array(self.details.clone());
-            parts.push(details::part(DETAILS, details));
-        }
-        if !self.text.is_empty() {
-            parts.push(Part::text(self.text.clone()));
-        }
-        for call in self.calls.iter() {
-            // No arguments at all is how some servers write none; a cut call stays cut.
-            let none = call.arguments.trim().is_empty()
-                && stop == StopReason::ToolCalls
-                && !call.is_text();
-            parts.push(Part::ToolCall(ToolCall {
-                id: CallId(call.id.clone()),
-                name: call.name.clone(),
-                arguments: if none {
-                    "{}".into()
-                } else {
-                    call.arguments.clone()
-                },
-                opaque: (!call.extra.is_empty()).then(|| Opaque {
-                    origin: ORIGIN.into(),
-                    data: Value::Object(call.extra.clone()).to_string(),
-                }),
-            }));
-        }
-        Reply {
-            parts,
-            stop,
-            usage: self.usage,
-            model: self.model.clone(),
-        }
+    fn open() -> OpenReply<CallState> {
+        OpenReply::standing([OpenContent::thinking(), OpenContent::text()])
     }
 
-    fn take(&mut self, chunk: Response) -> Result<Vec<Delta>, WireError> {
+    fn event(&mut self, data: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+        let chunk: Response = parse(data)?;
+        refuse_error(&chunk, data)?;
+        self.take(chunk, reply)
+    }
+
+    fn whole(&mut self, body: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+        let mut response: Response = parse(body)?;
+        refuse_error(&response, body)?;
+        if response.choices.is_empty() {
+            return Err(WireError::expected("choices", "a list of one", None));
+        }
+        for choice in &mut response.choices {
+            if let Some(message) = &mut choice.message {
+                // Each call of a whole message stands for itself, whether or not it has an index.
+                for (index, call) in message.tool_calls.iter_mut().enumerate() {
+                    call.index = Some(index as u64);
+                }
+            }
+        }
+        self.take(response, reply)?;
+        reply.end();
+        Ok(())
+    }
+
+    fn parts(&self, reply: &OpenReply<CallState>, stop: StopReason) -> Vec<Part> {
+        let blocks = reply.blocks().iter();
+        let mut parts: Vec<Part> = blocks.filter_map(|block| block.part(stop)).collect();
+        let thoughts = parts.partition_point(|part| matches!(part, Part::Thinking(_)));
+        // With nothing that they led to, they are of no use.
+        if parts.len() > thoughts && !self.details.is_empty() {
+            let details = Value::Array(self.details.clone());
+            parts.insert(thoughts, details::part(DETAILS, details));
+        }
+        parts
+    }
+}
+
+impl ChatEvents {
+    fn take(&mut self, chunk: Response, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
         if self.response.is_empty() {
             self.response = chunk.id.unwrap_or_default();
         }
-        if self.model.is_none() {
-            self.model = chunk.model.filter(|model| !model.is_empty());
+        if reply.model.is_none() {
+            reply.model = chunk.model.filter(|model| !model.is_empty());
         }
         let groq = chunk.extra.get("x_groq").and_then(|groq| groq.get("usage"));
         let groq = groq.and_then(|usage| serde_json::from_value(usage.clone()).ok());
         let mut usage = chunk.usage.or(groq);
-        let mut deltas = Vec::new();
         let mut choices = chunk.choices.into_iter();
         let first = choices.find(|choice| choice.index.is_none_or(|index| index == 0));
         if let Some(Choice {
@@ -198,21 +113,23 @@ impl StreamState {
                 if index.is_none() && said.tool_calls.is_empty() {
                     said.tool_calls = other_calls(choices);
                 }
-                self.said(said, &mut deltas)?;
+                self.message(said, reply)?;
             }
             if let Some(reason) = finish_reason.filter(|reason| !reason.is_empty()) {
-                self.stop = Some(stop_reason(&reason));
+                reply.stopped(stop_reason(&reason));
             }
             usage = usage.or(inner);
         }
         // Servers that report usage in every chunk report the sum so far.
-        if let Some(usage) = usage.and_then(|usage| usage.normalized()) {
-            self.usage = Some(usage);
-        }
-        Ok(deltas)
+        reply.used(usage.and_then(|usage| usage.normalized()));
+        Ok(())
     }
 
-    fn said(&mut self, said: Said, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+    fn message(
+        &mut self,
+        said: MessagePiece,
+        reply: &mut OpenReply<CallState>,
+    ) -> Result<(), WireError> {
         // Both keys in one chunk say the same twice.
         let reasoning = [said.reasoning_content, said.reasoning];
         let reasoning = reasoning
@@ -228,25 +145,25 @@ impl StreamState {
             _ => Vec::new(),
         };
         let reasoning = reasoning.unwrap_or_else(|| details::readable(&more));
-        self.thinking(reasoning, deltas)?;
+        reply.write(THINKING, &reasoning)?;
         for detail in &more {
-            self.charge(detail.to_string().len())?;
+            reply.charge(detail.to_string().len())?;
         }
         details::take(&mut self.details, more);
         match said.content {
-            Some(Value::String(text)) => self.text(text, deltas)?,
+            Some(Value::String(text)) => reply.write(TEXT, &text)?,
             Some(Value::Array(parts)) => {
                 for part in parts {
-                    self.content_part(part, deltas)?;
+                    content_part(&part, reply)?;
                 }
             }
             _ => {}
         }
         if let Some(text) = said.refusal {
-            self.text(text, deltas)?;
+            reply.write(TEXT, &text)?;
         }
         for piece in said.tool_calls {
-            self.call(piece, deltas)?;
+            self.call(piece, reply)?;
         }
         if let Some(function) = said.legacy_call {
             let piece = CallPiece {
@@ -254,50 +171,16 @@ impl StreamState {
                 function: Some(function),
                 ..CallPiece::default()
             };
-            self.call(piece, deltas)?;
+            self.call(piece, reply)?;
         }
         Ok(())
     }
 
-    /// Mistral's reasoning models write a list of `text` and `thinking` parts.
-    fn content_part(&mut self, part: Value, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        match part.get("type").and_then(Value::as_str) {
-            Some("thinking") => {
-                let text = match part.get("thinking") {
-                    Some(Value::String(text)) => text.clone(),
-                    Some(Value::Array(inner)) => inner.iter().filter_map(text_in).collect(),
-                    _ => String::new(),
-                };
-                self.thinking(text, deltas)
-            }
-            _ => match text_in(&part) {
-                Some(text) => self.text(text.to_owned(), deltas),
-                None => Ok(()),
-            },
-        }
-    }
-
-    fn text(&mut self, text: String, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.charge(text.len())?;
-        self.text.push_str(&text);
-        deltas.push(Delta::Text { text });
-        Ok(())
-    }
-
-    fn thinking(&mut self, text: String, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.charge(text.len())?;
-        self.thinking.push_str(&text);
-        deltas.push(Delta::Thinking { text });
-        Ok(())
-    }
-
-    fn call(&mut self, piece: CallPiece, deltas: &mut Vec<Delta>) -> Result<(), WireError> {
+    fn call(
+        &mut self,
+        piece: CallPiece,
+        reply: &mut OpenReply<CallState>,
+    ) -> Result<(), WireError> {
         let CallPiece {
             index,
             id,
@@ -323,63 +206,85 @@ impl StreamState {
             // Some servers send the object itself.
             Some(other) => other.to_string(),
         };
-        self.charge(name.len() + arguments.len())?;
+        reply.charge(name.len() + arguments.len())?;
         let id = id.filter(|id| !id.is_empty());
-        let found = self.calls.find(index, id.as_deref(), &name, &arguments);
-        let (at, name) = match found {
-            Found::Open(at) => (at, name),
-            Found::New | Found::Again(_) => {
-                if self.calls.len() >= MAX_PARTS {
-                    return Err(WireError::TooManyParts { limit: MAX_PARTS });
-                }
-                let name = match found {
-                    Found::Again(named) => named,
-                    _ => name,
-                };
-                let own = id.clone().unwrap_or_else(|| self.spare_id(&name));
-                (self.calls.open(index, id, own), name)
-            }
+        let place = pieces::find(reply.blocks(), index, id.as_deref(), &name, &arguments);
+        let (at, name) = match place {
+            CallPlace::Open(at) => (at, name),
+            CallPlace::New => (self.open_call(index, id, &name, reply)?, name),
+            CallPlace::Again(name) => (self.open_call(index, id, &name, reply)?, name),
         };
-        let Some(call) = self.calls.get_mut(at) else {
+        let Some(block) = reply.block_mut(at) else {
             return Ok(());
         };
-        if call.extra.is_empty() {
-            call.extra = extra.into_iter().collect::<Map<_, _>>();
-        }
-        call.told_of(&name, &arguments);
-        if call.take_name(&name) {
-            deltas.push(Delta::CallStarted {
-                call: CallId(call.id.clone()),
-                name: call.name.clone(),
+        let OpenContent::Call(open) = &mut block.content else {
+            return Ok(());
+        };
+        let (call, state) = (&mut open.call, &mut block.state);
+        if call.opaque.is_none() && !extra.is_empty() {
+            let extra = Value::Object(extra);
+            open.is_text = extra.get("type").is_some_and(|kind| kind == CUSTOM);
+            call.opaque = Some(Opaque {
+                origin: ORIGIN.into(),
+                data: extra.to_string(),
             });
         }
-        let text = call.take_arguments(&arguments);
-        if !text.is_empty() {
-            deltas.push(Delta::CallArguments {
-                call: CallId(call.id.clone()),
-                text,
-            });
+        state.told_of(call, &name, &arguments);
+        if call.name.is_empty() {
+            call.name = name;
         }
+        let is_named = !call.name.is_empty();
+        let more = match open.is_text {
+            true => arguments,
+            false => state.new_arguments(call, &arguments),
+        };
+        if is_named {
+            reply.tell_call(at);
+        }
+        reply.push(at, &more);
         Ok(())
+    }
+
+    fn open_call(
+        &self,
+        index: Option<u64>,
+        given: Option<String>,
+        name: &str,
+        reply: &mut OpenReply<CallState>,
+    ) -> Result<usize, WireError> {
+        let id = given.clone().unwrap_or_else(|| self.spare_id(name, reply));
+        let content = OpenContent::call(reply.unique_id(id), "");
+        reply.open_last(content, CallState::new(index, given))
     }
 
     /// An id for a call whose server gives none: the same for the same stream, and different
     /// for a different one as far as the stream shows it.
-    fn spare_id(&self, name: &str) -> String {
-        let number = self.calls.len();
+    fn spare_id(&self, name: &str, reply: &OpenReply<CallState>) -> String {
+        let number = reply.calls().count();
+        let said = |at: usize| reply.blocks().get(at).map(|block| block.said());
+        let said = |at: usize| said(at).unwrap_or_default();
         let seen = format!(
             "{}\n{}\n{}\n{name}",
-            self.response, self.thinking, self.text
+            self.response,
+            said(THINKING),
+            said(TEXT)
         );
         format!("call_{:016x}_{number}", fnv1a(seen.as_bytes(), 0))
     }
+}
 
-    fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes as u64 > MAX_REPLY.0 {
-            return Err(WireError::TooLarge { limit: MAX_REPLY });
+/// Mistral's reasoning models write a list of `text` and `thinking` parts.
+fn content_part(part: &Value, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+    match part.get("type").and_then(Value::as_str) {
+        Some("thinking") => {
+            let text = match part.get("thinking") {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Array(inner)) => inner.iter().filter_map(text_in).collect(),
+                _ => String::new(),
+            };
+            reply.write(THINKING, &text)
         }
-        Ok(())
+        _ => reply.write(TEXT, text_in(part).unwrap_or_default()),
     }
 }
 

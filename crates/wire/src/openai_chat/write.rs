@@ -22,9 +22,9 @@ use crate::turns::{Block, Call, Content, Role, Turn};
 
 /// Writes for the server of a dialect.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chat<'d>(pub(super) &'d Dialect);
+pub(super) struct ChatWriter<'d>(pub(super) &'d Dialect);
 
-impl Native for Chat<'_> {
+impl Native for ChatWriter<'_> {
     fn media(&mut self, part: &Part, _: Role) -> Option<String> {
         if self.0.images == Images::Unsupported {
             return None;
@@ -68,7 +68,7 @@ impl Native for Chat<'_> {
     }
 }
 
-impl Writer for Chat<'_> {
+impl Writer for ChatWriter<'_> {
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
         let role = match (turn.role, self.0.system_role) {
             (Role::System, SystemRole::System) => "system",
@@ -104,7 +104,7 @@ impl Writer for Chat<'_> {
     }
 }
 
-impl Chat<'_> {
+impl ChatWriter<'_> {
     fn content(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
         let is_content = |block: &&Block| !matches!(block.content, Content::Call(_));
         let blocks: Vec<&Block> = turn.blocks.iter().filter(is_content).collect();

@@ -3,16 +3,13 @@
 use plimsoll_context::HostedTool;
 use serde_json::Value;
 
-use super::settings::{list, missing};
-use super::validate::Check;
-use crate::fault::Rule;
-
 /// A kind of tool.
 #[derive(Debug)]
-struct Tool {
-    kind: &'static str,
+pub struct Tool {
+    /// Its `type`.
+    pub kind: &'static str,
     /// Keys that it has to have.
-    needs: &'static [&'static str],
+    pub needs: &'static [&'static str],
     runs: Runs,
 }
 
@@ -25,7 +22,8 @@ enum Runs {
     Pictures,
 }
 
-const TOOLS: [Tool; 18] = [
+/// All kinds.
+pub const TOOLS: [Tool; 18] = [
     tool("function", &[], Runs::Client),
     tool("custom", &[], Runs::Client),
     tool("namespace", &[], Runs::Client),
@@ -57,7 +55,7 @@ pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// Why a tool cannot be asked for as one that the provider runs: the client has a part in it. What
-/// else is wrong with it, [`validate`](super::validate) says.
+/// else is wrong with it, `validate` of the crate `judge` reports.
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();
@@ -79,25 +77,4 @@ pub fn not_hosted(tool: &HostedTool) -> Option<String> {
         "`{kind}` {why}, so that it is none of hosted_tools; there are: {}",
         hosted_kinds().collect::<Vec<_>>().join(", ")
     ))
-}
-
-/// Judges a tool that is no function.
-pub(super) fn check(check: &mut Check<'_>, place: &str, kind: &str, tool: &Value) {
-    let Some(known) = TOOLS.iter().find(|known| known.kind == kind) else {
-        let words = format!(
-            "Invalid value: '{kind}'. Supported values are: {}.",
-            list(TOOLS.iter().map(|tool| tool.kind))
-        );
-        check.fault(Rule::Shape, format!("{place}.type"), words);
-        return;
-    };
-    for key in known.needs {
-        if tool.get(*key).is_none_or(Value::is_null) {
-            missing(check, &format!("{place}.{key}"));
-        }
-    }
-    let reached = ["server_url", "connector_id"].map(|key| tool.get(key));
-    if kind == "mcp" && reached.iter().all(Option::is_none) {
-        missing(check, &format!("{place}.server_url"));
-    }
 }

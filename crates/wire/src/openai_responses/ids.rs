@@ -7,12 +7,12 @@ use crate::call_ids::CallIdForm;
 pub(super) use crate::call_ids::MAX_ID;
 
 /// Whether an id is accepted.
-pub(super) fn fits(id: &str) -> bool {
+pub fn fits(id: &str) -> bool {
     CallIdForm::UpTo64.accepts(id)
 }
 
 /// Whether a tool's name is accepted.
-pub(crate) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     fits(name) && name.chars().all(in_name)
 }
 

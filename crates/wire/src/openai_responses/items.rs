@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 pub const ORIGIN: &str = "openai-responses";
 
 /// Items that may stand in the input besides messages.
-pub(super) const KINDS: [&str; 31] = [
+pub const KINDS: [&str; 31] = [
     "message",
     "file_search_call",
     "computer_call",
@@ -56,7 +56,7 @@ const CLIENTS: [&str; 4] = [
 const INSTRUCTIONS: [&str; 2] = ["additional_tools", "configuration_update"];
 
 /// Calls that wait for an output of the client's, how they are spoken of, and their outputs.
-pub(crate) const PAIRS: [(&str, &str, &str); 7] = [
+pub const PAIRS: [(&str, &str, &str); 7] = [
     ("function_call", "function call", "function_call_output"), // tidy:allow(function call)
     (
         "custom_tool_call",
@@ -79,7 +79,7 @@ pub(crate) const PAIRS: [(&str, &str, &str); 7] = [
 ];
 
 /// What ids of items begin with.
-pub(super) const PREFIXES: [(&str, &str); 5] = [
+pub const PREFIXES: [(&str, &str); 5] = [
     ("message", "msg"),
     ("function_call", "fc"),
     ("custom_tool_call", "ctc"),
@@ -88,7 +88,7 @@ pub(super) const PREFIXES: [(&str, &str); 5] = [
 ];
 
 /// An item's kind; a message may leave it out.
-pub(crate) fn kind(item: &Value) -> &str {
+pub fn kind(item: &Value) -> &str {
     match item.get("type").and_then(Value::as_str) {
         Some(kind) => kind,
         None if item.get("role").is_some() => "message",
@@ -96,39 +96,44 @@ pub(crate) fn kind(item: &Value) -> &str {
     }
 }
 
+/// Whether the server ties an item of that kind to the reasoning before it.
+pub fn is_tied(kind: &str) -> bool {
+    matches!(kind, "message" | "function_call" | "custom_tool_call")
+}
+
 /// Whether an item may be of that kind.
-pub(crate) fn is_item(kind: &str) -> bool {
+pub fn is_item(kind: &str) -> bool {
     KINDS.contains(&kind)
 }
 
 /// Returns `true` for an item of the client's that instructs the model, as a developer message does.
-pub(crate) fn is_instruction(kind: &str) -> bool {
+pub fn is_instruction(kind: &str) -> bool {
     INSTRUCTIONS.contains(&kind)
 }
 
 /// Whether the client says an item of that kind; the model says all others, as far as they are
 /// not messages.
-pub(crate) fn is_clients(kind: &str) -> bool {
+pub fn is_clients(kind: &str) -> bool {
     CLIENTS.contains(&kind) || PAIRS.iter().any(|(.., output)| *output == kind)
 }
 
 /// Whether a block of that kind stands in the content of a message, and is no item.
-pub(super) fn is_content(kind: &str) -> bool {
+pub fn is_content(kind: &str) -> bool {
     is_heard(kind) || is_said(kind)
 }
 
 /// Whether such a block stands in what the model is told.
-pub(super) fn is_heard(kind: &str) -> bool {
+pub fn is_heard(kind: &str) -> bool {
     kind.starts_with("input_")
 }
 
 /// Whether such a block stands in what the model says.
-pub(super) fn is_said(kind: &str) -> bool {
+pub fn is_said(kind: &str) -> bool {
     matches!(kind, "output_text" | "refusal")
 }
 
 /// What an item of reasoning says that may be read.
-pub(super) fn reasoning_text(item: &Value) -> String {
+pub fn reasoning_text(item: &Value) -> String {
     let texts = |key: &str| {
         let list = item.get(key).and_then(Value::as_array);
         let list = list.map(Vec::as_slice).unwrap_or_default();
@@ -144,7 +149,7 @@ pub(super) fn reasoning_text(item: &Value) -> String {
 }
 
 /// Reasoning, with its item as it came.
-pub(super) fn thinking(item: &Value, raw: &str) -> Thinking {
+pub fn thinking(item: &Value, raw: &str) -> Thinking {
     Thinking {
         text: reasoning_text(item),
         opaque: Some(opaque(raw)),
@@ -152,19 +157,20 @@ pub(super) fn thinking(item: &Value, raw: &str) -> Thinking {
 }
 
 /// Whether an item of reasoning has the form that OpenAI takes: other servers give it other ids.
-pub(super) fn is_reasoning(item: &Value) -> bool {
+pub fn is_reasoning(item: &Value) -> bool {
     let id = item.get("id");
     let named = id.is_none_or(|id| id.as_str().is_some_and(|id| id.starts_with("rs")));
     named && item.get("summary").is_some_and(Value::is_array)
 }
 
 /// Whether an item of reasoning can be read by a server that has stored nothing.
-pub(super) fn is_encrypted(item: &Value) -> bool {
+pub fn is_encrypted(item: &Value) -> bool {
     let content = item.get("encrypted_content").and_then(Value::as_str);
     content.is_some_and(|content| !content.is_empty())
 }
 
-pub(super) fn opaque(raw: &str) -> Opaque {
+/// Returns an item as a block of this origin.
+pub fn opaque(raw: &str) -> Opaque {
     Opaque {
         origin: ORIGIN.into(),
         data: raw.to_owned(),
@@ -173,7 +179,7 @@ pub(super) fn opaque(raw: &str) -> Opaque {
 
 /// The block of this wire in an opaque part: its kind, empty where it has none, and its bytes.
 /// `None` for a block of another wire or what is no JSON object.
-pub(crate) fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
+pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
     #[derive(Deserialize)]
     struct Typed {
         #[serde(rename = "type", default)]

@@ -7,11 +7,10 @@ use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::Value;
 
 use super::items;
-use super::pairing::is_tied;
 use super::profile::{Profile, ReasoningItems};
-use super::read::{Chat, Form, read};
-use super::write::{Input, Parts, RULES};
-use crate::aligned::{Piece, align};
+use super::read::{Chat, read};
+use super::write::{InputWriter, RULES, ResponsesParts};
+use crate::aligned::PiecePatcher;
 use crate::compose::Writer;
 use crate::error::WireError;
 use crate::frames;
@@ -21,9 +20,12 @@ use crate::raw::{RawObject, parse, pieces, quoted};
 
 /// What becomes of the system prompt beside the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Instructions {
+pub enum Instructions {
+    /// It stays.
     Same,
+    /// It is taken out.
     Gone,
+    /// This text replaces it.
     Edited(String),
 }
 
@@ -44,7 +46,7 @@ impl Chat<'_> {
     }
 
     /// The same with other instructions.
-    pub(crate) fn write_with<'m>(
+    pub fn write_with<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
         instructions: &Instructions,
@@ -60,7 +62,7 @@ impl Chat<'_> {
                 }
                 Slot::Edited(index, _) if self.originals(index).is_empty() => {}
                 Slot::Edited(index, message) => {
-                    list.extend(edited(self.originals(index), message)?);
+                    list.extend(ItemPatcher.edited(self.originals(index), message)?);
                 }
                 Slot::New(_) => list.extend(anew.next().unwrap_or_default()),
             }
@@ -73,20 +75,16 @@ impl Chat<'_> {
                 format!("[{}]", items.join(","))
             }
         };
-        Ok(match self.form {
-            Form::Array => input,
-            Form::Object => {
-                let mut changes = vec![("input", Some(input))];
-                match instructions {
-                    Instructions::Same => {}
-                    Instructions::Gone => changes.push(("instructions", None)),
-                    Instructions::Edited(text) => {
-                        changes.push(("instructions", Some(quoted(text))));
-                    }
-                }
-                self.object.with(&changes)
-            }
-        })
+        let Some(object) = &self.object else {
+            return Ok(input);
+        };
+        let mut changes = vec![("input", Some(input))];
+        match instructions {
+            Instructions::Same => {}
+            Instructions::Gone => changes.push(("instructions", None)),
+            Instructions::Edited(text) => changes.push(("instructions", Some(quoted(text)))),
+        }
+        Ok(object.with(&changes))
     }
 
     /// The items of each new message. All of them together, since what a result is depends on its
@@ -139,31 +137,102 @@ fn whole() -> Profile {
     }
 }
 
-/// The items of a message with what is said in their place.
-fn edited(raws: &[&str], message: &Message) -> Result<Vec<String>, WireError> {
-    let new: &[Part] = match message {
-        Message::ToolResult(result) => {
-            if let [raw] = raws
-                && let Some(item) = with_output(raw, result)?
-            {
-                return Ok(vec![item]);
-            }
-            return Ok(drawn(message));
-        }
-        Message::Summary { text } => &[Part::text(frames::framed_summary(text))],
-        Message::Notice { text } => &[Part::text(text)],
-        other => other.parts(),
-    };
-    if let Some(items) = in_place(raws, new)? {
-        return Ok(items);
-    }
-    Ok(drawn(message))
-}
+/// Changes the items of a message.
+struct ItemPatcher;
 
-/// Returns the items of a message by itself.
-fn drawn(message: &Message) -> Vec<String> {
-    let items = written([message], BTreeSet::new());
-    items.into_iter().flatten().collect()
+impl PiecePatcher for ItemPatcher {
+    fn parts(&self, raw: &str) -> Result<Vec<Part>, WireError> {
+        if raw.starts_with('"') {
+            return Ok(vec![Part::text(parse::<String>(raw)?)]);
+        }
+        let list = format!("[{raw}]");
+        Ok(match read(&list)?.messages.first() {
+            Some(Message::Summary { text }) => vec![Part::text(frames::framed_summary(text))],
+            Some(message) => message.parts().to_vec(),
+            None => Vec::new(),
+        })
+    }
+
+    fn changed(&self, raw: &str, old: &[Part], new: &[Part]) -> Result<Option<String>, WireError> {
+        if raw.starts_with('"') {
+            return Ok(new.first().and_then(Part::as_text).map(quoted));
+        }
+        let object: RawObject<'_> = parse(raw)?;
+        let item: Value = parse(raw)?;
+        let change = match (items::kind(&item), new) {
+            ("function_call", [Part::ToolCall(call)]) => ("arguments", quoted(&call.arguments)),
+            ("custom_tool_call", [Part::ToolCall(call)]) => ("input", quoted(&call.arguments)),
+            ("message", _) => {
+                let content = object.get("content").unwrap_or("[]");
+                // What stands beside the content comes first, and stays.
+                let count = pieces(content)?.len();
+                let beside = old.len().saturating_sub(count);
+                let said = if item.get("role").is_some_and(|role| role == "assistant") {
+                    "output_text"
+                } else {
+                    "input_text"
+                };
+                let content = said_in(content, old.get(beside..), new.get(beside..), said)?;
+                ("content", content)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(object.with(&[(change.0, Some(change.1))])))
+    }
+
+    fn result(&self, raw: &str, new: &ToolResult) -> Result<Option<String>, WireError> {
+        let object = parse::<RawObject<'_>>(raw).ok();
+        let object = object.filter(|item| item.get("call_id").is_some());
+        let Some((object, output)) = object.and_then(|item| {
+            let output = item.get("output")?;
+            Some((item, output))
+        }) else {
+            return Ok(None);
+        };
+        let old = self.parts(raw)?;
+        let output = match new.parts.as_slice() {
+            [Part::Text { text }] if old.len() != 1 => quoted(text),
+            parts if parts.len() == old.len() => {
+                said_in(output, Some(&old), Some(parts), "input_text")?
+            }
+            _ => {
+                let items = self.anew(&Message::ToolResult(new.clone()));
+                let anew: Option<RawObject<'_>> =
+                    items.first().map(|raw| parse(raw)).transpose()?;
+                let anew = anew.and_then(|anew| anew.get("output").map(str::to_owned));
+                anew.unwrap_or_else(|| output.to_owned())
+            }
+        };
+        Ok(Some(object.with(&[("output", Some(output))])))
+    }
+
+    fn anew(&self, message: &Message) -> Vec<String> {
+        let items = written([message], BTreeSet::new());
+        items.into_iter().flatten().collect()
+    }
+
+    /// What came of reasoning that is gone loses the id by which the server would ask for it (OR4).
+    fn without_gone(
+        &self,
+        old: &[Vec<Part>],
+        kept: Vec<Option<String>>,
+    ) -> Result<Vec<String>, WireError> {
+        let mut items = Vec::with_capacity(kept.len());
+        // Whether reasoning stood before, and still stands.
+        let (mut reasoned, mut reasons) = (false, false);
+        for (old, item) in old.iter().zip(kept) {
+            let thinks = matches!(old.as_slice(), [Part::Thinking(_)]);
+            reasoned |= thinks;
+            reasons |= thinks && item.is_some();
+            if let Some(item) = item {
+                items.push(match reasoned && !reasons {
+                    true => without_tie(item)?,
+                    false => item,
+                });
+            }
+        }
+        Ok(items)
+    }
 }
 
 /// Returns the items of each message. `custom` are ids of calls outside of these messages whose tools take
@@ -176,121 +245,22 @@ fn written<'m>(
     let mut normalizer = Normalizer::new(RULES);
     normalizer.knows_custom(custom);
     let items = messages.into_iter().map(|message| {
-        normalizer.message(message, &mut Parts::new(&profile));
+        normalizer.message(message, &mut ResponsesParts::new(&profile));
         let turns = normalizer.open.turns.drain(..);
-        turns.map(|turn| Input(&profile).json(&turn)).collect()
+        turns
+            .map(|turn| InputWriter(&profile).json(&turn))
+            .collect()
     });
     items.collect()
-}
-
-/// The items with other parts in their places; `None` where they do not stand one for one.
-fn in_place(raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireError> {
-    let old: Vec<Vec<Part>> = raws
-        .iter()
-        .map(|raw| parts(raw))
-        .collect::<Result<_, _>>()?;
-    let Some(pieces) = align(&old, new) else {
-        return Ok(None);
-    };
-    let mut items = Vec::with_capacity(raws.len());
-    // Whether reasoning stood before, and still stands.
-    let (mut reasoned, mut reasons) = (false, false);
-    for ((raw, old), piece) in raws.iter().zip(&old).zip(pieces) {
-        let thinks = matches!(old.as_slice(), [Part::Thinking(_)]);
-        reasoned |= thinks;
-        reasons |= thinks && matches!(piece, Piece::Same);
-        let item = match piece {
-            Piece::Same => (*raw).to_owned(),
-            Piece::Gone => continue,
-            Piece::Changed(new) => match changed(raw, old, new)? {
-                Some(item) => item,
-                None => return Ok(None),
-            },
-        };
-        items.push(match reasoned && !reasons {
-            true => without_tie(item)?,
-            false => item,
-        });
-    }
-    Ok(Some(items))
 }
 
 /// What came of reasoning that is gone, without the id by which the server would ask for it (OR4).
 fn without_tie(item: String) -> Result<String, WireError> {
     let value: Value = parse(&item)?;
-    if !is_tied(items::kind(&value)) || value.get("id").is_none() {
+    if !items::is_tied(items::kind(&value)) || value.get("id").is_none() {
         return Ok(item);
     }
     Ok(parse::<RawObject<'_>>(&item)?.with(&[("id", None)]))
-}
-
-/// The parts of one item.
-fn parts(raw: &str) -> Result<Vec<Part>, WireError> {
-    if raw.starts_with('"') {
-        return Ok(vec![Part::text(parse::<String>(raw)?)]);
-    }
-    let list = format!("[{raw}]");
-    let mut messages = read(&list)?.messages.into_iter();
-    Ok(match messages.next() {
-        Some(Message::Summary { text }) => vec![Part::text(frames::framed_summary(&text))],
-        Some(message) => message.parts().to_vec(),
-        None => Vec::new(),
-    })
-}
-
-/// An item that says something else.
-fn changed(raw: &str, old: &[Part], new: &[Part]) -> Result<Option<String>, WireError> {
-    if raw.starts_with('"') {
-        return Ok(new.first().and_then(Part::as_text).map(quoted));
-    }
-    let object: RawObject<'_> = parse(raw)?;
-    let item: Value = parse(raw)?;
-    let change = match (items::kind(&item), new) {
-        ("function_call", [Part::ToolCall(call)]) => ("arguments", quoted(&call.arguments)),
-        ("custom_tool_call", [Part::ToolCall(call)]) => ("input", quoted(&call.arguments)),
-        ("message", _) => {
-            let content = object.get("content").unwrap_or("[]");
-            // What stands beside the content comes first, and stays.
-            let count = pieces(content)?.len();
-            let beside = old.len().saturating_sub(count);
-            let said = if item.get("role").is_some_and(|role| role == "assistant") {
-                "output_text"
-            } else {
-                "input_text"
-            };
-            let content = said_in(content, old.get(beside..), new.get(beside..), said)?;
-            ("content", content)
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(object.with(&[(change.0, Some(change.1))])))
-}
-
-/// An output that says something else; all else of it stays. `None` for what is no output.
-fn with_output(raw: &str, new: &ToolResult) -> Result<Option<String>, WireError> {
-    let Some(object) = parse::<RawObject<'_>>(raw)
-        .ok()
-        .filter(|item| item.get("call_id").is_some())
-    else {
-        return Ok(None);
-    };
-    let Some(output) = object.get("output") else {
-        return Ok(None);
-    };
-    let old = parts(raw)?;
-    let output = match new.parts.as_slice() {
-        [Part::Text { text }] if old.len() != 1 => quoted(text),
-        parts if parts.len() == old.len() => {
-            said_in(output, Some(&old), Some(parts), "input_text")?
-        }
-        _ => {
-            let items = drawn(&Message::ToolResult(new.clone()));
-            let drawn: Option<RawObject<'_>> = items.first().map(|raw| parse(raw)).transpose()?;
-            let drawn = drawn.and_then(|drawn| drawn.get("output").map(str::to_owned));
-            drawn.unwrap_or_else(|| output.to_owned())
-        }
-    };
-    Ok(Some(object.with(&[("output", Some(output))])))
 }
 
 /// A content with other parts in their places: a text where it was one, else a list.

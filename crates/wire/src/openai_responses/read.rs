@@ -13,6 +13,7 @@ use crate::error::WireError;
 use crate::frames;
 use crate::openai_chat::Extra;
 use crate::raw::{RawObject, parse};
+use crate::sources::{from_data_url, from_url};
 
 /// A history that was read. One message may come of several items: a turn of the model's is one
 /// message.
@@ -27,18 +28,8 @@ pub struct Chat<'a> {
     /// The provider's own tools, as they are.
     pub hosted_tools: Vec<Opaque>,
     originals: Vec<Vec<&'a str>>,
-    pub(super) form: Form,
-    pub(super) object: RawObject<'a>,
-}
-
-/// What the items stood in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Form {
-    /// A bare array.
-    #[default]
-    Array,
-    /// An object with `input`.
-    Object,
+    /// The object that the items stood in; `None` for a bare array.
+    pub(super) object: Option<RawObject<'a>>,
 }
 
 /// Reads a bare array of items, or an object with `input` and any other keys.
@@ -51,16 +42,15 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
     let mut chat = Chat::default();
     let (list, place) = match text.trim_start().as_bytes().first() {
         Some(b'{') => {
-            chat.object = parse(text)?;
-            chat.form = Form::Object;
-            let list = chat.object.get("input");
+            chat.object = Some(parse(text)?);
+            let list = chat.key("input");
             let expected = "a string or an array of items";
             let list = list.ok_or_else(|| WireError::expected("input", expected, None))?;
             (list, "input")
         }
         _ => (text, ""),
     };
-    if let Some(raw) = chat.object.get("instructions") {
+    if let Some(raw) = chat.key("instructions") {
         chat.instructions = match parse(raw)? {
             Value::Null => None,
             Value::String(text) => Some(text),
@@ -70,7 +60,7 @@ pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
             }
         };
     }
-    if let Some(raw) = chat.object.get("tools") {
+    if let Some(raw) = chat.key("tools") {
         chat.tools(raw)?;
     }
     match list.trim_start().as_bytes().first() {
@@ -112,7 +102,7 @@ impl<'a> Chat<'a> {
     /// The raw JSON text of a key beside `input`, such as `max_output_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'a str> {
-        self.object.get(name)
+        self.object.as_ref()?.get(name)
     }
 
     fn tools(&mut self, raw: &'a str) -> Result<(), WireError> {
@@ -212,13 +202,7 @@ impl<'a> Reader<'a> {
         let parts = content(&object, "content", &format!("{place}.content"))?;
         match string(item, "role", place)?.as_str() {
             "system" | "developer" => self.push(raw, Message::System { parts }),
-            "user" => {
-                let own = match parts.as_slice() {
-                    [Part::Text { text }] => frames::own_message(text),
-                    _ => None,
-                };
-                self.push(raw, own.unwrap_or_else(|| user(parts)));
-            }
+            "user" => self.push(raw, frames::heard(parts)),
             "assistant" => {
                 let known = ["type", "role", "content", "id", "status"];
                 let beside = beside(item, &known);
@@ -335,7 +319,7 @@ fn part(raw: &str, place: &str) -> Result<Part, WireError> {
 fn image(part: &Value) -> Option<Part> {
     let text = |key| part.get(key).and_then(Value::as_str).map(str::to_owned);
     let source = match (text("image_url"), text("file_id")) {
-        (Some(url), None) => source(url),
+        (Some(url), None) => from_url(url),
         (None, Some(url)) => Source::Url { url },
         _ => return None,
     };
@@ -350,28 +334,12 @@ fn image(part: &Value) -> Option<Part> {
 fn file(part: &Value) -> Option<Part> {
     let text = |key| part.get(key).and_then(Value::as_str).map(str::to_owned);
     let source = match (text("file_data"), text("file_url"), text("file_id")) {
-        (Some(data), None, None) => match source(data) {
-            data @ Source::Data { .. } => data,
-            Source::Url { .. } => return None,
-        },
+        (Some(data), None, None) => from_data_url(&data)?,
         (None, Some(url), None) | (None, None, Some(url)) => Source::Url { url },
         _ => return None,
     };
     let name = text("filename");
     Some(Part::File(File { name, source }))
-}
-
-fn source(url: String) -> Source {
-    let data = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(";base64,"));
-    match data {
-        Some((media_type, base64)) => Source::Data {
-            media_type: media_type.to_owned(),
-            base64: base64.to_owned(),
-        },
-        None => Source::Url { url },
-    }
 }
 
 fn string(object: &Value, key: &str, place: &str) -> Result<String, WireError> {

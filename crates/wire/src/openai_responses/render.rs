@@ -1,15 +1,16 @@
 //! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
 //! messages separate a call from its result, the body does, too, and `validate.rs` reports it.
 
-use plimsoll_context::Message;
+use plimsoll_context::{Message, MessageList};
 use serde_json::{Map, Value, json};
 
 use super::ids;
 use super::items;
 use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
 use super::schema;
-use super::write::{Input, Parts, RULES};
-use crate::compose::WrittenMessages;
+use super::write::{InputWriter, RULES, ResponsesParts};
+use crate::chunks::BodyChunks;
+use crate::compose::{History, WrittenMessages};
 use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::openai_chat::ParallelCalls;
@@ -20,7 +21,7 @@ use crate::turns::Turn;
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
 /// Includes reasoning in the reply in a form that can go back, since nothing is stored.
-pub(super) const ENCRYPTED: &str = "reasoning.encrypted_content";
+pub const ENCRYPTED: &str = "reasoning.encrypted_content";
 /// The name of the format of an answer under a schema.
 const ANSWER: &str = "answer";
 /// The order of the members behind the input. They may change from turn to turn, so an older request, up to
@@ -53,12 +54,12 @@ pub fn render<'a>(
     let (rendered, end) = next(&mut written, input, &messages, profile);
     Ok(Rendered {
         from: written.from(&end),
-        ..rendered
+        ..rendered.into_whole()
     })
 }
 
 /// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are only copied.
+/// before are shared with the requests before.
 ///
 /// `messages` begin with those of the last request with this `written`, the system prompt and the profile
 /// are the same. [`Rendered::from`] stays empty.
@@ -66,9 +67,9 @@ pub fn render<'a>(
 pub fn render_next(
     written: &mut WrittenMessages,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &MessageList,
     profile: &Profile,
-) -> Rendered {
+) -> Rendered<BodyChunks> {
     next(written, input, messages, profile).0
 }
 
@@ -76,13 +77,13 @@ pub fn render_next(
 fn next(
     written: &mut WrittenMessages,
     input: &RenderInput<'_>,
-    messages: &[&Message],
+    messages: &dyn History,
     profile: &Profile,
-) -> (Rendered, Vec<Turn>) {
-    let writer = Input(profile);
-    let (composer, new) = written.continued(RULES, None, messages);
-    for message in new {
-        composer.message(message, &mut Parts::new(profile), &writer);
+) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    let writer = InputWriter(profile);
+    let composer = written.composer(RULES, None);
+    for message in messages.since(composer.messages) {
+        composer.message(message, &mut ResponsesParts::new(profile), &writer);
     }
     let mut notes = composer.normalizer.notes.clone();
     let mut head = Object::new().text("model", input.model);
@@ -93,15 +94,12 @@ fn next(
     if !tools.is_empty() {
         head = head.raw("tools", &array(tools.iter().map(String::as_str)));
     }
-    let mut body = head.open_list("input");
-    body.reserve(composer.bytes());
+    let mut rest = vec![b']'];
+    settings(input, !tools.is_empty(), profile, &mut notes).write(&mut rest);
+    rest.push(b'}');
     let end = composer.end(input.context);
-    composer.write(&end, &[], "", &writer, &mut body);
-    body.push(b']');
-    settings(input, !tools.is_empty(), profile, &mut notes).write(&mut body);
-    body.push(b'}');
     let rendered = Rendered {
-        body,
+        body: composer.body(head.open_list("input"), &end, (&[], ""), &writer, &rest),
         notes,
         ..Rendered::default()
     };

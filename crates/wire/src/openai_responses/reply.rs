@@ -1,21 +1,17 @@
-//! [`read_reply`]: a whole Response object as a reply, and what both ways of reading share: the
-//! output items as parts, why the model stopped, what counts as an error. Streams are read in
-//! `stream.rs`.
+//! A Response object: its output items as parts, why the model stopped, what counts as an error.
+//! `stream.rs` reads it, whole or in events.
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{CallId, Part, Reply, StopReason, ToolCall};
+use plimsoll_context::{CallId, Part, StopReason, ToolCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::items;
 use super::read::beside;
-use super::usage::usage;
 use crate::call_ids::fnv1a;
 use crate::error::WireError;
-use crate::openai_chat::{MAX_PARTS, MAX_REPLY};
-use crate::raw::parse;
 
 /// The keys of a message that the transcript has a place for, or that may not go back.
 pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "status"];
@@ -44,66 +40,6 @@ pub(super) struct Response<'a> {
     pub(super) message: Option<Value>,
     #[serde(default)]
     pub(super) detail: Option<Value>,
-}
-
-/// Reads a whole response.
-///
-/// # Errors
-///
-/// [`WireError::Provider`] if it is an error or says that it failed, whatever its status was,
-/// and [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
-/// [`WireError::TooManyParts`].
-pub fn read_reply(body: &str) -> Result<Reply, WireError> {
-    if body.len() as u64 > MAX_REPLY.0.saturating_mul(2) {
-        return Err(WireError::TooLarge { limit: MAX_REPLY });
-    }
-    let value: Value = parse(body)?;
-    if !value.is_object() {
-        return Err(WireError::expected(
-            "the response",
-            "an object",
-            Some(&value),
-        ));
-    }
-    if value.get("type").and_then(Value::as_str) == Some("error") {
-        return Err(WireError::Provider { body: body.into() });
-    }
-    let response: Response<'_> = parse(body)?;
-    response.refuse_error(body)?;
-    let Some(output) = &response.output else {
-        return Err(WireError::expected("output", "an array of items", None));
-    };
-    if output.len() > MAX_PARTS {
-        return Err(WireError::TooManyParts { limit: MAX_PARTS });
-    }
-    let mut bytes: usize = 0;
-    let mut parts = Vec::new();
-    for (index, raw) in output.iter().enumerate() {
-        bytes = bytes.saturating_add(raw.get().len());
-        if bytes as u64 > MAX_REPLY.0 {
-            return Err(WireError::TooLarge { limit: MAX_REPLY });
-        }
-        let item: Value = parse(raw.get())?;
-        if !item.is_object() {
-            let place = format!("output[{index}]");
-            return Err(WireError::expected(place, "an object", Some(&item)));
-        }
-        parts.extend(output_parts(&item, raw.get()));
-    }
-    unique_ids(&mut parts, text(response.id.as_ref()).unwrap_or_default());
-    let Some(stop) = response.stop() else {
-        return Err(WireError::Expected {
-            place: "status".into(),
-            expected: "a response that has ended".into(),
-            got: format!("{:?}", response.status()),
-        });
-    };
-    Ok(Reply {
-        stop: with_calls(stop, &parts),
-        parts,
-        usage: response.usage.as_ref().and_then(usage),
-        model: response.model(),
-    })
 }
 
 impl Response<'_> {
@@ -224,15 +160,6 @@ pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
 /// The text of one part of a message's content, or of a refusal.
 fn said(part: &Value) -> Option<&str> {
     text(part.get("text")).or_else(|| text(part.get("refusal")))
-}
-
-/// A turn that has finished and calls tools stops for them.
-pub(super) fn with_calls(stop: StopReason, parts: &[Part]) -> StopReason {
-    let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    match stop {
-        StopReason::Stop if calls => StopReason::ToolCalls,
-        stop => stop,
-    }
 }
 
 /// Ids of calls are unique in their message, whatever the server says; where it says nothing,

@@ -45,7 +45,7 @@ pub(super) fn object(schema: &Value) -> Cow<'_, Value> {
 }
 
 /// What OpenAI says of a schema that no tool may have; `None` for one that it may.
-pub(super) fn unfit_for_tool(schema: &Value) -> Option<String> {
+pub fn unfit_for_tool(schema: &Value) -> Option<String> {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) if kind == "object" => {
             let properties = schema.get("properties").is_some_and(Value::is_object);
@@ -61,7 +61,7 @@ pub(super) fn unfit_for_tool(schema: &Value) -> Option<String> {
 }
 
 /// What OpenAI says of a schema that no model can be held to; `None` for one that it can.
-pub(super) fn unfit_for_strict(schema: &Value) -> Option<String> {
+pub fn unfit_for_strict(schema: &Value) -> Option<String> {
     let mut context = Vec::new();
     unfit(schema, &mut context, MAX_DEPTH)
 }

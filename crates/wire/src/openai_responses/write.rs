@@ -48,7 +48,7 @@ pub(super) const RULES: ServerRules = ServerRules {
 
 /// Converts the parts of one message.
 #[derive(Debug)]
-pub(super) struct Parts<'p> {
+pub(super) struct ResponsesParts<'p> {
     profile: &'p Profile,
     /// Reasoning that is sent with the item after it: the API refuses it alone.
     waiting: Vec<String>,
@@ -56,7 +56,7 @@ pub(super) struct Parts<'p> {
     reasoned: bool,
 }
 
-impl<'p> Parts<'p> {
+impl<'p> ResponsesParts<'p> {
     pub(super) fn new(profile: &'p Profile) -> Self {
         Self {
             profile,
@@ -97,7 +97,7 @@ impl<'p> Parts<'p> {
     }
 }
 
-impl Native for Parts<'_> {
+impl Native for ResponsesParts<'_> {
     fn media(&mut self, part: &Part, role: Role) -> Option<String> {
         match part {
             _ if role == Role::Assistant || self.profile.images == Images::Unsupported => None,
@@ -186,9 +186,9 @@ impl Native for Parts<'_> {
 
 /// Writes for a server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Input<'p>(pub(super) &'p Profile);
+pub(super) struct InputWriter<'p>(pub(super) &'p Profile);
 
-impl Writer for Input<'_> {
+impl Writer for InputWriter<'_> {
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, _: &mut Spots) {
         let first = turn.blocks.first().map(|block| &block.content);
         let item = match (&turn.answers, first) {
@@ -201,7 +201,7 @@ impl Writer for Input<'_> {
     }
 }
 
-impl Input<'_> {
+impl InputWriter<'_> {
     fn message(&self, turn: &Turn) -> String {
         let role = match (turn.role, self.0.system_role) {
             (Role::System, SystemRole::System) => "system",

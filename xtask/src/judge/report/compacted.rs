@@ -104,6 +104,7 @@ fn together(survivals: &[Survival]) -> Vec<Survival> {
                 stale: Share::default(),
                 used: Share::default(),
                 refused: 0,
+                faults: Vec::new(),
             };
             for one in survivals.iter().filter(|one| one.percent == *percent) {
                 for (kind, other) in sum.kinds.iter_mut().zip(one.kinds) {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::percent;
 use crate::error::Error;
 use crate::judge::handover::{Faults, Handover, Handovers};
+use crate::judge::kit::Survival;
 use crate::judge::measure::Share;
 
 /// A measure's name, what is required of it, and its share.
@@ -123,11 +124,22 @@ pub(super) fn json(handovers: &Handovers) -> Value {
 }
 
 /// Writes examples of each fault into `faults.txt` of a folder.
-pub(in crate::judge) fn faults(folder: &Path, faults: &Faults) -> Result<(), Error> {
+pub(in crate::judge) fn faults(
+    folder: &Path,
+    faults: &Faults,
+    survivals: &[Survival],
+) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
     let mut text = String::new();
     for (measure, examples) in &faults.0 {
         text.push_str(&format!("# {measure}\n{}\n\n", examples.join("\n")));
+    }
+    for chats in survivals {
+        let heading = format!("{}, {} %", chats.language, chats.percent);
+        text.push_str(&format!(
+            "# Chats: {heading}\n{}\n\n",
+            chats.faults.join("\n")
+        ));
     }
     let path = folder.join("faults.txt");
     std::fs::write(&path, text).map_err(Error::file(&path))

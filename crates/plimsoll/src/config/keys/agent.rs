@@ -6,7 +6,7 @@ use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
 use super::AGENT;
 
-const NAMES_OF_TOOLS: &str = "Tools: all, none, or names such as read,grep,bash.";
+const NAMES_OF_TOOLS: &str = "Tools the agent may use: all, none, or names such as read,grep,bash.";
 
 pub(super) const ROWS: &[Key] = &[
     key(
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Key] = &[
         "name",
         Kind::Text(|s, text| s.name = Some(text)),
         Preset::Words("required in [[agents]]"),
-        "The agent's name, as `--agent` and other agents call it.",
+        "The agent's name, for `--agent` and for agents that call it.",
     )
     .of_one_agent(),
     key(
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Key] = &[
         "description",
         Kind::Text(|s, text| s.description = Some(text)),
         Preset::Words("none"),
-        "What the agent is for; another agent that may call it reads this.",
+        "A description of the agent, shown to agents that may call it.",
     )
     .trusted()
     .of_one_agent(),
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Key] = &[
         "system_file",
         Kind::Path(|s, path| s.system_file = Some(path)),
         Preset::Words("none"),
-        "A file with the system prompt, in place of `system`.",
+        "File with the system prompt. Replaces `system`.",
     )
     .trusted()
     .flag("system")
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Key] = &[
         "dynamic_context",
         Kind::Text(|s, text| s.dynamic_context = Some(text)),
         Preset::Words("none"),
-        "What is sent after the history of each request and is not part of it.",
+        "Text sent after the history in every request. It is not stored in the history.",
     )
     .trusted()
     .method("dynamic_context"),
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Key] = &[
         "pins",
         Kind::Texts(|s, pins| s.pins = pins),
         Preset::Value("[]"),
-        "Rules that stay in view, whole, in every session.",
+        "Rules that are never evicted or shortened.",
     )
     .trusted()
     .flag("pin")
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Key] = &[
         "root",
         Kind::Path(|s, path| s.root = path),
         Preset::Value("\".\""),
-        "The directory that file tools may not leave.",
+        "Directory that file tools cannot leave.",
     )
     .flag("root")
     .method("tools"),
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Key] = &[
         "sub_agents",
         Kind::Names(|s, names| s.sub_agents = names),
         Preset::Value("[]"),
-        "Agents of the same file that it may call, as tools of their names.",
+        "Agents in the same file that this agent may call. Each becomes a tool.",
     )
     .also(&["agents"])
     .of_one_agent()
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Key] = &[
         "mcp",
         Kind::Names(|s, names| s.mcp = Some(names)),
         Preset::Words("all of [[mcp]]"),
-        "Servers of [[mcp]] whose tools it has.",
+        "Names of the [[mcp]] servers whose tools the agent gets.",
     )
     .of_one_agent()
     .method("tools"),
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Key] = &[
         "get_tool_response",
         Kind::Flag(|s, on| s.get_tool_response = on),
         Preset::Value("false"),
-        "Offers `recall` under the name `get_tool_response(execution_id)` too.",
+        "Also offers `recall` under the name `get_tool_response(execution_id)`.",
     )
     .method("get_tool_response"),
     key(
@@ -116,8 +116,8 @@ pub(super) const ROWS: &[Key] = &[
         "hosted_tools",
         Kind::Hosted(|s, tools| s.hosted_tools = tools),
         Preset::Value("[]"),
-        "Tools of the provider's own, in its words: they run there, and nobody is asked. Rules that \
-         deny them hold.",
+        "Tools that the provider runs itself, in the provider's format. They run without asking; \
+         rules that deny them apply.",
     )
     .trusted()
     .method("hosted_tools"),
@@ -126,7 +126,8 @@ pub(super) const ROWS: &[Key] = &[
         "permissions",
         Kind::Rules(|s, rules| s.permissions = rules),
         Preset::Words("none"),
-        "Rules for what may run, of which the first that matches decides; else `permission_mode` does.",
+        "Rules that allow, deny or ask before tool calls. The first matching rule decides; without \
+         one, `permission_mode` does.",
     )
     .adds()
     .method("permissions"),
@@ -137,8 +138,8 @@ pub(super) const ROWS: &[Key] = &[
             s.permission_mode = name.parse().ok();
         }),
         Preset::Words("ask at the command line, auto-edit in a library"),
-        "What happens to calls that no rule decides about: ask before files are changed and commands \
-         run, auto-edit files, yes to all, or read-only.",
+        "What happens to tool calls without a matching rule: ask before file changes and commands, \
+         auto-edit (ask only before commands), yes (never ask) or read-only.",
     )
     .flag("permission-mode")
     .trusted()
@@ -148,8 +149,8 @@ pub(super) const ROWS: &[Key] = &[
         "hooks",
         Kind::Hooks(|s, hooks| s.hooks = hooks),
         Preset::Words("none"),
-        "Commands that are asked or told at moments of a run: JSON on standard input, a verdict on \
-         standard output.",
+        "Commands that run at certain events of a run. They read JSON from standard input and may \
+         answer on standard output.",
     )
     .adds()
     .trusted()
@@ -159,7 +160,7 @@ pub(super) const ROWS: &[Key] = &[
         "steering_mode",
         Kind::Choice(&MODES, |s, name| s.steering = mode(name)),
         Preset::Value("\"all\""),
-        "Whether steers that wait are delivered all together or one at a time.",
+        "Deliver waiting steering messages all at once or one per turn.",
     )
     .method("steering_mode"),
     key(
@@ -167,7 +168,7 @@ pub(super) const ROWS: &[Key] = &[
         "follow_up_mode",
         Kind::Choice(&MODES, |s, name| s.follow_ups = mode(name)),
         Preset::Value("\"all\""),
-        "The same of follow-ups.",
+        "Deliver waiting follow-ups all at once or one per run.",
     )
     .method("follow_up_mode"),
     key(
@@ -175,7 +176,7 @@ pub(super) const ROWS: &[Key] = &[
         "config_id",
         Kind::Text(|s, text| s.config_id = Some(text)),
         Preset::Words("the agent's name"),
-        "What this configuration is called in loop ids, {session}.{config}.{N}.",
+        "Name of this configuration in loop ids, which have the form {session}.{config}.{N}.",
     )
     .method("config_id"),
     key(
@@ -189,7 +190,7 @@ pub(super) const ROWS: &[Key] = &[
             };
         }),
         Preset::Value("\"user\""),
-        "What the first turn of a run is said to answer, in events.",
+        "What events report as the cause of a run's first turn.",
     )
     .method("first_turn_trigger"),
 ];

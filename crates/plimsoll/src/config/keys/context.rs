@@ -32,8 +32,8 @@ pub(super) const ROWS: &[Key] = &[
             ],
             |s, name| s.strategy = Some(name),
         ),
-        Preset::Words("`extract`, or `summarize` where `summary.model` is set"),
-        "What happens when the context fills.",
+        Preset::Words("`extract`, or `summarize` if `summary.model` is set"),
+        "What gives way when the context becomes too large.",
     )
     .also(&["context_strategy"])
     .flag("policy")
@@ -42,8 +42,8 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "trigger",
         Kind::Size(|s, size| s.trigger = Some(size)),
-        Preset::Words("when a plan pays, at 0.95 of the room at the latest"),
-        "When a plan is due: tokens of everything that is sent, or a share of the room.",
+        Preset::Words("when it saves money, at the latest at 0.95 of the available tokens"),
+        "Size above which the context is compacted: tokens of the whole request, or a share of the available tokens.",
     )
     .also(&["context_strategy.max_tokens"])
     .old(&["max_token", "max_safe_tokens", "threshold"])
@@ -60,8 +60,8 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "target",
         Kind::Size(|s, size| s.target = Some(size)),
-        Preset::Words("0.28 of the room and 40,000 at most; 0.7 of a trigger in tokens"),
-        "Where a plan ends: tokens of everything that is sent, or a share of the room.",
+        Preset::Words("0.28 of the available tokens, at most 40,000; 0.7 of a trigger in tokens"),
+        "Size that a compaction aims for: tokens of the whole request, or a share of the available tokens.",
     )
     .old(&["context_token_limit"])
     .old_places(&["limits.context_token_limit"])
@@ -73,16 +73,16 @@ pub(super) const ROWS: &[Key] = &[
             s.eviction = Some(EvictionStrategy { max_safe_tokens });
         }),
         Preset::Words("none"),
-        "The oldest exchanges leave once more than this would be sent: `sliding_window` by another \
-         name.",
+        "Evict the oldest exchanges above this size in tokens. The same as `sliding_window` with a \
+         trigger.",
     )
     .method("with_eviction_strategy"),
     key(
         AGENT,
         "economy",
         Kind::Choice(&Economy::NAMES, |s, name| s.economy = Economy::named(name)),
-        Preset::Words("priced; fixed where a trigger was set"),
-        "When a plan is due: when it pays, or must be; at the trigger; or every turn.",
+        Preset::Words("priced; fixed if a trigger is set"),
+        "When to compact: when it saves money or the limit is near (priced), at the trigger (fixed), or on every turn above the trigger (eager).",
     )
     .flag("economy")
     .method("economy"),
@@ -90,8 +90,8 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "max_result",
         Kind::Tokens(1, |s, tokens| s.max_result = Some(tokens)),
-        Preset::Words("the smaller of 8,000 and a quarter of the room"),
-        "One tool result in the view, in tokens, at most.",
+        Preset::Words("8,000 or a quarter of the available tokens, whichever is smaller"),
+        "Maximum size of one tool result in the context, in tokens.",
     )
     .method("max_result"),
     key(
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Key] = &[
         "keep_recent",
         Kind::Count(1, |s, exchanges| s.keep_recent = exchanges),
         Preset::Value("1"),
-        "How many of the newest complete exchanges stay.",
+        "Number of newest complete exchanges that are kept.",
     )
     .method("keep_recent"),
     key(
@@ -107,7 +107,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_history_messages",
         Kind::Count(1, |s, messages| s.max_history = Some(messages)),
         Preset::Words("no limit"),
-        "Messages of the view, at most; whole exchanges leave.",
+        "Maximum number of messages in the context. Whole exchanges are evicted.",
     )
     .method("max_history_messages"),
     key(
@@ -115,7 +115,7 @@ pub(super) const ROWS: &[Key] = &[
         "argument_digest",
         Kind::Flag(|s, on| s.has_digest = on),
         Preset::Value("false"),
-        "Long texts in the arguments of old calls become digests when a plan is due.",
+        "Replace long texts in the arguments of old tool calls by digests when compacting.",
     )
     .method("argument_digest"),
     key(
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[Key] = &[
             s.digest.over_chars = chars;
         }),
         Preset::Words("2,000"),
-        "The same, from this many characters on.",
+        "Length in characters above which an argument is replaced. Enables `argument_digest`.",
     )
     .method("argument_digest"),
     key(
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Key] = &[
         "summarization",
         Kind::Flag(|s, on| s.summarization = on.into()),
         Preset::Value("true"),
-        "Whether what leaves is summarised; without, a trigger for summaries is not heeded.",
+        "Summarize evicted messages. If false, triggers of summaries have no effect.",
     )
     .also(&[
         "compaction.summarization",
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Key] = &[
             };
         }),
         Preset::Value("true"),
-        "Whether what leaves the view is archived, from which a model recalls.",
+        "Archive evicted messages, so that the model can recall them.",
     )
     .flag("no-archive")
     .method("archive"),
@@ -166,7 +166,7 @@ pub(super) const ROWS: &[Key] = &[
             s.counter = name;
         }),
         Preset::Value("\"o200k\""),
-        "What counts tokens.",
+        "The token counter.",
     )
     .method("counter"),
     key(
@@ -176,7 +176,7 @@ pub(super) const ROWS: &[Key] = &[
             s.summary.max_summary_tokens = tokens;
         }),
         Preset::Value("2000"),
-        "What a summary weighs in all, at most. One without a model has by default what the user's words need.",
+        "Maximum size of a summary in tokens. A summary without a model is by default as large as the user's words need.",
     )
     .also(&[
         "compaction.max_summary_tokens",
@@ -198,15 +198,15 @@ pub(super) const ROWS: &[Key] = &[
         "share",
         Kind::Share(|s, share| s.summary.share = share),
         Preset::Value("0.25"),
-        "The share of the view's target that a summary may take, at most. One without a model may by default take 0.6.",
+        "Largest share of the target that a summary may take. The default without a model is 0.6.",
     )
     .method("summary_config"),
     key(
         SUMMARY,
         "soft_mark",
         Kind::Share(|s, share| s.soft_mark = Some(share)),
-        Preset::Words("0.85, where the server answers several calls at once"),
-        "The share of the trigger from which on a summary is written beside the run.",
+        Preset::Words("0.85, if the server handles parallel calls"),
+        "Share of the trigger at which a summary is started in the background.",
     )
     .method("summary_config"),
     key(
@@ -219,7 +219,7 @@ pub(super) const ROWS: &[Key] = &[
             };
         }),
         Preset::Value("\"model\""),
-        "Who writes summaries: a model, or `extract`, which needs none and repeats the user's words.",
+        "Who writes summaries: a model, or `extract`, which needs no model and keeps the user's words.",
     )
     .method("summary_config"),
     key(
@@ -238,7 +238,7 @@ pub(super) const ROWS: &[Key] = &[
         "prompt_file",
         Kind::Path(|s, path| s.summary_prompt = Some(path)),
         Preset::Words("the built-in prompt"),
-        "A file with what the summariser is told.",
+        "File with the summarizer's instructions.",
     )
     .trusted()
     .flag("summary-prompt")
@@ -248,7 +248,7 @@ pub(super) const ROWS: &[Key] = &[
         "timeout",
         Kind::Time(|s, time| s.summary_timeout = Some(time)),
         Preset::Words("120, or 300 on this machine"),
-        "How long one call of the summariser may take.",
+        "Time limit of one summarizer call, in seconds.",
     )
     .method("summary_timeout"),
     key(
@@ -258,7 +258,7 @@ pub(super) const ROWS: &[Key] = &[
             s.prune.get_or_insert_default().keep_recent_n = exchanges
         }),
         Preset::Value("2"),
-        "Newest exchanges with tool results that are not pruned.",
+        "Number of newest exchanges whose tool results are not pruned.",
     )
     .method("session_prune"),
     key(
@@ -272,7 +272,7 @@ pub(super) const ROWS: &[Key] = &[
             },
         ),
         Preset::Value("200"),
-        "A pruned result has at most this many bytes, its marker included.",
+        "Maximum size of a pruned result in bytes, including its marker.",
     )
     .method("session_prune"),
     key(
@@ -280,7 +280,7 @@ pub(super) const ROWS: &[Key] = &[
         "preserve_task",
         Kind::Flag(|s, on| s.prune.get_or_insert_default().preserve_task = on),
         Preset::Value("true"),
-        "Whether the first user message stays whole.",
+        "Never prune the first user message.",
     )
     .method("session_prune"),
     key(
@@ -288,7 +288,7 @@ pub(super) const ROWS: &[Key] = &[
         "eager",
         Kind::Flag(|s, on| s.prune.get_or_insert_default().eager = on),
         Preset::Value("false"),
-        "Whether to prune before every request instead of when a plan is due.",
+        "Prune before every request instead of only when compacting.",
     )
     .method("session_prune"),
     key(
@@ -296,7 +296,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_context_tokens",
         Kind::Tokens(1, |s, tokens| s.context.max_context_tokens = tokens),
         Preset::Value("100000"),
-        "All that may be sent, at most; where the model's window is smaller, that.",
+        "Maximum size of a request in tokens, if the model's window is not smaller.",
     )
     .old(&["context_size", "context_window", "window"])
     .method("context_config"),
@@ -305,7 +305,7 @@ pub(super) const ROWS: &[Key] = &[
         "system_prompt_tokens",
         Kind::Tokens(0, |s, tokens| s.context.system_prompt_tokens = tokens),
         Preset::Value("4000"),
-        "What is set aside for the system prompt.",
+        "Tokens reserved for the system prompt.",
     )
     .method("context_config"),
     key(
@@ -313,7 +313,7 @@ pub(super) const ROWS: &[Key] = &[
         "compact_at_pct",
         Kind::Share(|s, share| s.context.compaction.compact_at_pct = share),
         Preset::Value("0.9"),
-        "The share of the context that may fill.",
+        "Share of the context at which compaction starts.",
     )
     .method("compaction_config"),
     key(
@@ -321,7 +321,7 @@ pub(super) const ROWS: &[Key] = &[
         "compact_budget_threshold_pct",
         Kind::Share(|s, share| s.context.compaction.compact_budget_threshold_pct = share),
         Preset::Value("0.05"),
-        "The share of the context that is kept free below that.",
+        "Share of the context kept free below `compact_at_pct`.",
     )
     .method("compaction_config"),
     key(
@@ -329,7 +329,7 @@ pub(super) const ROWS: &[Key] = &[
         "compaction_scope",
         Kind::Earlier(|s, scope| s.context.compaction.compaction_scope = scope),
         Preset::Value("{ fixed_count = 3 }"),
-        "How many earlier runs of the session go into the summary.",
+        "Number of earlier runs of the session that the summary covers.",
     )
     .method("compaction_config"),
     key(
@@ -337,7 +337,7 @@ pub(super) const ROWS: &[Key] = &[
         "keep_first_turns",
         Kind::Count(0, |s, turns| s.context.compaction.keep_first_turns = turns),
         Preset::Value("2"),
-        "Turns that stay from the start of the newest run.",
+        "Number of turns kept from the start of the newest run.",
     )
     .old(&["keep_first"])
     .old_places(&["context.keep_first", "context_config.keep_first"])
@@ -347,7 +347,7 @@ pub(super) const ROWS: &[Key] = &[
         "keep_recent_turns",
         Kind::Count(1, |s, turns| s.context.compaction.keep_recent_turns = turns),
         Preset::Value("10"),
-        "Turns that stay from its end, each with all its results.",
+        "Number of turns kept from its end, each with all results.",
     )
     .old(&["keep_recent"])
     .old_places(&["context.keep_recent", "context_config.keep_recent"])
@@ -359,7 +359,7 @@ pub(super) const ROWS: &[Key] = &[
             s.context.compaction.tool_output_max_lines = lines
         }),
         Preset::Value("50"),
-        "Lines of one tool result among the turns that stay from the end.",
+        "Maximum number of lines per tool result in the kept newest turns.",
     )
     .old_places(&[
         "context.tool_output_max_lines",
@@ -371,7 +371,7 @@ pub(super) const ROWS: &[Key] = &[
         "trigger",
         Kind::Tokens(1, |s, tokens| s.context.compaction.trigger = Some(tokens)),
         Preset::Words("the two shares"),
-        "When to compact, in tokens of everything that is sent, in place of the two shares.",
+        "Request size in tokens at which to compact. Replaces the two shares.",
     )
     .old(&["max_token", "max_tokens", "max_safe_tokens", "threshold"])
     .old_places(&[
@@ -386,8 +386,8 @@ pub(super) const ROWS: &[Key] = &[
         COMPACTION,
         "target",
         Kind::Tokens(1, |s, tokens| s.context.compaction.target = Some(tokens)),
-        Preset::Words("0.70 of where it fires"),
-        "Where a compaction ends, in tokens.",
+        Preset::Words("0.70 of the trigger"),
+        "Request size in tokens that a compaction aims for.",
     )
     .old(&["context_token_limit"])
     .old_places(&["context.target", "context.context_token_limit"])

@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_turns",
         Kind::Whole(1, |s, turns| s.limits.max_turns = turns),
         Preset::Value("50"),
-        "Model calls in a run.",
+        "Maximum number of model calls in a run.",
     )
     .old(&["max_steps", "max_iterations"])
     .flag("max-turns")
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_total_tokens",
         Kind::TokensOrNone(|s, tokens| s.limits.max_total_tokens = tokens),
         Preset::Value("\"none\""),
-        "Tokens in a run, as `count_tokens` counts them.",
+        "Maximum number of tokens in a run. `count_tokens` decides which tokens count.",
     )
     .flag("max-total-tokens")
     .method("max_total_tokens"),
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Key] = &[
             };
         }),
         Preset::Value("\"processed\""),
-        "Which tokens count: all that each call reads and writes, or what is new in it.",
+        "Tokens that count toward `max_total_tokens`: all tokens of each call, or only new ones.",
     )
     .method("count_tokens"),
     key(
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_duration",
         Kind::TimeOrNone(|s, time| s.limits.max_duration = time),
         Preset::Value("\"none\""),
-        "How long a run may take; a call, a tool or a hook that hangs is cut off.",
+        "Maximum duration of a run, in seconds. Running calls, tools and hooks are cancelled.",
     )
     .flag("max-duration")
     .method("max_duration"),
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_cost",
         Kind::Dollars(|s, money| s.limits.max_cost = Some(money)),
         Preset::Words("no limit"),
-        "What a run may cost in dollars, summaries and sub-agents included.",
+        "Maximum cost of a run in dollars, including summaries and sub-agents.",
     )
     .flag("max-cost")
     .method("max_cost"),
@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_tool_calls",
         Kind::Whole(0, |s, calls| s.limits.max_tool_calls = Some(calls)),
         Preset::Words("no limit"),
-        "Tool calls that run in a run.",
+        "Maximum number of executed tool calls in a run.",
     )
     .flag("max-tool-calls")
     .method("max_tool_calls"),
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_calls_per_tool",
         Kind::Counts(|s, calls| s.limits.max_calls_per_tool = calls),
         Preset::Value("{}"),
-        "Calls of one tool that run in a run, by its name.",
+        "Maximum number of executed calls in a run, per tool name.",
     )
     .method("max_calls_per_tool"),
     key(
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Key] = &[
             s.limits.max_identical_tool_calls = Some(times)
         }),
         Preset::Words("no limit; 4 with `tool_call_history_size`; 3 for our local models"),
-        "How often in a row the same tool calls with the same results may be asked for.",
+        "How often the model may repeat the same tool calls with the same results.",
     )
     .flag("max-identical-tool-calls")
     .method("max_identical_tool_calls"),
@@ -94,7 +94,7 @@ pub(super) const ROWS: &[Key] = &[
         "tool_call_history_size",
         Kind::Count(1, |s, size| s.limits.tool_call_history_size = Some(size)),
         Preset::Words("10, or one more than `max_identical_tool_calls`"),
-        "Batches of tool calls that loop detection remembers; setting it turns loop detection on.",
+        "Number of tool-call batches that loop detection remembers. Setting it enables loop detection.",
     )
     .method("tool_call_history_size"),
     key(
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_memory",
         Kind::Whole(1, |s, bytes| s.limits.max_memory = Some(Bytes(bytes))),
         Preset::Words("no limit"),
-        "What the messages of a run may take of this process's memory, in bytes.",
+        "Maximum memory for the messages of a run, in bytes.",
     )
     .method("max_memory"),
     key(
@@ -116,8 +116,8 @@ pub(super) const ROWS: &[Key] = &[
             };
         }),
         Preset::Value("\"finalize\""),
-        "What happens at a limit: the model is asked to finish, the run stops, or what it did \
-         leaves the view again.",
+        "What happens at a limit: the model writes a final answer, the run stops, or the run's \
+         messages are removed from the view.",
     )
     .flag("at-limit")
     .method("at_limit"),
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_parallel_tools",
         Kind::Count(1, |s, calls| s.max_parallel_tools = Some(calls)),
         Preset::Value("1"),
-        "Tool calls at once, at most.",
+        "Maximum number of tool calls that run at the same time.",
     )
     .flag("max-parallel-tools")
     .method("max_parallel_tools"),
@@ -135,7 +135,7 @@ pub(super) const ROWS: &[Key] = &[
         "tool_execution",
         Kind::Execution(|s, execution| s.tool_execution = Some(execution)),
         Preset::Value("\"sequential\""),
-        "How many tool calls of one message run at once: sequential, parallel or batched(N).",
+        "How the tool calls of one message run: sequential, parallel or batched(N).",
     )
     .flag("tool-execution")
     .method("tool_execution"),
@@ -144,7 +144,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_step_result_size",
         Kind::Whole(1, |s, bytes| s.max_step_result = Bytes(bytes)),
         Preset::Value("8192"),
-        "A tool result among the steps of a run's output, in bytes, at most.",
+        "Maximum size of a tool result in the run's list of steps, in bytes.",
     )
     .method("max_step_result_size"),
     key(
@@ -154,7 +154,7 @@ pub(super) const ROWS: &[Key] = &[
             s.tool_retries = u32::try_from(retries).unwrap_or(u32::MAX);
         }),
         Preset::Value("3"),
-        "How often a call of an idempotent tool is made again where it does not end in time.",
+        "Number of retries after a tool call times out. Only idempotent tools are retried.",
     )
     .method("tool_retries"),
     key(
@@ -162,7 +162,7 @@ pub(super) const ROWS: &[Key] = &[
         "gate_timeout",
         Kind::TimeOrNone(|s, time| s.gate_timeout = time),
         Preset::Value("\"none\""),
-        "How long a question about a tool call may stay open before it is a no.",
+        "Time after which an unanswered question about a tool call counts as no, in seconds.",
     )
     .method("gate_timeout"),
     key(
@@ -170,7 +170,7 @@ pub(super) const ROWS: &[Key] = &[
         "hook_timeout",
         Kind::Time(|s, time| s.hook_timeout = time),
         Preset::Value("30"),
-        "How long a hook may take before it is given up.",
+        "Time limit of a hook, in seconds.",
     )
     .method("hook_timeout"),
 ];

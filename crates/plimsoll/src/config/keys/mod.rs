@@ -1,5 +1,5 @@
-//! The table of everything that can be set, in the order in which it is shown. To add a key, add a
-//! row: reading, flags, variables, the schema, the docs and the tests follow it.
+//! The table of all settings. To add a setting, add a row: parsing, flags, environment variables, the
+//! schema, the documentation and the tests follow from it.
 
 mod agent;
 mod context;
@@ -11,13 +11,20 @@ use super::key::Key;
 /// The agent's own table.
 pub(crate) const AGENT: &[&str] = &[""];
 
+/// The keys by topic, in the order in which `--help` and the documentation list them.
+pub const GROUPS: [(&str, &[Key]); 4] = [
+    ("Agent and tools", agent::ROWS),
+    ("Model", model::ROWS),
+    ("Limits", limits::ROWS),
+    ("Context", context::ROWS),
+];
+
 /// Every key.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    let rows: [&'static [Key]; 4] = [agent::ROWS, model::ROWS, limits::ROWS, context::ROWS];
-    rows.into_iter().flatten()
+    GROUPS.into_iter().flat_map(|(_, rows)| rows)
 }
 
-/// The key of this full name.
+/// Returns the key with this full name, or `None` if there is no such setting.
 #[must_use]
 pub fn named(path: &str) -> Option<&'static Key> {
     let known = super::key::NAMES.get(path);

@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Key] = &[
         "base_url",
         Kind::Text(|s, text| s.base_url = Some(text)),
         Preset::Words("the provider's"),
-        "Address of an OpenAI-compatible server.",
+        "Address of the API. Default for any OpenAI-compatible server.",
     )
     .also(&["model_config.base_url"])
     .flag("base-url")
@@ -42,8 +42,8 @@ pub(super) const ROWS: &[Key] = &[
         Kind::Window(|s, tokens| {
             s.window = tokens.map_or(WindowSetting::Unknown, WindowSetting::Tokens);
         }),
-        Preset::Words("the server is asked"),
-        "The model's window in tokens, or \"unknown\" to learn it from refusals.",
+        Preset::Words("reported by the server"),
+        "Context window in tokens, or \"unknown\" to learn it from the provider's errors.",
     )
     .old(&["context_size", "context_window", "max_context"])
     .flag("max-context")
@@ -58,8 +58,8 @@ pub(super) const ROWS: &[Key] = &[
             });
         }),
         Preset::Words("native; json for our local models"),
-        "How the model calls tools: natively, or each turn held to one JSON object, which small \
-         models need.",
+        "How tools are called: with the API's own tool calls, or as one JSON object per turn, for \
+         small models.",
     )
     .flag("tool-style")
     .method("builder"),
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Key] = &[
         "max_tokens",
         Kind::Tokens(1, |s, tokens| s.max_tokens = Some(tokens)),
         Preset::Words("the provider's"),
-        "Tokens of one answer, at most.",
+        "Maximum number of tokens in one response.",
     )
     .flag("max-tokens")
     .method("max_tokens"),
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Key] = &[
             s.temperature = Some(number);
         }),
         Preset::Words("the provider's"),
-        "Temperature.",
+        "Sampling temperature.",
     )
     .flag("temperature")
     .method("temperature"),
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Key] = &[
         "seed",
         Kind::Whole(0, |s, seed| s.seed = Some(seed)),
         Preset::Words("none"),
-        "Seed, for providers that take one.",
+        "Sampling seed, for providers that support one.",
     )
     .flag("seed")
     .method("seed"),
@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Key] = &[
             });
         }),
         Preset::Words("the provider's"),
-        "How hard the model thinks before it answers; \"off\" turns thinking off, if the model has a switch for that.",
+        "How much the model reasons before it answers. \"off\" disables reasoning if the model allows that.",
     )
     .flag("thinking-level")
     .method("thinking_level"),
@@ -114,7 +114,7 @@ pub(super) const ROWS: &[Key] = &[
         "connect_timeout",
         Kind::Time(|s, time| s.connect_timeout = Some(time)),
         Preset::Value("15"),
-        "How long a connection is waited for.",
+        "Time limit for opening a connection, in seconds.",
     )
     .flag("connect-timeout")
     .method("builder"),
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[Key] = &[
         "idle_timeout",
         Kind::Time(|s, time| s.idle_timeout = Some(time)),
         Preset::Value("300"),
-        "How long a call may go without a byte before it is given up.",
+        "Time without a received byte after which a call is abandoned, in seconds.",
     )
     .flag("idle-timeout")
     .method("builder"),
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Key] = &[
             s.retry.max_attempts = u32::try_from(tries).unwrap_or(u32::MAX);
         }),
         Preset::Value("3"),
-        "Calls in all, the first one included.",
+        "Maximum number of attempts per model call, including the first.",
     )
     .method("retry_config"),
     key(
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Key] = &[
         "initial",
         Kind::Time(|s, time| s.retry.initial = time),
         Preset::Value("1"),
-        "The first wait.",
+        "Wait before the first retry, in seconds.",
     )
     .method("retry_config"),
     key(
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[Key] = &[
             s.retry.factor = u32::try_from(factor).unwrap_or(u32::MAX);
         }),
         Preset::Value("2"),
-        "Each wait is this many times the one before.",
+        "Factor by which each wait is longer than the one before.",
     )
     .method("retry_config"),
     key(
@@ -160,7 +160,7 @@ pub(super) const ROWS: &[Key] = &[
         "cap",
         Kind::Time(|s, time| s.retry.cap = time),
         Preset::Value("30"),
-        "No wait of our own is longer.",
+        "Longest wait between retries, in seconds.",
     )
     .method("retry_config"),
     key(
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[Key] = &[
         "retry_after_cap",
         Kind::Time(|s, time| s.retry.retry_after_cap = time),
         Preset::Value("120"),
-        "A provider that asks to wait longer is not waited for.",
+        "Longest wait that a provider may ask for, in seconds. If it asks for more, the call fails.",
     )
     .method("retry_config"),
     key(
@@ -176,7 +176,7 @@ pub(super) const ROWS: &[Key] = &[
         "enabled",
         Kind::Flag(|s, on| s.cache.enabled = on),
         Preset::Value("true"),
-        "Whether the provider's prompt cache is asked for.",
+        "Use the provider's prompt cache.",
     )
     .method("cache_config"),
     key(
@@ -189,7 +189,7 @@ pub(super) const ROWS: &[Key] = &[
             };
         }),
         Preset::Value("\"auto\""),
-        "How breakpoints are placed: wherever they help, or nowhere; or as `manual` says.",
+        "Where cache breakpoints are placed: automatically or nowhere. `manual` sets single places.",
     )
     .method("cache_config"),
     key(
@@ -199,8 +199,8 @@ pub(super) const ROWS: &[Key] = &[
             s.retention = CacheRetention::named(name).unwrap_or_default();
         }),
         Preset::Value("\"usual\""),
-        "How long the prompt cache is to be kept: as usual, the head (tools and system prompt) \
-         longer, or all of it long, where the provider has that; writing it may cost more.",
+        "How long the provider keeps the prompt cache: the usual time, longer for tools and system \
+         prompt (head), or longer for everything (long). Writing a longer cache may cost more.",
     )
     .flag("cache-retention")
     .method("cache_retention"),
@@ -208,24 +208,24 @@ pub(super) const ROWS: &[Key] = &[
         MANUAL,
         "cache_system",
         Kind::Flag(|s, on| s.manual(|system, _, _| *system = on)),
-        Preset::Words("as `strategy` says"),
-        "A breakpoint after the system prompt, and elsewhere only where the others say so.",
+        Preset::Words("decided by `strategy`"),
+        "Place a breakpoint after the system prompt.",
     )
     .method("cache_config"),
     key(
         MANUAL,
         "cache_tools",
         Kind::Flag(|s, on| s.manual(|_, tools, _| *tools = on)),
-        Preset::Words("as `strategy` says"),
-        "The same after the tools.",
+        Preset::Words("decided by `strategy`"),
+        "Place a breakpoint after the tools.",
     )
     .method("cache_config"),
     key(
         MANUAL,
         "cache_messages",
         Kind::Flag(|s, on| s.manual(|_, _, messages| *messages = on)),
-        Preset::Words("as `strategy` says"),
-        "The same in the history and at its end.",
+        Preset::Words("decided by `strategy`"),
+        "Place breakpoints in the history and at its end.",
     )
     .method("cache_config"),
 ];

@@ -1,6 +1,9 @@
 //! The parts of a reply, event by event.
 
+use plimsoll_context::Reply;
+
 use super::*;
+use crate::decoder::StreamDecoder;
 
 fn read(frames: &[&str]) -> Result<Reply, WireError> {
     let mut answer = StreamState::new(0);
@@ -52,6 +55,32 @@ fn a_signature_alone_is_kept_and_an_empty_text_is_not() {
             .parts
             .is_empty()
     );
+}
+
+#[test]
+fn a_signature_before_an_empty_thought_ends_its_text() {
+    let frame =
+        part(r#"{"text":"a","thoughtSignature":"s"},{"text":"","thought":true},{"text":"b"}"#);
+    let reply = read(&[&frame, END]).unwrap();
+    let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
+    assert_eq!((texts, reply.parts.len()), (vec!["a", "b"], 3));
+}
+
+#[test]
+fn the_ids_of_calls_differ_and_a_mark_of_another_protocol_ends_no_reply() {
+    let call = r#"{"functionCall":{"id":"x","name":"f"}}"#;
+    let twice = part(&format!("{call},{call}"));
+    let reply = read(&[&twice, END, "[DONE]"]).unwrap();
+    let ids: Vec<&str> = { reply.parts.iter() }
+        .filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call.id.0.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids, ["x", "x_"]);
+    assert_eq!(reply.stop, StopReason::ToolCalls);
+    let cut = read(&[&twice, "[DONE]"]);
+    assert!(matches!(cut, Err(WireError::Cut { .. })), "{cut:?}");
 }
 
 #[test]

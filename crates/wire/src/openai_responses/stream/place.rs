@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::super::items;
 use super::super::reply::{output_parts, text};
-use super::open::{PARAGRAPH, joined};
-use super::{Open, Pieces};
+use super::item::{OpenItem, content};
+use crate::open_reply::OpenContent;
 
 /// What an event says of the item that it is about.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct About<'e> {
+pub(super) struct EventItem<'e> {
     /// The item's place in the output.
     pub(super) place: Option<u64>,
     /// The item's kind.
@@ -23,7 +23,7 @@ pub(super) struct About<'e> {
 }
 
 /// Whether an item of a whole output, at its place in it, may be one that has come.
-type Way<'w> = dyn Fn(usize, &Open, &Value) -> bool + 'w;
+type Way<'w> = dyn Fn(usize, &OpenItem, &Value) -> bool + 'w;
 
 /// What two items are to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,38 +35,38 @@ enum Tie {
 
 /// The item that begins with this event, if it is there already: a piece of it came before, or it
 /// begins twice.
-pub(super) fn begun(items: &[Open], about: About<'_>) -> Option<usize> {
+pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
-    let waits = |open: &Open| open.is(about.kind) && open.raw.is_none();
-    let here = |open: &Open| {
-        about.place.is_some() && open.place == about.place && open.tie(item) != Tie::Other
+    let waits = |open: &OpenItem| open.is(about.kind) && open.state.raw.is_none();
+    let here = |open: &OpenItem| {
+        about.place.is_some() && open.state.place == about.place && open.tie(item) != Tie::Other
     };
-    let free = |open: &Open| about.place.is_none() || open.place.is_none();
-    let same = |open: &Open| free(open) && open.tie(item) == Tie::Same;
+    let free = |open: &OpenItem| about.place.is_none() || open.state.place.is_none();
+    let same = |open: &OpenItem| free(open) && open.tie(item) == Tie::Same;
     // A piece says no more of its item than its kind.
-    let piece = |open: &Open| free(open) && waits(open) && open.is_unnamed();
+    let piece = |open: &OpenItem| free(open) && waits(open) && open.is_unnamed();
     let last = items.len().checked_sub(1);
     let last = last.filter(|last| items.get(*last).is_some_and(piece));
     let find =
-        |fits: &dyn Fn(&Open) -> bool| items.iter().rposition(|open| waits(open) && fits(open));
+        |fits: &dyn Fn(&OpenItem) -> bool| items.iter().rposition(|open| waits(open) && fits(open));
     find(&here).or_else(|| find(&same)).or(last)
 }
 
 /// The item that this event has a piece of.
-pub(super) fn of_piece(items: &[Open], about: About<'_>) -> Option<usize> {
-    let named = |open: &Open| about.id.is_some_and(|id| open.is_named(id));
-    let here = |open: &Open| open.is(about.kind) && open.place == about.place;
-    let waits = |open: &Open| open.raw.is_none();
+pub(super) fn of_piece(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
+    let named = |open: &OpenItem| about.id.is_some_and(|id| open.is_named(id));
+    let here = |open: &OpenItem| open.is(about.kind) && open.state.place == about.place;
+    let waits = |open: &OpenItem| open.state.raw.is_none();
     // One that is whole and has another id is over.
-    let maybe = |open: &Open| waits(open) || about.id.is_none() || open.is_unnamed();
-    let last = |fits: &dyn Fn(&Open) -> bool| items.iter().rposition(fits);
+    let maybe = |open: &OpenItem| waits(open) || about.id.is_none() || open.is_unnamed();
+    let last = |fits: &dyn Fn(&OpenItem) -> bool| items.iter().rposition(fits);
     let placed = || {
         last(&|open| here(open) && named(open))
             .or_else(|| last(&|open| here(open) && waits(open)))
             .or_else(|| last(&|open| here(open) && maybe(open)))
     };
-    let unplaced = |open: &Open| {
-        let free = about.place.is_none() || open.place.is_none();
+    let unplaced = |open: &OpenItem| {
+        let free = about.place.is_none() || open.state.place.is_none();
         free && open.is(about.kind)
     };
     about
@@ -78,16 +78,16 @@ pub(super) fn of_piece(items: &[Open], about: About<'_>) -> Option<usize> {
 }
 
 /// The item that is whole with this event.
-pub(super) fn of_whole(items: &[Open], about: About<'_>) -> Option<usize> {
+pub(super) fn of_whole(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
-    let of_kind = |open: &&Open| open.is(about.kind);
-    let here = |open: &Open| about.place.is_some() && open.place == about.place;
-    let waits = |open: &Open| open.raw.is_none();
-    let first = |fits: &dyn Fn(&Open, Tie) -> bool| {
-        let fits = |open: &Open| of_kind(&open) && fits(open, open.tie(item));
+    let of_kind = |open: &&OpenItem| open.is(about.kind);
+    let here = |open: &OpenItem| about.place.is_some() && open.state.place == about.place;
+    let waits = |open: &OpenItem| open.state.raw.is_none();
+    let first = |fits: &dyn Fn(&OpenItem, Tie) -> bool| {
+        let fits = |open: &OpenItem| of_kind(&open) && fits(open, open.tie(item));
         items.iter().position(fits)
     };
-    let free = |open: &Open| about.place.is_none() || open.place.is_none();
+    let free = |open: &OpenItem| about.place.is_none() || open.state.place.is_none();
     first(&|open, tie| here(open) && tie == Tie::Same)
         .or_else(|| first(&|open, tie| waits(open) && tie == Tie::Same))
         .or_else(|| first(&|open, tie| here(open) && waits(open) && tie == Tie::Unknown))
@@ -100,15 +100,16 @@ pub(super) fn of_whole(items: &[Open], about: About<'_>) -> Option<usize> {
 
 /// For each item of a whole output, the item that has come of it. An id tells first, then the
 /// place, and then the order of those of one kind.
-pub(super) fn of_output(items: &[Open], output: &[Value]) -> Vec<Option<usize>> {
+pub(super) fn of_output(items: &[OpenItem], output: &[Value]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; output.len()];
     let mut taken = vec![false; items.len()];
-    let by_tie = |_: usize, open: &Open, item: &Value| open.tie(item) == Tie::Same;
-    let by_place = |at: usize, open: &Open, _: &Value| open.place == Some(at as u64);
-    let by_order = |_: usize, _: &Open, _: &Value| true;
+    let by_tie = |_: usize, open: &OpenItem, item: &Value| open.tie(item) == Tie::Same;
+    let by_place = |at: usize, open: &OpenItem, _: &Value| open.state.place == Some(at as u64);
+    let by_order = |_: usize, _: &OpenItem, _: &Value| true;
     // Two items of one id are told apart by their places.
-    let by_both =
-        |at: usize, open: &Open, item: &Value| by_tie(at, open, item) && by_place(at, open, item);
+    let by_both = |at: usize, open: &OpenItem, item: &Value| {
+        by_tie(at, open, item) && by_place(at, open, item)
+    };
     let ways: [&Way<'_>; 4] = [&by_both, &by_tie, &by_place, &by_order];
     for way in ways {
         for (at, (item, found)) in output.iter().zip(&mut found).enumerate() {
@@ -130,45 +131,45 @@ pub(super) fn of_output(items: &[Open], output: &[Value]) -> Vec<Option<usize>> 
 
 /// Where an item goes that is not there yet: before those that come after its place, if nothing
 /// else is in it.
-pub(super) fn new(items: &[Open], place: Option<u64>) -> (usize, Option<u64>) {
-    let held = items.iter().any(|open| open.place == place);
+pub(super) fn new(items: &[OpenItem], place: Option<u64>) -> (usize, Option<u64>) {
+    let held = items.iter().any(|open| open.state.place == place);
     let Some(place) = place.filter(|_| !held) else {
         return (items.len(), place);
     };
-    let after = |open: &Open| open.place.is_some_and(|other| other > place);
+    let after = |open: &OpenItem| open.state.place.is_some_and(|other| other > place);
     let at = items.iter().position(after).unwrap_or(items.len());
     (at, Some(place))
 }
 
-impl Open {
+impl OpenItem {
     fn is(&self, kind: &str) -> bool {
-        match (&self.pieces, Pieces::of(kind)) {
-            (Pieces::Said(_), Pieces::Said(_)) | (Pieces::Thought(_), Pieces::Thought(_)) => true,
-            (Pieces::Call { .. }, Pieces::Call { .. }) => true,
-            _ => items::kind(&self.item) == kind,
+        let is_like = self.content.is_like(&content(kind));
+        match self.content {
+            OpenContent::Opaque { .. } => is_like && items::kind(&self.state.item) == kind,
+            _ => is_like,
         }
     }
 
     fn is_named(&self, id: &str) -> bool {
-        is_named(&self.item, id) || self.named.as_deref() == Some(id)
+        is_named(&self.state.item, id) || self.state.named.as_deref() == Some(id)
     }
 
     fn is_unnamed(&self) -> bool {
-        self.named.is_none()
+        self.state.named.is_none()
             && ["id", "call_id"]
                 .iter()
-                .all(|key| id(&self.item, key).is_none())
+                .all(|key| id(&self.state.item, key).is_none())
     }
 
     /// A call is named by the id that its output has; items of one reply have shared ids of their
     /// own.
     fn tie(&self, item: &Value) -> Tie {
         for key in ["call_id", "id"] {
-            if let (Some(own), Some(other)) = (id(&self.item, key), id(item, key)) {
+            if let (Some(own), Some(other)) = (id(&self.state.item, key), id(item, key)) {
                 return if own == other { Tie::Same } else { Tie::Other };
             }
         }
-        match &self.named {
+        match &self.state.named {
             Some(named) if is_named(item, named) => Tie::Same,
             _ => Tie::Unknown,
         }
@@ -176,22 +177,21 @@ impl Open {
 
     /// Whether what has come of it is the beginning of an item.
     fn grows_to(&self, item: &Value) -> bool {
-        match &self.pieces {
-            Pieces::Call { arguments, .. } => {
+        match &self.content {
+            OpenContent::Call(open) => {
                 let name = |item| text(Value::get(item, "name")).unwrap_or_default();
                 let given = text(item.get("arguments")).or_else(|| text(item.get("input")));
-                let begins = given.is_none_or(|given| given.starts_with(arguments.as_str()));
-                begins && ["", name(item)].contains(&name(&self.item))
+                let told = open.call.arguments.as_str();
+                let begins = given.is_none_or(|given| given.starts_with(told));
+                begins && ["", name(item)].contains(&name(&self.state.item))
             }
-            Pieces::Said(texts) => {
+            OpenContent::Text(_) => {
                 let parts = output_parts(item, "");
                 let all: String = parts.iter().filter_map(Part::as_text).collect();
-                all.starts_with(&joined(texts, ""))
+                all.starts_with(&self.said())
             }
-            Pieces::Thought(texts) => {
-                items::reasoning_text(item).starts_with(&joined(texts, PARAGRAPH))
-            }
-            _ => true,
+            OpenContent::Thinking(_) => items::reasoning_text(item).starts_with(&self.said()),
+            OpenContent::Opaque { .. } => true,
         }
     }
 }

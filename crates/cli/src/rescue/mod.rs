@@ -1,0 +1,273 @@
+//! `plimsoll rescue`: a session of another agent that cannot go on, as a repaired and compacted copy
+//! that the same agent resumes. The original is never changed.
+
+mod diagnosis;
+mod save;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plimsoll::judge::body::CutError;
+use plimsoll::logs::{self, Agent, Candidate, Ids, SessionLog};
+use serde_json::json;
+
+use crate::compact::Filter;
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+use crate::terminal::text::counted;
+use crate::{chat_file, paths};
+
+use diagnosis::Patient;
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll rescue                            # the newest session of any agent
+  plimsoll rescue --from claude-code         # the newest session of Claude Code
+  plimsoll rescue --list                     # which sessions there are
+  plimsoll rescue ~/.codex/sessions/2026/11/25/rollout-….jsonl --dry-run
+  plimsoll rescue 93db84f8-1b8c-499a-9692-1865cb6f9160 --budget 60000
+
+The copy is written beside the original, under a new session id, and the command that resumes it
+is printed. Nothing is asked and nothing is sent anywhere. A session of opencode is written as a
+file for `opencode import`.
+
+Without --budget, a session that is too long for its model is compacted to half of the window.";
+
+/// Number of sessions that `--list` shows.
+const LISTED: usize = 20;
+
+/// The arguments of `plimsoll rescue`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RescueArgs {
+    /// A session log, or the id of a session on this machine [default: the newest session]
+    session: Option<PathBuf>,
+    /// Only sessions of this agent: claude-code, codex, opencode, pi or gemini
+    #[arg(long, value_name = "AGENT", value_parser = agent)]
+    from: Option<Agent>,
+    /// List the sessions on this machine, the newest first
+    #[arg(long, conflicts_with_all = ["session", "budget", "policy", "output", "dry_run"])]
+    list: bool,
+    /// Compact the session to this many tokens, such as 60000 or 60k
+    #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens)]
+    budget: Option<u64>,
+    /// How it is compacted: extract (quotes what matters, no model is asked), evict,
+    /// sliding_window, clear-tool-uses, or unlimited (repairs only)
+    #[arg(long, default_value = "extract", value_name = "NAME")]
+    policy: String,
+    /// Remove all thinking, for when the provider refuses a signature
+    #[arg(long)]
+    drop_thinking: bool,
+    /// Write the copy to this file instead of beside the original
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Say what is wrong and what would be done, but write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses the name of an agent.
+pub(crate) fn agent(name: &str) -> Result<Agent, String> {
+    Agent::from_name(name).ok_or_else(|| {
+        let names = Agent::RESUMABLE.map(Agent::name).join(", ");
+        format!("give one of: {names}")
+    })
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &RescueArgs) -> Result<u8, Stop> {
+    if args.list {
+        return list(args);
+    }
+    let filter = Filter::named(&args.policy)?;
+    let chosen = choose(args.session.as_deref(), args.from)?;
+    let log = SessionLog::read(&chosen.path, chosen.session.as_deref()).map_err(Stop::failed)?;
+    let counter = chat_file::counter("o200k")?;
+    let mut patient = Patient::examine(&log, &counter, args.drop_thinking)?;
+    let budget = patient.budget(args.budget, &filter);
+    if !args.json {
+        for line in patient.describe(&log) {
+            out!("{line}");
+        }
+    }
+    if let Some(budget) = budget {
+        patient
+            .cut(&filter, budget, &counter)
+            .map_err(|error| match error {
+                CutError::CannotFit(error) => Stop::cannot_fit(error),
+                error => Stop::failed(error),
+            })?;
+    }
+    let copy = match patient.is_well() || args.dry_run {
+        true => None,
+        false => Some(save::write(args, &log, &patient)?),
+    };
+    report(args, &log, &patient, copy.as_ref())
+}
+
+/// Prints what was done, and how to go on.
+fn report(
+    args: &RescueArgs,
+    log: &SessionLog,
+    patient: &Patient,
+    copy: Option<&save::Saved>,
+) -> Result<u8, Stop> {
+    if args.json {
+        let copy = copy.map(|copy| {
+            json!({
+                "id": copy.id, "path": copy.path, "directory": log.directory, "resume": copy.resume,
+            })
+        });
+        let report = patient.as_json(log, copy);
+        out!("{report}");
+        return Ok(DONE);
+    }
+    if patient.is_well() {
+        out!("Nothing is wrong with it, so no copy was written.");
+        out!("To make it shorter all the same, give --budget TOKENS.");
+        return Ok(DONE);
+    }
+    for line in patient.done() {
+        out!("{line}");
+    }
+    let Some(copy) = copy else {
+        out!("Nothing was written (--dry-run).");
+        return Ok(DONE);
+    };
+    out!("");
+    out!("The repaired copy:");
+    out!("  {}", copy.path.display());
+    out!("Resume it with:");
+    if let Some(place) = &copy.wrong_place {
+        out!("  mv {} {}", shell(&copy.path), shell(place));
+    }
+    if let Some(directory) = &log.directory {
+        out!("  cd {}", shell(Path::new(directory)));
+    }
+    out!("  {}", copy.resume);
+    Ok(DONE)
+}
+
+fn shell(path: &Path) -> String {
+    logs::shell_word(&path.to_string_lossy())
+}
+
+/// Lists the sessions on this machine.
+fn list(args: &RescueArgs) -> Result<u8, Stop> {
+    let found = logs::find(&paths::variable, args.from);
+    if found.is_empty() {
+        return Err(none_found(args.from));
+    }
+    let total = found.len();
+    let now = std::time::SystemTime::now();
+    for one in found.iter().take(LISTED) {
+        let age = now.duration_since(one.modified).unwrap_or_default();
+        let id = id_of(one);
+        if args.json {
+            let seconds = one
+                .modified
+                .duration_since(std::time::SystemTime::UNIX_EPOCH);
+            let seconds = seconds.unwrap_or_default().as_secs();
+            out!(
+                "{}",
+                json!({
+                    "agent": one.agent.name(), "id": id, "path": one.path, "bytes": one.bytes,
+                    "modified": seconds,
+                })
+            );
+            continue;
+        }
+        let kilobytes = one.bytes.div_ceil(1_000);
+        out!(
+            "{:<11}  {:>9}  {kilobytes:>8} kB  {id}",
+            one.agent.name(),
+            ago(age)
+        );
+    }
+    if !args.json && total > LISTED {
+        let more = counted(total - LISTED, "older session");
+        crate::note(&format!("and {more}"));
+    }
+    Ok(DONE)
+}
+
+/// Returns how long ago something was, in its largest unit.
+fn ago(age: std::time::Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..172_800 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+/// Returns the id by which a session can be named: that of a database, or the end of a file name.
+fn id_of(one: &Candidate) -> String {
+    let name = || {
+        let name = one.path.file_stem().unwrap_or_default().to_string_lossy();
+        name.trim_end_matches(".jsonl").to_owned()
+    };
+    one.session.clone().unwrap_or_else(name)
+}
+
+/// Returns the session that is meant: a file, the id of a session, or the newest.
+pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Candidate, Stop> {
+    if let Some(path) = session.filter(|path| path.exists() || path.components().count() > 1) {
+        return Ok(Candidate {
+            agent: from.unwrap_or(Agent::ClaudeCode),
+            path: path.to_owned(),
+            session: None,
+            modified: std::time::SystemTime::UNIX_EPOCH,
+            bytes: 0,
+        });
+    }
+    let found = logs::find(&paths::variable, from);
+    let Some(id) = session.map(Path::to_string_lossy) else {
+        return found.into_iter().next().ok_or_else(|| none_found(from));
+    };
+    let mut named = found
+        .into_iter()
+        .filter(|one| id_of(one).contains(id.as_ref()));
+    match (named.next(), named.next()) {
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => Err(Stop::usage(format!(
+            "`{id}` is in the name of several sessions; give more of it, or the file"
+        ))),
+        _ => Err(Stop::usage(format!(
+            "there is no file and no session `{id}`; see the sessions with `plimsoll rescue --list`"
+        ))),
+    }
+}
+
+fn none_found(from: Option<Agent>) -> Stop {
+    let agents: Vec<Agent> = from.map_or(Agent::RESUMABLE.to_vec(), |one| vec![one]);
+    let folders = agents.iter().flat_map(|agent| {
+        let folders = logs::folders(*agent, &paths::variable);
+        folders
+            .into_iter()
+            .take(1)
+            .map(|folder| folder.display().to_string())
+    });
+    let folders: Vec<String> = folders.collect();
+    let whose = from.map_or(
+        "Claude Code, Codex, opencode, pi or Gemini CLI",
+        Agent::title,
+    );
+    Stop::failed(format!(
+        "no session of {whose} was found (looked in {}); name a log file: plimsoll rescue FILE",
+        folders.join(", ")
+    ))
+}
+
+/// Returns new ids that no other process gives.
+fn new_ids(log: &SessionLog) -> Ids {
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::SystemTime::UNIX_EPOCH);
+    let now = now.unwrap_or_default().as_nanos();
+    let seed = format!("{now} {} {}", std::process::id(), log.path.display());
+    Ids::new(seed.as_bytes())
+}

@@ -1,0 +1,81 @@
+//! Writes the copy of a session: whole or not at all, never over a file, readable by whom the
+//! original is readable.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use plimsoll::logs::{SessionLog, copy};
+
+use super::RescueArgs;
+use super::diagnosis::Patient;
+use crate::exit::Stop;
+
+/// A copy that was written.
+pub(super) struct Saved {
+    pub(super) id: String,
+    pub(super) path: PathBuf,
+    pub(super) resume: String,
+    /// Where the agent looks for it, if it was written elsewhere.
+    pub(super) wrong_place: Option<PathBuf>,
+}
+
+/// Writes the copy of a session.
+pub(super) fn write(args: &RescueArgs, log: &SessionLog, patient: &Patient) -> Result<Saved, Stop> {
+    let mut ids = super::new_ids(log);
+    let copy =
+        copy(log, patient.history(), patient.new_tokens(), &mut ids).map_err(Stop::failed)?;
+    let path = args.output.as_ref().unwrap_or(&copy.path);
+    save(path, &copy.text, &log.path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Stop::failed(format!(
+            "{} exists already; give another file with --output",
+            path.display()
+        )),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Stop::failed(format!(
+            "{} cannot be written ({error}); give a file in another folder with --output",
+            path.display()
+        )),
+        _ => Stop::failed(format!("{} cannot be written: {error}", path.display())),
+    })?;
+    Ok(Saved {
+        id: copy.id,
+        path: path.clone(),
+        resume: copy.resume,
+        wrong_place: (*path != copy.path).then_some(copy.path),
+    })
+}
+
+fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
+    if path.exists() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
+    let written = fill(&part, text, original)
+        // A link fails if the file has come into being meanwhile; a rename would replace it.
+        .and_then(|()| {
+            fs::hard_link(&part, path).or_else(|error| match error.kind() {
+                ErrorKind::AlreadyExists => Err(error),
+                // Some file systems have no links.
+                _ => fs::rename(&part, path),
+            })
+        });
+    let _ = fs::remove_file(&part);
+    written
+}
+
+#[cfg_attr(not(unix), allow(unused_variables))]
+fn fill(part: &Path, text: &str, original: &Path) -> io::Result<()> {
+    let mut file: File = OpenOptions::new().write(true).create_new(true).open(part)?;
+    // Before anything is in it: a session may hold secrets. The agent goes on writing into its copy,
+    // even if the original is read-only.
+    #[cfg(unix)]
+    if let Ok(metadata) = fs::metadata(original) {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = metadata.permissions().mode() | 0o600;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

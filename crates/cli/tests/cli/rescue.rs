@@ -1,0 +1,254 @@
+//! `plimsoll rescue`: a dead session of another agent becomes one that it resumes, and the original
+//! stays what it was. The other commands read the same logs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::command::{Home, Said, feed};
+
+const CODEX: &str = "rollout-2026-11-01T10-00-00-01a2108d-0000-7000-8000-000000000001.jsonl";
+const CLAUDE: &str = ".claude/projects/-home-me-lamp/5e551011-0000-4000-8000-000000000001.jsonl";
+
+fn data(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join("../logs/tests/data").join(name)
+}
+
+/// Puts a log where its agent keeps it.
+fn put(home: &Home, path: &str, name: &str) -> PathBuf {
+    let path = home.work().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::copy(data(name), &path).unwrap();
+    path
+}
+
+fn rescue(home: &Home, args: &[&str]) -> Said {
+    let mut command = home.command([&["rescue"], args].concat());
+    command.env("HOME", home.work());
+    feed(command, b"")
+}
+
+/// The files beside a log, without it.
+fn beside(log: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(log.parent().unwrap()).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path != log).collect()
+}
+
+#[test]
+fn a_dead_session_becomes_one_that_claude_code_resumes() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o400)).unwrap();
+    let before = fs::read(&log).unwrap();
+    let said = rescue(&home, &["--from", "claude-code"]).done();
+    assert_eq!(fs::read(&log).unwrap(), before, "the original");
+    let copies = beside(&log);
+    let [copy] = copies.as_slice() else {
+        panic!("one copy: {copies:?}");
+    };
+    let id = copy.file_stem().unwrap().to_str().unwrap();
+    // The agent writes on into its copy.
+    assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(
+        lines[..8],
+        [
+            "Claude Code session 5e551011-0000-4000-8000-000000000001",
+            &format!("  {}", log.display()),
+            "  12 messages, about 203456 tokens of a window of 200000 (claude-sonnet-4-5)",
+            "",
+            "Wrong with it:",
+            "  too long: the provider said \"API Error: 400 prompt is too long: 203456 tokens > 200000 maximum\"",
+            "  1 tool call has no result",
+            "  1 damaged line skipped:",
+        ],
+        "{}",
+        said.out
+    );
+    assert!(said.out.ends_with(&format!(
+        "Resume it with:\n  cd /home/me/lamp\n  claude --resume {id}\n"
+    )));
+    let text = fs::read_to_string(copy).unwrap();
+    assert!(text.contains("Never touch the folder prod."));
+    assert!(text.contains("aborted: this call has no result"));
+    assert!(text.lines().all(|line| line.contains(id)));
+    // The copy has nothing wrong with it.
+    let again = rescue(&home, &[id]).done();
+    assert!(
+        again.out.contains("Nothing is wrong with it"),
+        "{}",
+        again.out
+    );
+    assert_eq!(beside(&log).len(), 1);
+}
+
+#[test]
+fn every_agent_is_told_how_its_copy_is_resumed() {
+    let home = Home::new();
+    let table = [
+        (
+            ".codex/sessions/2026/11/01",
+            CODEX,
+            "codex",
+            "codex resume ",
+        ),
+        (
+            ".pi/agent/sessions/--home-me--",
+            "pi.jsonl",
+            "pi",
+            "pi --session ",
+        ),
+        (
+            ".gemini/tmp/abc/chats",
+            "session-2026-11-01T10-00-9e313100.jsonl",
+            "gemini",
+            "gemini --resume ",
+        ),
+    ];
+    for (folder, name, agent, command) in table {
+        let log = put(&home, &format!("{folder}/{name}"), name);
+        let said = rescue(&home, &["--from", agent, "--json"]).done();
+        let report: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(report["agent"], agent);
+        let resume = report["copy"]["resume"].as_str().unwrap();
+        assert!(resume.starts_with(command), "{resume}");
+        assert_eq!(beside(&log).len(), 1, "{agent}");
+    }
+    let export = home.file("export.json", fs::read(data("opencode.json")).unwrap());
+    let said = rescue(&home, &[export.to_str().unwrap(), "--output", "copy.json"]).done();
+    assert!(said.out.contains("  opencode import "), "{}", said.out);
+    assert!(home.work().join("copy.json").exists());
+    let twice = rescue(&home, &[export.to_str().unwrap(), "--output", "copy.json"]);
+    assert_eq!(twice.code, Some(1));
+    assert!(twice.err.contains("exists already"), "{}", twice.err);
+}
+
+#[test]
+fn nothing_is_written_where_nothing_should_be() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    let said = rescue(&home, &["--dry-run"]).done();
+    assert!(said.out.contains("Nothing was written"), "{}", said.out);
+    let list = rescue(&home, &["--list"]).done();
+    assert!(list.out.contains("claude-code"), "{}", list.out);
+    assert!(list.out.contains("5e551011-0000-4000-8000-000000000001"));
+    let whole = data("claude-code-compacted.jsonl");
+    let well = rescue(&home, &[whole.to_str().unwrap()]).done();
+    assert!(
+        well.out.contains("Nothing is wrong with it"),
+        "{}",
+        well.out
+    );
+    let small = rescue(&home, &["--budget", "5"]);
+    assert_eq!(small.code, Some(4), "{}", small.err);
+    assert_eq!(beside(&log).len(), 0);
+}
+
+#[test]
+fn each_failure_names_its_cure() {
+    let home = Home::new();
+    let none = rescue(&home, &[]);
+    assert_eq!(none.code, Some(1));
+    assert!(
+        none.err.contains("no session of Claude Code"),
+        "{}",
+        none.err
+    );
+    assert!(none.err.contains("plimsoll rescue FILE"), "{}", none.err);
+    assert_eq!(none.err.lines().count(), 1, "{}", none.err);
+    let unknown = rescue(&home, &["5e55"]);
+    assert!(unknown.err.contains("--list"), "{}", unknown.err);
+    let junk = home.file("junk.bin", [0, 159, 146, 150, 10, 0]);
+    let junk = rescue(&home, &[junk.to_str().unwrap()]);
+    assert!(junk.err.contains("no session log"), "{}", junk.err);
+    let from = rescue(&home, &["--from", "aider"]);
+    assert_eq!(from.code, Some(2));
+    assert!(from.err.contains("claude-code, codex"), "{}", from.err);
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    let folder = log.parent().unwrap();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
+    let locked = rescue(&home, &[]);
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    // Root writes everywhere.
+    if locked.code == Some(1) {
+        assert!(locked.err.contains("--output"), "{}", locked.err);
+    }
+    assert!(!beside(&log).iter().any(|path| path.ends_with(".part")));
+}
+
+#[test]
+fn logs_are_counted_compacted_repaired_and_imported() {
+    let home = Home::new();
+    for name in [
+        "claude-code.jsonl",
+        CODEX,
+        "pi.jsonl",
+        "opencode.json",
+        "swe-agent.traj",
+    ] {
+        let log = data(name);
+        let log = log.to_str().unwrap();
+        let counted = home.run(["count", "--json", log]).done();
+        let counted: Value = serde_json::from_str(&counted.out).unwrap();
+        assert!(counted["total"].as_u64().unwrap() > 30, "{name}");
+        let repaired = home.run(["repair", log]).done();
+        let repaired: Value = serde_json::from_str(&repaired.out).unwrap();
+        let list = if name == CODEX { "input" } else { "messages" };
+        assert!(repaired[list].is_array(), "{name}");
+        if name != "swe-agent.traj" {
+            let total = counted["total"].as_u64().unwrap();
+            let budget = (total * 3 / 4).to_string();
+            let small = home.run(["compact", "--budget", &budget, log]).done();
+            let again = home.pipe(["count", "--json"], &small.out).done();
+            let again: Value = serde_json::from_str(&again.out).unwrap();
+            assert!(again["total"].as_u64().unwrap() < total, "{name}");
+        }
+        let imported = home.run(["sessions", "import", "--json", log]).done();
+        let imported: Value = serde_json::from_str(&imported.out).unwrap();
+        assert!(imported["messages"].as_u64().unwrap() >= 4, "{name}");
+    }
+    let log = data("claude-code.jsonl");
+    put(&home, CLAUDE, "claude-code.jsonl");
+    let mut command = home.command([
+        "sessions",
+        "import",
+        "--from",
+        "claude-code",
+        "--to",
+        "lamp",
+    ]);
+    command.env("HOME", home.work());
+    assert_eq!(feed(command, b"").done().out, "lamp\n");
+    let shown = home.run(["sessions", "show", "lamp"]).done();
+    assert!(
+        shown.out.contains("Port the lamp controller"),
+        "{}",
+        shown.out
+    );
+    // Through a pipe the file cannot be named.
+    let piped = home.pipe(["count"], fs::read(log).unwrap());
+    assert_eq!(piped.code, Some(2));
+    assert!(piped.err.contains("by name"), "{}", piped.err);
+}
+
+#[test]
+fn the_documentation_shows_what_is_printed() {
+    let home = Home::new();
+    put(&home, CLAUDE, "claude-code.jsonl");
+    let page = include_str!("../../../../docs/rescue.md");
+    let shown = page
+        .split("```console\n$ plimsoll rescue\n")
+        .nth(1)
+        .unwrap();
+    let shown: Vec<&str> = shown.split("```").next().unwrap().lines().collect();
+    let said = rescue(&home, &[]).done();
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines.len(), shown.len(), "{}", said.out);
+    for (line, shown) in lines.iter().zip(shown) {
+        assert!(super::docs::fits(line, shown), "{line}\n{shown}");
+    }
+}

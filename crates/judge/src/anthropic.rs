@@ -1,0 +1,19 @@
+//! What Anthropic's Messages refuses.
+
+mod admission;
+mod cautions;
+mod pairing;
+mod rules;
+mod simulate;
+mod validate;
+mod validate_marks;
+mod validate_settings;
+
+pub use admission::{admission, validate_count};
+pub use cautions::cautions;
+#[cfg(test)]
+pub(crate) use rules::TABLE;
+pub use simulate::{sign, unsigned};
+pub(crate) use validate::unfit;
+pub use validate::{refusal, validate, validate_announced};
+pub(crate) use validate_settings::is_unasked;

@@ -1,0 +1,185 @@
+//! What the API judges before it reads a body: [`admission`] of its headers, and of the keys that
+//! need one; and what [`validate_count`] judges of a question for a count only. Not the body's
+//! rules; those are `validate.rs`'s.
+
+use plimsoll_wire::__internals::anthropic::beta_of;
+use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES};
+use plimsoll_wire::anthropic::Profile;
+use serde_json::{Value, json};
+
+use super::validate::{content, text, validate};
+use crate::fault::{Fault, Rule};
+
+/// What asks for a reply and is not known where only a count is asked for.
+const OF_REPLIES: [&str; 9] = [
+    "max_tokens",
+    "stream",
+    "temperature",
+    "top_k",
+    "top_p",
+    "stop_sequences",
+    "metadata",
+    "service_tier",
+    "container",
+];
+
+/// Refuses a request for its headers, as the API does: without a key, without a version, or with
+/// keys of its body that a beta header has to announce. `header` gives a header by its name in
+/// lower case.
+///
+/// # Errors
+/// The status and the body of the refusal.
+pub fn admission(
+    header: &dyn Fn(&str) -> Option<String>,
+    request: &Value,
+) -> Result<(), (u16, Value)> {
+    let refused = |status: u16, kind: &str, message: String| {
+        let error = json!({"type": kind, "message": message});
+        Err((status, json!({"type": "error", "error": error})))
+    };
+    let given = |name: &str| header(name).filter(|value| !value.trim().is_empty());
+    if given("x-api-key").is_none() && given("authorization").is_none() {
+        let message = "x-api-key header is required".to_owned();
+        return refused(401, "authentication_error", message);
+    }
+    if given("anthropic-version").is_none() {
+        let message = "anthropic-version: header is required".to_owned();
+        return refused(400, "invalid_request_error", message);
+    }
+    let betas = given("anthropic-beta").unwrap_or_default();
+    let announced = |beta: &str| betas.split(',').any(|one| one.trim() == beta);
+    if request.get("context_management").is_some() && !announced(CONTEXT_MANAGEMENT) {
+        let message = "context_management: Extra inputs are not permitted".to_owned();
+        return refused(400, "invalid_request_error", message);
+    }
+    let tools = request.get("tools").and_then(Value::as_array);
+    for (index, tool) in tools.into_iter().flatten().enumerate() {
+        let kind = text(tool, "type");
+        if beta_of(kind).is_some_and(|beta| !announced(beta)) {
+            let message = format!(
+                "tools.{index}: Input tag '{kind}' found using 'type' does not match any of the \
+                 expected tags"
+            );
+            return refused(400, "invalid_request_error", message);
+        }
+    }
+    match file(request).filter(|_| !announced(FILES)) {
+        Some(place) => {
+            let message = format!(
+                "{place}.source: Input tag 'file' found using 'type' does not match any of the \
+                 expected tags: 'base64', 'content', 'text', 'url'"
+            );
+            refused(400, "invalid_request_error", message)
+        }
+        None => Ok(()),
+    }
+}
+
+/// The rules that a question for the count of a request's tokens breaks; empty for a valid one.
+#[must_use]
+pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for key in OF_REPLIES {
+        if request.get(key).is_some() {
+            faults.push(Fault {
+                rule: Rule::Shape,
+                place: key.to_owned(),
+                words: format!("{key}: Extra inputs are not permitted"),
+            });
+        }
+    }
+    let mut whole = request.clone();
+    if let Some(keys) = whole.as_object_mut() {
+        // As much as the model can write, so that any budget for thinking is below it.
+        let most = profile.max_output.unwrap_or(u64::MAX);
+        keys.insert("max_tokens".into(), most.into());
+    }
+    faults.extend(validate(&whole, profile));
+    faults
+}
+
+/// Where the first file stands that is named by an id.
+fn file(request: &Value) -> Option<String> {
+    let messages = request.get("messages").and_then(Value::as_array)?;
+    messages.iter().enumerate().find_map(|(index, message)| {
+        let mut blocks = content(message).iter();
+        let at = blocks.position(|block| {
+            let source = block.get("source").unwrap_or(&Value::Null);
+            text(source, "type") == "file"
+        })?;
+        Some(format!("messages.{index}.content.{at}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(headers: &[(&str, &str)], request: &Value) -> Option<(u16, String)> {
+        let header = |name: &str| {
+            let found = headers.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let (status, body) = admission(&header, request).err()?;
+        let words = body.pointer("/error/message").and_then(Value::as_str);
+        Some((status, words.unwrap_or_default().to_owned()))
+    }
+
+    #[test]
+    fn headers_are_judged_before_the_body() {
+        let key = ("x-api-key", "k");
+        let version = ("anthropic-version", "2023-06-01");
+        let plain = json!({});
+        assert_eq!(
+            refused(&[version], &plain),
+            Some((401, "x-api-key header is required".into()))
+        );
+        assert_eq!(
+            refused(&[key], &plain),
+            Some((400, "anthropic-version: header is required".into()))
+        );
+        assert_eq!(refused(&[key, version], &plain), None);
+        let bearer = ("authorization", "Bearer k");
+        assert_eq!(refused(&[bearer, version], &plain), None);
+    }
+
+    #[test]
+    fn what_is_new_has_to_be_announced() {
+        let head = [("x-api-key", "k"), ("anthropic-version", "2023-06-01")];
+        let managed = json!({"context_management": {"edits": []}});
+        let file = json!({"messages": [{"role": "user", "content": [
+            {"type": "text", "text": "this"},
+            {"type": "document", "source": {"type": "file", "file_id": "f"}}]}]});
+        for (request, beta, words) in [
+            (&managed, CONTEXT_MANAGEMENT, "context_management: Extra"),
+            (
+                &file,
+                FILES,
+                "messages.0.content.1.source: Input tag 'file'",
+            ),
+        ] {
+            let (status, said) = refused(&head, request).unwrap();
+            assert_eq!(status, 400);
+            assert!(said.starts_with(words), "{said}");
+            let betas = format!("another, {beta}");
+            let with = [head[0], head[1], ("anthropic-beta", betas.as_str())];
+            assert_eq!(refused(&with, request), None);
+        }
+    }
+
+    #[test]
+    fn a_count_is_asked_for_without_what_a_reply_needs() {
+        let profile = Profile::of_model("claude-sonnet-4-5");
+        let request = json!({"model": "claude-sonnet-4-5",
+            "thinking": {"type": "enabled", "budget_tokens": 16_000},
+            "messages": [{"role": "user", "content": "hi"}]});
+        assert_eq!(validate_count(&request, &profile), []);
+        let mut more = request.clone();
+        more["max_tokens"] = 5.into();
+        let words = &validate_count(&more, &profile)[0].words;
+        assert_eq!(words, "max_tokens: Extra inputs are not permitted");
+        let mut bad = request;
+        bad["messages"] = json!([]);
+        assert_eq!(validate_count(&bad, &profile)[0].rule, Rule::Am7);
+    }
+}

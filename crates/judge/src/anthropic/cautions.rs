@@ -1,0 +1,56 @@
+//! [`cautions`]: breakpoints that are accepted and do nothing (AM12): below the model's minimum, or
+//! further from the one before than is looked back. The API says nothing about them; neither can
+//! refuse a request.
+
+use plimsoll_context::{LOOK_BACK, USUAL_MINIMUM};
+use plimsoll_wire::__internals::anthropic::MARK;
+use plimsoll_wire::anthropic::Profile;
+use serde_json::Value;
+
+use super::validate_marks::for_each_block;
+use crate::fault::{Fault, Rule};
+
+/// Breakpoints that surely do nothing or may find nothing, in order.
+#[must_use]
+pub fn cautions(request: &Value, profile: &Profile) -> Vec<Fault> {
+    let minimum = match profile.min_cacheable.0 {
+        0 => USUAL_MINIMUM.0,
+        minimum => minimum,
+    };
+    let mut found = Vec::new();
+    let mut caution = |place: String, words: String| {
+        found.push(Fault {
+            rule: Rule::Am12,
+            place,
+            words,
+        });
+    };
+    let (mut bytes, mut since) = (0_u64, None);
+    for_each_block(request, |place, block| {
+        let place = place.to_string();
+        // A token has a byte at least.
+        bytes = bytes.saturating_add(block.to_string().len() as u64);
+        let inside = place.split('.').count() > 4;
+        if place.starts_with("messages") && !inside {
+            since = since.map(|since: usize| since + 1);
+        }
+        if block.get(MARK).is_none_or(Value::is_null) {
+            return;
+        }
+        if bytes < minimum {
+            let words = format!(
+                "what stands up to here has less than {minimum} tokens: the breakpoint is ignored"
+            );
+            caution(place.clone(), words);
+        }
+        if let Some(since) = since.filter(|since| *since > LOOK_BACK) {
+            let words = format!(
+                "{since} blocks after the breakpoint before it, and only {LOOK_BACK} are looked \
+                 back: put another between them"
+            );
+            caution(place, words);
+        }
+        since = Some(0);
+    });
+    found
+}

@@ -1,0 +1,159 @@
+//! Whether tool calls and results answer each other: AM1 to AM4, V3 and V4, for the caller's tools
+//! and for the provider's own. Part of the validator; it judges and repairs nothing.
+
+use std::collections::BTreeSet;
+
+use plimsoll_wire::__internals::anthropic::{Waiting, calls_server, named_caller};
+use serde_json::Value;
+
+use super::validate::{Check, content, kind, role, text};
+use crate::fault::Rule;
+
+/// Judges a list of messages.
+pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+    let mut ids = BTreeSet::new();
+    let mut asked: Vec<&str> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        let results = results(message);
+        answers(check, index, message, &results, &asked);
+        asked = calls(message);
+        for id in &asked {
+            if !ids.insert(*id) {
+                let words = format!("messages.{index}: `tool_use` ids must be unique");
+                check.fault(Rule::V3, format!("messages.{index}"), words);
+            }
+        }
+        if !asked.is_empty() {
+            unanswered(check, index, &asked, messages.get(index + 1));
+        }
+    }
+    of_servers(check, messages);
+}
+
+/// AM2, AM3, AM4 and V3: the results of one message.
+fn answers(
+    check: &mut Check<'_>,
+    index: usize,
+    message: &Value,
+    results: &[(usize, &str)],
+    asked: &[&str],
+) {
+    let mut seen = BTreeSet::new();
+    for (at, id) in results {
+        let place = format!("messages.{index}.content.{at}");
+        match asked.iter().position(|asked| asked == id) {
+            None => {
+                let words = format!(
+                    "{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
+                     `tool_result` block must have a corresponding `tool_use` block in the \
+                     previous message."
+                );
+                check.fault(Rule::Am2, place, words);
+            }
+            Some(_) if !seen.insert(*id) => {
+                let words = format!(
+                    "{place}: each tool_use must have a single result. Found multiple \
+                     `tool_result` blocks with id: {id}"
+                );
+                check.fault(Rule::Am4, place, words);
+            }
+            // They are paired by their ids, in whatever order they come.
+            Some(_) => {}
+        }
+    }
+    let first = content(message)
+        .iter()
+        .take_while(|block| kind(block) == "tool_result")
+        .count();
+    if first < results.len() && !asked.is_empty() {
+        let count = results.len();
+        let words = format!(
+            "messages.{index}: Did not find {count} `tool_result` block(s) at the beginning of \
+             this message. Messages following `tool_use` blocks must begin with a matching number \
+             of `tool_result` blocks."
+        );
+        check.fault(Rule::Am3, format!("messages.{index}"), words);
+    }
+}
+
+/// AM1 and V4: the calls of one message against what follows it.
+fn unanswered(check: &mut Check<'_>, index: usize, asked: &[&str], next: Option<&Value>) {
+    let answered = next.map(results).unwrap_or_default();
+    let answered: BTreeSet<&str> = answered.into_iter().map(|(_, id)| id).collect();
+    let open = asked.iter().copied().filter(|id| !answered.contains(id));
+    let open: Vec<&str> = open.collect();
+    if open.is_empty() {
+        return;
+    }
+    let place = format!("messages.{index}");
+    let words = format!(
+        "{place}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. \
+         Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        open.join(", ")
+    );
+    check.fault(Rule::Am1, place.clone(), words);
+    if open.len() < asked.len() {
+        let words = "a batch of tool calls must be answered whole or not be there";
+        check.fault(Rule::V4, place, words);
+    }
+}
+
+/// AM1 and AM2 for tools that the provider runs itself: both blocks stand in assistant messages,
+/// the result in the same one or in a later one.
+fn of_servers(check: &mut Check<'_>, messages: &[Value]) {
+    let mut waiting: Waiting<(&str, usize)> = Waiting::default();
+    for (index, message) in messages.iter().enumerate() {
+        let blocks = content(message);
+        if role(message) != "assistant" {
+            let said = message.get("content").is_some_and(Value::is_string);
+            match said || blocks.iter().any(|block| kind(block) != "tool_result") {
+                true => waiting.said(),
+                false => waiting.answered(),
+            }
+            continue;
+        }
+        waiting.turn();
+        for (at, block) in blocks.iter().enumerate() {
+            let kind = kind(block);
+            if calls_server(kind) {
+                waiting.call(text(block, "id"), (text(block, "name"), index));
+            } else if kind == "tool_use" {
+                waiting.host_call(named_caller(block));
+            } else if kind.ends_with("_tool_result") {
+                let id = text(block, "tool_use_id");
+                if waiting.result(id) {
+                    continue;
+                }
+                let place = format!("messages.{index}.content.{at}");
+                let words = format!(
+                    "{place}: unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each \
+                     `{kind}` block must have a corresponding `server_tool_use` block before it."
+                );
+                check.fault(Rule::Am2, place, words);
+            } else {
+                waiting.other();
+            }
+        }
+    }
+    for (id, (name, index)) in waiting.refused() {
+        let words = format!(
+            "messages.{index}: `{name}` tool use with id `{id}` was found without a corresponding \
+             `{name}_tool_result` block"
+        );
+        check.fault(Rule::Am1, format!("messages.{index}"), words);
+    }
+}
+
+fn calls(message: &Value) -> Vec<&str> {
+    let blocks = content(message).iter();
+    let calls = blocks.filter(|block| kind(block) == "tool_use");
+    calls.map(|block| text(block, "id")).collect()
+}
+
+fn results(message: &Value) -> Vec<(usize, &str)> {
+    let blocks = content(message).iter().enumerate();
+    let results = blocks.filter(|(_, block)| kind(block) == "tool_result");
+    results
+        .map(|(at, block)| (at, text(block, "tool_use_id")))
+        .collect()
+}

@@ -1,0 +1,106 @@
+//! [`TABLE`]: what is refused of single values, and the conditions of it that are code.
+
+use std::sync::LazyLock;
+
+use plimsoll_wire::__internals::is_word;
+use plimsoll_wire::anthropic::{EffortSupport, ForcedTools, Profile, Samplers, Temperature};
+use serde_json::Value;
+
+use super::validate_settings::thinks;
+use crate::table::{Table, text};
+
+/// The longest name of a tool.
+const MAX_NAME: usize = 128;
+
+/// What is refused of single values.
+pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
+    Table::parse(
+        include_str!("../../rules/anthropic.txt"),
+        &[
+            ("positive", |_, _, max| {
+                max.and_then(Value::as_u64).is_some_and(|max| max > 0)
+            }),
+            ("up-to-1", |_, _, value| {
+                let value = value.and_then(Value::as_f64);
+                value.is_some_and(|value| (0.0..=1.0).contains(&value))
+            }),
+            ("thinks", |_, request, _| thinks(request)),
+            ("unsampled", |check, _, _| {
+                check.profile.temperature == Temperature::Refused
+            }),
+            ("one-sampler", |check, _, _| {
+                check.profile.temperature != Temperature::Refused
+                    && check.profile.samplers == Samplers::One
+            }),
+            ("temperature", |_, request, _| {
+                request.get("temperature").is_some_and(|one| !one.is_null())
+            }),
+            ("no-effort", |check, _, _| {
+                check.profile.effort == EffortSupport::Refused
+            }),
+            ("blank-stop", |_, _, stops| {
+                let blank = |stop: &Value| stop.as_str().is_some_and(|stop| stop.trim().is_empty());
+                stops
+                    .and_then(Value::as_array)
+                    .is_some_and(|stops| stops.iter().any(blank))
+            }),
+            ("unforced", |check, _, _| {
+                check.profile.forced_tools == ForcedTools::Refused
+            }),
+            ("forces", |_, _, choice| {
+                matches!(chosen(choice), "any" | "tool")
+            }),
+            ("one-tool", |_, _, choice| chosen(choice) == "tool"),
+            ("any-tool", |_, _, choice| {
+                matches!(chosen(choice), "auto" | "none" | "any")
+            }),
+            ("named-tools", |_, request, _| {
+                has_tool(request, |name| !name.is_empty())
+            }),
+            ("known-tool", |_, request, choice| {
+                let chosen = choice.map_or("", |choice| text(choice, "name"));
+                has_tool(request, |name| !name.is_empty() && name == chosen)
+            }),
+            ("word", |_, _, id| {
+                id.and_then(Value::as_str).is_some_and(is_word)
+            }),
+            ("tool-name", |_, _, name| {
+                let is_name = |name: &str| is_word(name) && name.len() <= MAX_NAME;
+                name.and_then(Value::as_str).is_some_and(is_name)
+            }),
+            ("base64", |_, media, _| source(media) == "base64"),
+            ("data", |_, media, _| {
+                matches!(source(media), "base64" | "text")
+            }),
+            ("url", |_, media, _| source(media) == "url"),
+            ("file", |_, media, _| source(media) == "file"),
+            // Of the provider's own tools, and passed through.
+            ("provider", |_, block, _| {
+                let kind = text(block, "type");
+                kind.ends_with("_tool_use") || kind.ends_with("_tool_result")
+            }),
+            ("failed", |_, result, _| {
+                result.get("is_error") == Some(&Value::Bool(true))
+            }),
+        ],
+    )
+});
+
+fn chosen(choice: Option<&Value>) -> &str {
+    choice.map_or("", |choice| text(choice, "type"))
+}
+
+fn has_tool(request: &Value, is_meant: impl Fn(&str) -> bool) -> bool {
+    let mut tools = request
+        .get("tools")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    tools.any(|tool| is_meant(text(tool, "name")))
+}
+
+fn source(media: &Value) -> &str {
+    media
+        .get("source")
+        .map_or("", |source| text(source, "type"))
+}

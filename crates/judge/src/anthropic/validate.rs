@@ -1,0 +1,222 @@
+//! [`validate`]: every rule of Anthropic Messages that a request breaks, judged as the API judges
+//! it for the model of a [`Profile`], in its own words. Used by mock servers and property tests; it
+//! repairs nothing. Never panics, whatever the JSON is.
+//!
+//! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing
+//! (AM12) is not refused: [`cautions`](super::cautions) tells of it. V1, V2 and V5 to V11 need more
+//! than one request to judge.
+
+use std::io::{self, Write};
+
+use plimsoll_wire::__internals::anthropic::goes_on_from;
+use plimsoll_wire::anthropic::{LaterSystem, Profile};
+use plimsoll_wire::openai_chat::Prefill;
+use serde_json::{Value, json};
+
+use super::rules::TABLE;
+use super::{pairing, simulate, validate_marks, validate_settings};
+use crate::fault::{Fault, Rule};
+use crate::place::Place;
+use crate::table;
+pub(super) use crate::table::text;
+
+/// The rules that a request breaks, in message order within each group of rules; empty for a valid
+/// one.
+#[must_use]
+pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
+    validate_announced(request, profile, "")
+}
+
+/// The same of a request whose `anthropic-beta` header names these, with commas between.
+#[must_use]
+pub fn validate_announced(request: &Value, profile: &Profile, betas: &str) -> Vec<Fault> {
+    let mut check = Check::new(profile, &TABLE);
+    check.betas = betas;
+    check.size(request);
+    check.judge("request", "", &Place::Dotted(""), request);
+    validate_settings::check(&mut check, request);
+    match request.get("messages").and_then(Value::as_array) {
+        None => check.fault(Rule::Shape, "messages", "messages: Field required"),
+        Some(messages) if messages.is_empty() => {
+            let words = "messages: at least one message is required";
+            check.fault(Rule::Am7, "messages", words);
+        }
+        Some(messages) => {
+            for (index, message) in messages.iter().enumerate() {
+                check.message(index, message, index + 1 == messages.len());
+            }
+            check.order(messages);
+            pairing::check(&mut check, messages);
+            validate_settings::check_loop(&mut check, request, messages);
+            simulate::check(&mut check, request, messages);
+        }
+    }
+    validate_marks::check(&mut check, request);
+    check.faults
+}
+
+/// The status and the body with which the API refuses a request for a fault.
+#[must_use]
+pub fn refusal(fault: &Fault) -> (u16, Value) {
+    let (status, kind) = match fault.rule {
+        Rule::Am13 => (413, "request_too_large"),
+        _ => (400, "invalid_request_error"),
+    };
+    let error = json!({"type": kind, "message": fault.words});
+    (status, json!({"type": "error", "error": error}))
+}
+
+/// The first rule that a block breaks wherever in a message of this role it is put; `tool` stands
+/// for what a result holds. `None` for a block that may stand there.
+pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Fault> {
+    let mut check = Check::new(profile, &TABLE);
+    let (group, place) = match role {
+        "tool" => ("result-part", "content.tool_result.content.0"),
+        role => (group_of(role), "content"),
+    };
+    check.judge(group, kind(block), &Place::Dotted(place), block);
+    check.faults.into_iter().next()
+}
+
+pub(super) type Check<'p> = table::Check<'p, Profile>;
+
+/// The group of the blocks that a message of this role may hold.
+fn group_of(role: &str) -> &'static str {
+    match role {
+        "user" => "user",
+        "assistant" => "assistant",
+        _ => "other",
+    }
+}
+
+impl Check<'_> {
+    /// Whether the header announces it.
+    pub(super) fn announces(&self, beta: &str) -> bool {
+        let mut betas = self.betas.split(',').map(str::trim);
+        betas.any(|one| one.starts_with(beta))
+    }
+
+    /// AM13.
+    fn size(&mut self, request: &Value) {
+        let mut counted = Counted(0);
+        let _ = serde_json::to_writer(&mut counted, request);
+        if counted.0 > self.profile.max_body.0 {
+            let words = "Request exceeds the maximum size";
+            self.fault(Rule::Am13, "the body", words);
+        }
+    }
+
+    fn message(&mut self, index: usize, message: &Value, last: bool) {
+        let list = Place::Dotted("messages");
+        let place = list.entry(index);
+        let role = role(message);
+        let system = self.profile.later_system == LaterSystem::Supported && index > 0;
+        if role != "user" && role != "assistant" && !(role == "system" && system) {
+            let words = match role {
+                "system" => "messages: Unexpected role \"system\". The Messages API accepts a \
+                             top-level `system` parameter, not \"system\" as an input message role."
+                    .to_owned(),
+                _ => format!("{place}.role: Input should be 'user' or 'assistant'"),
+            };
+            self.fault(Rule::Shape, place.key("role"), words);
+        }
+        let empty = match message.get("content") {
+            Some(Value::String(text)) => {
+                if !text.is_empty() && text.trim().is_empty() {
+                    let words = "messages: text content blocks must contain non-whitespace text";
+                    self.fault(Rule::Am6, place, words);
+                }
+                text.is_empty()
+            }
+            Some(Value::Array(blocks)) => {
+                self.each(group_of(role), &place.key("content"), blocks);
+                if role == "assistant" && blocks.last().is_some_and(is_thinking) {
+                    let words = format!(
+                        "{place}: The final block in an assistant message cannot be `thinking`."
+                    );
+                    self.fault(Rule::Am9, place, words);
+                }
+                blocks.is_empty()
+            }
+            _ => {
+                let words = format!("{place}.content: Field required");
+                self.fault(Rule::Shape, place.key("content"), words);
+                false
+            }
+        };
+        if empty && !(last && role == "assistant") {
+            let words = format!(
+                "{place}: all messages must have non-empty content except for the optional final \
+                 assistant message"
+            );
+            self.fault(Rule::Am6, place, words);
+        }
+    }
+
+    /// AM6's end, AM7 and AM8.
+    fn order(&mut self, messages: &[Value]) {
+        if messages.first().map(role) == Some("assistant") {
+            let words = "messages: first message must use the \"user\" role";
+            self.fault(Rule::Am7, "messages.0", words);
+        }
+        let Some(last) = messages.last().filter(|last| role(last) == "assistant") else {
+            return;
+        };
+        let place = format!("messages.{}", messages.len() - 1);
+        // A turn that was paused goes on from there: it is no prefill.
+        if content(last)
+            .last()
+            .is_some_and(|block| goes_on_from(kind(block)))
+        {
+            return;
+        }
+        if self.profile.prefill == Prefill::Refused {
+            // tidy:allow(conversation)
+            let words = "This model does not support assistant message prefill. The conversation \
+                         must end with a user message.";
+            self.fault(Rule::Am8, place, words);
+            return;
+        }
+        let text = match last.get("content") {
+            Some(Value::Array(blocks)) => blocks.last().and_then(|block| block.get("text")),
+            content => content,
+        };
+        let text = text.and_then(Value::as_str).unwrap_or_default();
+        if text.ends_with(char::is_whitespace) {
+            let words = "messages: final assistant content cannot end with trailing whitespace";
+            self.fault(Rule::Am6, place, words);
+        }
+    }
+}
+
+/// Bytes, counted and forgotten.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len() as u64);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(super) fn role(message: &Value) -> &str {
+    text(message, "role")
+}
+
+pub(super) fn kind(block: &Value) -> &str {
+    text(block, "type")
+}
+
+/// The blocks of a message; none where its content is one text.
+pub(super) fn content(message: &Value) -> &[Value] {
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn is_thinking(block: &Value) -> bool {
+    matches!(kind(block), "thinking" | "redacted_thinking")
+}

@@ -1,0 +1,273 @@
+//! What a request asks for besides its messages: output limit, thinking, temperature, tools, context
+//! editing (AM14), and whether thinking fits the tool loop that is under way (AM9). Part of the
+//! validator; it judges and repairs nothing.
+
+use std::collections::BTreeSet;
+
+use plimsoll_wire::__internals::anthropic::{FAMILIES, MCP_TOOLSET, family_of};
+use plimsoll_wire::anthropic::{MIN_BUDGET, NoThinking, Profile, ThinkingStyle, UnaskedThinking};
+use serde_json::Value;
+
+use super::validate::{Check, content, is_thinking, kind, role, text};
+use crate::fault::{Fault, Rule};
+use crate::place::Place;
+
+/// What announces thinking between tool calls.
+const INTERLEAVED: &str = "interleaved-thinking-";
+/// Where the API begins to compact, at the earliest.
+const MIN_COMPACTION: u64 = 50_000;
+
+/// Judges all settings.
+pub(super) fn check(check: &mut Check<'_>, request: &Value) {
+    let max = output(check, request);
+    thinking(check, request, max);
+    check.judge("settings", "", &Place::Dotted(""), request);
+    tools(check, request);
+    check.judge("tool_choice", "", &Place::Dotted(""), request);
+    editing(check, request);
+}
+
+/// AM9: while the model thinks with a budget, the tool loop under way began with thinking; while it
+/// does not think, the loop's newest message holds none.
+pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Value]) {
+    match mode(request) {
+        "enabled" => {}
+        "" | "disabled" => return check_unasked(check, messages),
+        _ => return,
+    }
+    let mut rest = messages.iter().enumerate().rev().peekable();
+    // The model's own last word, where it goes on from there.
+    let mut began = rest.next_if(|(_, message)| role(message) == "assistant");
+    while let Some((_, message)) = rest.next() {
+        let results = content(message)
+            .iter()
+            .any(|block| kind(block) == "tool_result");
+        if role(message) != "user" || !results {
+            break;
+        }
+        match rest.next() {
+            Some((index, message)) if role(message) == "assistant" => {
+                began = Some((index, message));
+            }
+            _ => break,
+        }
+    }
+    let Some((index, message)) = began else {
+        return;
+    };
+    let first = content(message).first();
+    if first.is_some_and(is_thinking) {
+        return;
+    }
+    let found = first.map_or("text", kind);
+    let words = format!(
+        "messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found \
+         `{found}`. When `thinking` is enabled, a final `assistant` message must start with a \
+         thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). To \
+         avoid this requirement, disable `thinking`."
+    );
+    check.fault(Rule::Am9, format!("messages.{index}.content.0"), words);
+}
+
+/// How the fault of thinking that no request asks for begins, behind its place.
+const UNASKED: &str = "When thinking is disabled, an `assistant` message in the final position \
+                       cannot contain";
+
+fn check_unasked(check: &mut Check<'_>, messages: &[Value]) {
+    if check.profile.unasked_thinking == UnaskedThinking::Accepted {
+        return;
+    }
+    let mut rest = messages.iter().enumerate().rev();
+    let is_results = |message: &Value| {
+        let mut blocks = content(message).iter();
+        role(message) == "user" && blocks.any(|block| kind(block) == "tool_result")
+    };
+    let Some((index, last)) = rest.find(|(_, message)| !is_results(message)) else {
+        return;
+    };
+    if role(last) != "assistant" {
+        return;
+    }
+    let Some(at) = content(last).iter().position(is_thinking) else {
+        return;
+    };
+    let place = format!("messages.{index}.content.{at}");
+    let kind = content(last).get(at).map_or("thinking", kind);
+    let words = format!(
+        "{place}: {UNASKED} `{kind}`. To use thinking blocks, enable `thinking` in your request."
+    );
+    check.fault(Rule::Am9, place, words);
+}
+
+/// Whether a fault is that.
+pub(crate) fn is_unasked(fault: &Fault) -> bool {
+    fault.rule == Rule::Am9 && fault.words.contains(UNASKED)
+}
+
+/// How the model is to think: `enabled`, `adaptive`, `disabled` or nothing.
+fn mode(request: &Value) -> &str {
+    request
+        .get("thinking")
+        .map_or("", |thinking| text(thinking, "type"))
+}
+
+pub(super) fn thinks(request: &Value) -> bool {
+    matches!(mode(request), "enabled" | "adaptive")
+}
+
+fn output(check: &mut Check<'_>, request: &Value) -> u64 {
+    let max = match request.get("max_tokens") {
+        None | Some(Value::Null) => return u64::MAX,
+        Some(max) => max.as_u64().unwrap_or(0),
+    };
+    if let Some(limit) = check.profile.max_output.filter(|limit| max > *limit) {
+        let model = text(request, "model");
+        let words = format!(
+            "max_tokens: {max} > {limit}, which is the maximum allowed number of output tokens \
+             for {model}"
+        );
+        check.fault(Rule::Shape, "max_tokens", words);
+    }
+    max
+}
+
+fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
+    let Profile { thinking, .. } = check.profile;
+    match (mode(request), thinking) {
+        ("disabled", _) if check.profile.no_thinking == NoThinking::Refused => {
+            let words = "\"thinking.type.disabled\" is not supported for this model. Use \
+                         \"thinking.type.adaptive\" and \"output_config.effort\" to control \
+                         thinking behavior.";
+            check.fault(Rule::Shape, "thinking", words);
+            return;
+        }
+        ("" | "disabled", _) if request.get("thinking").is_none_or(is_mode) => return,
+        ("enabled" | "adaptive", ThinkingStyle::Either | ThinkingStyle::Unknown) => {}
+        ("enabled", ThinkingStyle::Budget) | ("adaptive", ThinkingStyle::Adaptive) => {}
+        ("enabled", ThinkingStyle::Adaptive) => {
+            let words = "\"thinking.type.enabled\" is not supported for this model. Use \
+                         \"thinking.type.adaptive\" and \"output_config.effort\" to control \
+                         thinking behavior.";
+            check.fault(Rule::Shape, "thinking", words);
+        }
+        ("adaptive", ThinkingStyle::Budget) => {
+            let words = "adaptive thinking is not supported on this model";
+            check.fault(Rule::Shape, "thinking", words);
+        }
+        ("enabled" | "adaptive", ThinkingStyle::None) => {
+            let model = text(request, "model");
+            let words = format!("'{model}' does not support thinking.");
+            check.fault(Rule::Shape, "thinking", words);
+        }
+        _ => {
+            let words = "thinking: Input tag found using 'type' does not match any of the \
+                         expected tags: 'adaptive', 'disabled', 'enabled'";
+            check.fault(Rule::Shape, "thinking", words);
+            return;
+        }
+    }
+    if mode(request) == "enabled" {
+        let budget = request.get("thinking").and_then(|t| t.get("budget_tokens"));
+        match budget.and_then(Value::as_u64) {
+            None => {
+                let words = "thinking.enabled.budget_tokens: Field required";
+                check.fault(Rule::Shape, "thinking", words);
+            }
+            Some(budget) if budget < MIN_BUDGET => {
+                let words = "thinking.enabled.budget_tokens: Input should be greater than or \
+                             equal to 1024";
+                check.fault(Rule::Shape, "thinking", words);
+            }
+            // Thinking between tool calls may take what all of its replies together have.
+            Some(budget) if budget >= max && !check.announces(INTERLEAVED) => {
+                let words = "`max_tokens` must be greater than `thinking.budget_tokens`.";
+                check.fault(Rule::Shape, "max_tokens", words);
+            }
+            Some(_) => {}
+        }
+    }
+    let choice = request.get("tool_choice");
+    if choice.is_some_and(|choice| matches!(kind(choice), "any" | "tool")) {
+        let words = "Thinking may not be enabled when tool_choice forces tool use.";
+        check.fault(Rule::Shape, "tool_choice", words);
+    }
+}
+
+fn is_mode(thinking: &Value) -> bool {
+    kind(thinking) == "disabled"
+}
+
+fn tools(check: &mut Check<'_>, request: &Value) {
+    let tools = request.get("tools").and_then(Value::as_array);
+    let mut names = BTreeSet::new();
+    for (index, tool) in tools.into_iter().flatten().enumerate() {
+        let list = Place::Dotted("tools");
+        let place = list.entry(index);
+        match kind(tool) {
+            "" | "custom" => {
+                check.judge("custom-tool", "", &place, tool);
+            }
+            MCP_TOOLSET => {
+                check.judge(MCP_TOOLSET, "", &place, tool);
+            }
+            kind => hosted(check, place, kind, text(tool, "name")),
+        }
+        let name = text(tool, "name");
+        if !name.is_empty() && !names.insert(name) {
+            check.fault(Rule::Shape, "tools", "tools: Tool names must be unique.");
+        }
+    }
+}
+
+/// Judges the definition of a tool that is not of the caller's making.
+fn hosted(check: &mut Check<'_>, place: Place<'_>, kind: &str, name: &str) {
+    let words = match family_of(kind) {
+        None => {
+            let known = FAMILIES.iter().map(|family| format!("'{}_…'", family.kind));
+            let known: Vec<String> = known.collect();
+            format!(
+                "{place}: Input tag '{kind}' found using 'type' does not match any of the expected \
+                 tags: 'custom', 'mcp_toolset', {}",
+                known.join(", ")
+            )
+        }
+        Some(_) if name.is_empty() => format!("{place}.{kind}.name: Field required"),
+        Some(family) => match family.name.filter(|known| *known != name) {
+            Some(known) => format!("{place}.{kind}.name: Input should be '{known}'"),
+            None => return,
+        },
+    };
+    check.fault(Rule::Shape, place, words);
+}
+
+/// AM14.
+fn editing(check: &mut Check<'_>, request: &Value) {
+    let edits = request
+        .get("context_management")
+        .and_then(|m| m.get("edits"));
+    let edits = edits.and_then(Value::as_array);
+    let mut cleared = false;
+    for (index, edit) in edits.into_iter().flatten().enumerate() {
+        let place = format!("context_management.edits.{index}");
+        let name = kind(edit);
+        if name.starts_with("clear_thinking") && cleared {
+            let words = format!(
+                "{place}: `clear_thinking` must be listed before `clear_tool_uses` in \
+                 `context_management.edits`"
+            );
+            check.fault(Rule::Am14, place, words);
+        } else if name.starts_with("clear_tool_uses") {
+            cleared = true;
+        } else if name.starts_with("compact") {
+            let trigger = edit.get("trigger").and_then(|trigger| trigger.get("value"));
+            let trigger = trigger.and_then(Value::as_u64);
+            if trigger.is_some_and(|trigger| trigger < MIN_COMPACTION) {
+                let words = format!(
+                    "{place}.trigger.value: Input should be greater than or equal to \
+                     {MIN_COMPACTION}"
+                );
+                check.fault(Rule::Am14, place, words);
+            }
+        }
+    }
+}

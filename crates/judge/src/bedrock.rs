@@ -1,0 +1,6 @@
+//! What Bedrock's `Converse` refuses.
+
+mod pairing;
+mod validate;
+
+pub use validate::{ERROR_TYPE, refusal, validate};

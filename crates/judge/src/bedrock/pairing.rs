@@ -1,0 +1,80 @@
+//! Whether tool calls and results answer each other: BR2 to BR4, V3 and V4. Part of the validator;
+//! it judges and repairs nothing.
+//!
+//! The API's words are its own: tidy:allow-file(conversation)
+
+use std::collections::BTreeSet;
+
+use plimsoll_wire::bedrock::MixedTurn;
+use serde_json::Value;
+
+use super::validate::{Check, content, is_call, is_result, role, text};
+use crate::fault::Rule;
+
+/// Judges a list of messages.
+pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+    let mut asked: Vec<&str> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        let given = ids(message, "toolResult");
+        answers(check, index, &asked, &given);
+        alone(check, index, message, given.len());
+        asked = match role(message) {
+            "assistant" => ids(message, "toolUse"),
+            _ => Vec::new(),
+        };
+        if asked.iter().collect::<BTreeSet<_>>().len() < asked.len() {
+            let place = format!("messages.{index}.content");
+            let words = format!("The toolUse blocks at {place} contain duplicate Ids.");
+            check.fault(Rule::V3, place, words);
+        }
+    }
+    if !asked.is_empty() {
+        answers(check, messages.len(), &asked, &[]);
+    }
+}
+
+/// BR2, BR3, V3 and V4: the results of one message and the calls of the message before it.
+fn answers(check: &mut Check<'_>, index: usize, asked: &[&str], given: &[&str]) {
+    let place = format!("messages.{index}.content");
+    let open = asked.iter().copied().filter(|id| !given.contains(id));
+    let open: Vec<&str> = open.collect();
+    if given.len() > asked.len() {
+        let words = format!(
+            "The number of toolResult blocks at {place} exceeds the number of toolUse blocks of \
+             previous turn."
+        );
+        check.fault(Rule::Br2, place, words);
+    } else if !open.is_empty() {
+        let words = format!(
+            "Expected toolResult blocks at {place} for the following Ids: {}",
+            open.join(", ")
+        );
+        check.fault(Rule::Br3, place.clone(), words);
+        if open.len() < asked.len() {
+            let words = "a batch of tool calls must be answered whole or not be there";
+            check.fault(Rule::V4, place, words);
+        }
+    } else if asked != given {
+        let words = "the results of a batch must stand in the order of its calls";
+        check.fault(Rule::V3, place, words);
+    }
+}
+
+/// BR4. A breakpoint says nothing, and may stand anywhere.
+fn alone(check: &mut Check<'_>, index: usize, message: &Value, results: usize) {
+    let blocks = content(message).iter();
+    let said = blocks.filter(|block| block.get("cachePoint").is_none());
+    if results > 0 && said.count() > results && check.profile.mixed_turn == MixedTurn::Refused {
+        let place = format!("messages.{index}.content");
+        let words = "Conversation blocks and tool result blocks cannot be provided in the same \
+                     turn.";
+        check.fault(Rule::Br4, place, words);
+    }
+}
+
+fn ids<'m>(message: &'m Value, key: &str) -> Vec<&'m str> {
+    let blocks = content(message).iter();
+    let blocks = blocks.filter(|block| is_call(block) || is_result(block));
+    let of = blocks.filter_map(|block| block.get(key));
+    of.map(|block| text(block, "toolUseId")).collect()
+}

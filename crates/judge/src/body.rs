@@ -1,0 +1,355 @@
+//! [`Body`]: a request of any of the three wires, or its messages alone, read to be changed in
+//! place: messages leave, become shorter or come in, and what nobody touched keeps its bytes.
+//! [`Body::write`] makes the changes, [`Body::cut`] those that a policy asks for. Not a rendered
+//! request: what goes out is what came in, in its own wire and shape.
+//!
+//! ```
+//! use plimsoll_context::Message;
+//! use plimsoll_judge::body::{Body, Slot};
+//! use plimsoll_judge::canonical::Target;
+//!
+//! let request = r#"{"model": "claude-opus-4-6", "max_tokens": 1024, "system": "Be brief.",
+//!   "messages": [{"role":"user", "content":"One."}, {"role":"assistant","content":"1"},
+//!                {"role":"user","content":"Two." }]}"#;
+//! let target = Target::of_request(&serde_json::from_str(request).unwrap_or_default());
+//! let body = Body::read(request, &target)?;
+//! assert_eq!(body.messages.len(), 4, "the system prompt is the first of them");
+//!
+//! let note = Message::Summary { text: "One was counted.".into() };
+//! let written = body.write([Slot::Original(0), Slot::New(&note), Slot::Original(3)])?;
+//! assert!(written.text.starts_with(r#"{"model":"claude-opus-4-6","max_tokens":1024,"#));
+//! assert!(written.text.ends_with(r#"{"role":"user","content":"Two." }]}"#));
+//! assert!(written.repairs.is_empty() && written.faults.is_empty());
+//! # Ok::<(), plimsoll_wire::WireError>(())
+//! ```
+
+mod bound;
+mod cut;
+mod opening;
+mod standing;
+mod trim;
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec};
+use plimsoll_wire::__internals::openai_chat::read_parsed;
+use plimsoll_wire::__internals::openai_responses::Instructions;
+use plimsoll_wire::WireError;
+use plimsoll_wire::{anthropic, openai_chat, openai_responses};
+use serde_json::Value;
+
+pub use cut::{Cut, CutError};
+pub use plimsoll_wire::openai_chat::Slot;
+
+use bound::Bound;
+
+use crate::canonical::{Judged, Reasoning, Repair, Target, mend, parse};
+use crate::fault::Fault;
+
+/// A request, or a history, that was read.
+#[derive(Debug, Clone)]
+pub struct Body<'a> {
+    /// What is said, one after the other; what stands beside the list as its system prompt is the
+    /// first. May be taken out: writing does without it.
+    pub messages: Vec<Message>,
+    /// The tools that the caller runs.
+    pub tools: Vec<ToolSpec>,
+    /// The tools that the provider runs, as they are.
+    pub hosted_tools: Vec<Opaque>,
+    /// The names of the tools that the model does not see yet.
+    deferred: BTreeSet<String>,
+    /// How many messages there are.
+    count: usize,
+    /// Messages that stand for others, or for what no message can say again.
+    standing: Vec<usize>,
+    /// What thinking is bound to.
+    bound: Bound,
+    /// Who opened the tool loop under way with thinking that has to stay first in it.
+    opening: Option<usize>,
+    text: &'a str,
+    target: Target,
+    wire: Wire<'a>,
+}
+
+/// A request that was read and judged.
+#[derive(Debug)]
+pub enum Reading<'a> {
+    /// It is valid: [`mend`] returns it unchanged.
+    Valid(Body<'a>),
+    /// It has no message besides a system prompt, and so nothing that could be repaired.
+    Silent(Body<'a>),
+    /// Something in it has to be repaired.
+    Damaged,
+}
+
+/// A body that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// It.
+    pub text: String,
+    /// Messages that lost their thinking, because it is bound to what is not there any more as it
+    /// was (AM10): all of it in each tool loop behind the first change.
+    pub unthinking: Vec<usize>,
+    /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
+    pub repairs: Vec<Repair>,
+    /// What would still be refused: what no message is to blame for, such as settings.
+    pub faults: Vec<Fault>,
+}
+
+/// The texts, as each wire keeps them.
+#[derive(Debug, Clone)]
+enum Wire<'a> {
+    Chat(openai_chat::Chat<'a>),
+    Responses(openai_responses::Chat<'a>),
+    Messages(anthropic::Chat<'a>),
+}
+
+impl<'a> Body<'a> {
+    /// Reads a request, or a bare list of messages or items, of the wire that `target` names. Repairs
+    /// nothing; [`mend`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
+    /// wrong kind.
+    pub fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
+        Self::read_parsed(text, None, target)
+    }
+
+    /// Reads a request, and says whether something has to be repaired in it. `json` is the same text,
+    /// parsed; a valid request is not parsed again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Body::read`].
+    pub fn read_judged(
+        text: &'a str,
+        mut json: Value,
+        target: &Target,
+    ) -> Result<Reading<'a>, WireError> {
+        let judged = Judged::new(&mut json, target);
+        let mut body = Self::read_parsed(text, judged.list(json), target)?;
+        if body.is_silent() {
+            return Ok(Reading::Silent(body));
+        }
+        if !judged.is_accepted {
+            return Ok(Reading::Damaged);
+        }
+        let messages = std::mem::take(&mut body.messages);
+        Ok(match judged.unrepaired(messages) {
+            Some(messages) => Reading::Valid(Self { messages, ..body }),
+            None => Reading::Damaged,
+        })
+    }
+
+    /// Reads a request of which the list of messages may have been parsed already.
+    fn read_parsed(
+        text: &'a str,
+        list: Option<Vec<Value>>,
+        target: &Target,
+    ) -> Result<Self, WireError> {
+        let (messages, tools, hosted_tools, wire) = match target {
+            Target::Chat(_) => {
+                let mut chat = read_parsed(text, list)?;
+                let messages = std::mem::take(&mut chat.messages);
+                let tools = std::mem::take(&mut chat.tools);
+                let hosted = std::mem::take(&mut chat.hosted_tools);
+                (messages, tools, hosted, Wire::Chat(chat))
+            }
+            Target::Responses(_) => {
+                let mut chat = openai_responses::read(text)?;
+                let mut messages = std::mem::take(&mut chat.messages);
+                if let Some(instructions) = &chat.instructions {
+                    messages.insert(0, Message::system(instructions));
+                }
+                let tools = std::mem::take(&mut chat.tools);
+                let hosted = std::mem::take(&mut chat.hosted_tools);
+                (messages, tools, hosted, Wire::Responses(chat))
+            }
+            Target::Messages(_) => {
+                let mut chat = anthropic::read(text)?;
+                let messages = std::mem::take(&mut chat.messages);
+                let tools = std::mem::take(&mut chat.tools);
+                let hosted = std::mem::take(&mut chat.hosted_tools);
+                (messages, tools, hosted, Wire::Messages(chat))
+            }
+        };
+        let opening = match &wire {
+            Wire::Messages(chat) => opening::of(chat, &messages),
+            Wire::Chat(_) | Wire::Responses(_) => None,
+        };
+        let deferred = match &wire {
+            Wire::Messages(chat) => chat.deferred.clone(),
+            Wire::Chat(_) | Wire::Responses(_) => BTreeSet::new(),
+        };
+        Ok(Self {
+            deferred,
+            opening,
+            count: messages.len(),
+            standing: standing::of(&messages, target),
+            bound: Bound::of(&messages, target),
+            messages,
+            tools,
+            hosted_tools,
+            text,
+            target: target.clone(),
+            wire,
+        })
+    }
+
+    /// Whether nobody says anything in it; there may be a system prompt beside the list.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.count == self.beside()
+    }
+
+    /// The raw JSON text of a key beside the list, such as `max_tokens`.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'a str> {
+        match &self.wire {
+            Wire::Chat(chat) => chat.key(name),
+            Wire::Responses(chat) => chat.key(name),
+            Wire::Messages(chat) => chat.key(name),
+        }
+    }
+
+    /// Returns the weight of the tools that are sent beside the messages. The system prompt is one of
+    /// the messages. Tools whose loading is deferred weigh nothing until a tool reference loads them.
+    #[must_use]
+    pub fn overhead(&self, counter: &dyn TokenCounter) -> Tokens {
+        let tools = self.tools.iter();
+        let tools = tools.filter(|tool| !self.deferred.contains(&tool.name));
+        let hosted = self.hosted_tools.iter();
+        let hosted = hosted.filter(|tool| !self.is_deferred(tool));
+        let hosted: Tokens = hosted
+            .map(|tool| TOOL_OVERHEAD + counter.text(&tool.data))
+            .sum();
+        tools.map(|tool| counter.tool(tool)).sum::<Tokens>() + hosted
+    }
+
+    fn is_deferred(&self, tool: &Opaque) -> bool {
+        let tool: Value = serde_json::from_str(&tool.data).unwrap_or_default();
+        let name = tool.get("name").and_then(Value::as_str);
+        name.is_some_and(|name| self.deferred.contains(name))
+    }
+
+    /// Returns the messages that must stay whole besides system messages: the provider's own
+    /// compaction, which stands for everything before it (OR6); messages that load tools, with the
+    /// calls that they answer; and if the first or the last in the user's role is none of a
+    /// person's, the person's.
+    #[must_use]
+    pub fn standing(&self) -> &[usize] {
+        &self.standing
+    }
+
+    /// Messages whose thinking is bound to what came before it (AM10) and cannot stay once message
+    /// `first` is not as it was: those behind it, and their whole tool loops (V4). None where the model
+    /// signs only its thinking, and on the other wires.
+    #[must_use]
+    pub fn bound_to(&self, first: usize) -> Vec<usize> {
+        self.bound.behind(first)
+    }
+
+    /// Writes the body with other messages, in the shape in which it came: what is not edited, and all
+    /// other keys, byte for byte. A new message has the wire's own form; a summary is framed and said
+    /// by the user. A system prompt beside the list that has no slot is taken out. A slot whose index
+    /// is beyond the messages is left out.
+    ///
+    /// What comes out is valid, as the wire's validator judges it, but for what was wrong besides its
+    /// messages: what a change has left that would be refused is mended and told. Whole exchanges are
+    /// the caller's to keep; a call without its result is closed, a result without its call dropped.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: only a value that is no JSON could fail.
+    pub fn write<'m>(
+        &self,
+        slots: impl IntoIterator<Item = Slot<'m>>,
+    ) -> Result<Written, WireError> {
+        let mut slots: Vec<Slot<'m>> = slots.into_iter().collect();
+        slots.retain(|slot| index(slot).is_none_or(|index| index < self.count));
+        let Some(first) = self.first_change(&slots) else {
+            return self.written(self.text.trim().to_owned(), Vec::new());
+        };
+        let kept: BTreeSet<usize> = slots.iter().filter_map(index).collect();
+        let mut unthinking = self.bound_to(first);
+        unthinking.retain(|index| kept.contains(index));
+        let text = match &self.wire {
+            Wire::Chat(chat) => chat.write(slots)?,
+            Wire::Responses(chat) => self.responses(chat, &slots)?,
+            Wire::Messages(chat) => {
+                chat.write_without(slots, &unthinking.iter().copied().collect())?
+            }
+        };
+        self.written(text, unthinking)
+    }
+
+    fn written(&self, text: String, unthinking: Vec<usize>) -> Result<Written, WireError> {
+        let json = parse(&text)?;
+        let reading = Body::read_judged(&text, json, &self.target);
+        if matches!(reading, Ok(Reading::Valid(_))) {
+            return Ok(Written {
+                text,
+                unthinking,
+                repairs: Vec::new(),
+                faults: Vec::new(),
+            });
+        }
+        let mended = mend(&text, &self.target, Reasoning::Keep)?;
+        Ok(Written {
+            text: mended.request,
+            unthinking,
+            repairs: mended.repairs,
+            faults: mended.faults,
+        })
+    }
+
+    /// The first message that is not there as it was; `None` where all are.
+    fn first_change(&self, slots: &[Slot<'_>]) -> Option<usize> {
+        let same =
+            |(at, slot): &(usize, &Slot<'_>)| matches!(slot, Slot::Original(index) if index == at);
+        let same = slots.iter().enumerate().take_while(same).count();
+        (same < self.count.max(slots.len())).then_some(same)
+    }
+
+    /// How many messages stand beside the list of Responses.
+    fn beside(&self) -> usize {
+        match &self.wire {
+            Wire::Chat(_) => 0,
+            Wire::Responses(chat) => usize::from(chat.instructions.is_some()),
+            Wire::Messages(chat) => usize::from(chat.from.first().is_some_and(Option::is_none)),
+        }
+    }
+
+    /// Responses has its system prompt beside the list.
+    fn responses(
+        &self,
+        chat: &openai_responses::Chat<'_>,
+        slots: &[Slot<'_>],
+    ) -> Result<String, WireError> {
+        let beside = self.beside();
+        let mut instructions = Instructions::Gone;
+        let mut list = Vec::with_capacity(slots.len());
+        for slot in slots {
+            match (*slot, index(slot).map(|index| index.checked_sub(beside))) {
+                (Slot::New(message), _) => list.push(Slot::New(message)),
+                (Slot::Original(_), Some(Some(index))) => list.push(Slot::Original(index)),
+                (Slot::Edited(_, message), Some(Some(index))) => {
+                    list.push(Slot::Edited(index, message));
+                }
+                (Slot::Edited(_, message), _) => {
+                    instructions = Instructions::Edited(message.text());
+                }
+                (Slot::Original(_), _) => instructions = Instructions::Same,
+            }
+        }
+        chat.write_with(list, &instructions)
+    }
+}
+
+fn index(slot: &Slot<'_>) -> Option<usize> {
+    match slot {
+        Slot::Original(index) | Slot::Edited(index, _) => Some(*index),
+        Slot::New(_) => None,
+    }
+}

@@ -1,0 +1,337 @@
+//! [`Body::cut`]: what a policy makes of a body, written back. Pure, and the same bytes every time;
+//! what is cut, the policy says. Not a run's compaction: that plans on its own log, and renders.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Budget, Calibration, CannotFit, Edit, Gap, Line, Message, Part, Plan, PlanError, Policy, Seq,
+    TokenCounter, Tokens, Transcript, Trigger,
+};
+use plimsoll_wire::WireError;
+use thiserror::Error;
+
+use super::{Body, Slot};
+use crate::canonical::Repair;
+
+/// How often a cut is made again with less room, where what had to be mended behind it weighs more
+/// than was left; what is put in is a word or two.
+pub(super) const TRIES: usize = 4;
+/// The number of sizes that are tried for the one that [`CannotFit`] advises.
+const SIZES: u32 = 32;
+/// So many of them are the least that the size before it asked for. The following ones grow by a
+/// quarter at least, so that the search ends.
+const EXACT_SIZES: u32 = 8;
+
+/// A body that was cut.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    /// It.
+    pub text: String,
+    /// What was planned; `None` where it was enough that thinking left.
+    pub plan: Option<Plan>,
+    /// The view that it was planned on: as it was read, without the thinking that had to leave.
+    pub planned: Transcript,
+    /// What the messages weigh now.
+    pub tokens: Tokens,
+    /// How many of them are left, the markers of gaps not counted.
+    pub left: usize,
+    /// Messages that lost thinking that is bound to what is not there any more (AM10).
+    pub unthinking: Vec<usize>,
+    /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
+    pub repairs: Vec<Repair>,
+}
+
+/// Why a body was not cut.
+#[derive(Debug, Error)]
+pub enum CutError {
+    /// What has to stay does not fit.
+    #[error(transparent)]
+    CannotFit(#[from] CannotFit),
+    /// No message has a role that what is kept must begin or end with.
+    #[error("no message has a role that --start-on and --end-on ask for")]
+    NoSuchRole,
+    /// What was planned cannot be done.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// What was read cannot be written.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+impl Body<'_> {
+    /// The messages as a view, weighed, with what must stay pinned; they are taken out of the body.
+    /// Message `i` has the number `i`.
+    #[must_use]
+    pub fn transcript(&mut self, counter: &Arc<dyn TokenCounter>) -> Transcript {
+        let messages = std::mem::take(&mut self.messages);
+        self.view(messages.into_iter().map(Arc::new), counter)
+    }
+
+    /// Brings the messages within a budget, as a policy says, and writes the body back; `None` where
+    /// the policy leaves them as they are. `view` is [`Body::transcript`]'s.
+    ///
+    /// Where thinking is bound to what came before it, what stands behind the first change has to
+    /// leave anyway, and does so before anything else has to make room for it. A tool loop under way
+    /// goes on beginning with its thinking where the request asks for that (AM9) and there is room: a
+    /// summary of what came later is said before it then.
+    ///
+    /// # Errors
+    ///
+    /// [`CutError::CannotFit`] if what must stay exceeds the line. A cut to the size that it advises
+    /// was made and did fit.
+    pub fn cut(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &Line,
+    ) -> Result<Option<Cut>, CutError> {
+        match self.cut_to(view, policy, line) {
+            Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
+            cut => cut,
+        }
+    }
+
+    /// Returns the error with the smallest size at which a cut succeeds.
+    ///
+    /// What must stay may weigh more in a larger budget, since texts are cut by a share of it. So
+    /// the least of one size is tried as the next, until one fits.
+    fn advised(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &Line,
+        error: CannotFit,
+    ) -> CannotFit {
+        let mut minimum = error.minimum;
+        for size in 0..SIZES {
+            let Err(CutError::CannotFit(next)) = self.cut_to(view, policy, &line.allowing(minimum))
+            else {
+                break;
+            };
+            let step = match size < EXACT_SIZES {
+                true => Tokens(1),
+                false => Tokens(minimum.0 / 4 + 1),
+            };
+            minimum = next.minimum.max(minimum + step);
+        }
+        CannotFit { minimum, ..error }
+    }
+
+    fn cut_to(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &Line,
+    ) -> Result<Option<Cut>, CutError> {
+        let overhead = self.overhead(view.counter().as_ref());
+        let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
+        let budget = &budget;
+        let mut room = *budget;
+        let mut weighs = view.tokens();
+        for _ in 0..TRIES {
+            let drawn = match self.kept(view) {
+                None => self.plan(view, policy, &room),
+                // Without it, the request does not ask for thinking any more.
+                Some(kept) => match self.plan(&kept, policy, &room) {
+                    Err(CutError::CannotFit(_)) => self.plan(view, policy, &room),
+                    drawn => drawn,
+                },
+            };
+            let drawn = match drawn {
+                Ok(Some(drawn)) => drawn,
+                Ok(None) => return Ok(None),
+                Err(CutError::CannotFit(error)) => {
+                    let limit = budget.limit + budget.overhead;
+                    return Err(CannotFit { limit, ..error }.into());
+                }
+                Err(error) => return Err(error),
+            };
+            let (mut cut, after) = (drawn.cut, drawn.after);
+            let mut slots = slots(view, &after, cut.plan.as_ref());
+            self.open_with_thinking(&mut slots);
+            let written = self.write(slots)?;
+            cut.text = written.text;
+            cut.repairs = written.repairs;
+            cut.unthinking.extend(written.unthinking);
+            cut.unthinking.sort_unstable();
+            cut.unthinking.dedup();
+            if !cut.repairs.is_empty() {
+                let mut body = Body::read(&cut.text, &self.target)?;
+                let after = body.transcript(view.counter());
+                (cut.tokens, cut.left) = (after.tokens(), messages(&after));
+            }
+            if cut.tokens <= budget.limit {
+                return Ok(Some(cut));
+            }
+            weighs = cut.tokens;
+            let over = weighs.minus(budget.limit) + budget.limit.minus(room.limit);
+            room.limit = budget.limit.minus(over);
+            room.trigger = budget.trigger.min(room.limit);
+            room.target = budget.target.min(room.limit);
+        }
+        Err(budget.cannot_fit(weighs).into())
+    }
+
+    /// The view in which the loop under way goes on beginning with its thinking; `None` where nothing
+    /// has to be done for that.
+    fn kept(&self, view: &Transcript) -> Option<Transcript> {
+        let mut kept = view.clone();
+        kept.pin(Seq(self.opening? as u64)).then_some(kept)
+    }
+
+    /// Nothing new is said within the loop under way: it would end there.
+    fn open_with_thinking(&self, slots: &mut [Slot<'_>]) {
+        let is_opening =
+            |slot: &Slot<'_>| matches!(slot, Slot::Original(at) if Some(*at) == self.opening);
+        let Some(opening) = slots.iter().position(is_opening) else {
+            return;
+        };
+        let behind = slots.get_mut(opening..).unwrap_or_default();
+        let new = behind.iter().position(|slot| matches!(slot, Slot::New(_)));
+        if let Some(before) = new.and_then(|new| behind.get_mut(..=new)) {
+            before.rotate_right(1);
+        }
+    }
+
+    /// A plan that holds once all thinking has left that cannot stay beside it.
+    fn plan(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        budget: &Budget,
+    ) -> Result<Option<Drawn>, CutError> {
+        let mut gone: BTreeSet<usize> = BTreeSet::new();
+        loop {
+            let planned = match gone.is_empty() {
+                true => view.clone(),
+                false => self.without(view, &gone),
+            };
+            let plan = match policy.plan(&planned, budget, Trigger::Asked) {
+                Ok(plan) => plan,
+                Err(error) => {
+                    let all: BTreeSet<usize> = self.bound_to(0).into_iter().collect();
+                    if all.len() == gone.len() {
+                        return Err(error.into());
+                    }
+                    gone = all;
+                    continue;
+                }
+            };
+            let first = plan.as_ref().and_then(first_edit);
+            let first = first.into_iter().chain(gone.first().copied()).min();
+            let Some(first) = first else {
+                return Ok(None);
+            };
+            let before = gone.len();
+            gone.extend(self.bound_to(first));
+            if gone.len() > before {
+                continue;
+            }
+            let mut after = planned.clone();
+            if let Some(plan) = &plan {
+                after.apply(plan)?;
+            }
+            let present = |index: &usize| {
+                let item = after.get(Seq(*index as u64));
+                item.is_some_and(|item| matches!(*item.message, Message::Assistant { .. }))
+            };
+            let cut = Cut {
+                text: String::new(),
+                plan,
+                planned,
+                tokens: after.tokens(),
+                left: messages(&after),
+                unthinking: gone.into_iter().filter(present).collect(),
+                repairs: Vec::new(),
+            };
+            return Ok(Some(Drawn { cut, after }));
+        }
+    }
+
+    /// The view without the thinking of these messages.
+    fn without(&self, view: &Transcript, gone: &BTreeSet<usize>) -> Transcript {
+        let messages = view.items().iter().enumerate().map(|(index, item)| {
+            match (gone.contains(&index), item.message.as_ref()) {
+                (true, Message::Assistant { parts }) => {
+                    let mut parts = parts.clone();
+                    parts.retain(|part| !matches!(part, Part::Thinking(_)));
+                    Arc::new(Message::Assistant { parts })
+                }
+                _ => Arc::clone(&item.message),
+            }
+        });
+        let mut without = self.view(messages, view.counter());
+        for item in view.items().iter().filter(|item| item.pin.is_some()) {
+            without.pin(item.seq);
+        }
+        without
+    }
+
+    fn view(
+        &self,
+        messages: impl Iterator<Item = Arc<Message>>,
+        counter: &Arc<dyn TokenCounter>,
+    ) -> Transcript {
+        let mut view = Transcript::new(Arc::clone(counter));
+        for message in messages {
+            view.push(message);
+        }
+        view.mark_sent();
+        for index in self.standing() {
+            view.pin(Seq(*index as u64));
+        }
+        view
+    }
+}
+
+/// A cut that is not written yet, and the view after it.
+struct Drawn {
+    cut: Cut,
+    after: Transcript,
+}
+
+/// Returns the number of messages of a view, without the markers of gaps.
+fn messages(view: &Transcript) -> usize {
+    let items = view.items().iter();
+    items
+        .filter(|item| Gap::of(&item.message).is_none())
+        .count()
+}
+
+/// The first message that a plan changes.
+fn first_edit(plan: &Plan) -> Option<usize> {
+    let firsts = plan.edits.iter().filter_map(|edit| match edit {
+        Edit::Shrink { seq, .. } => Some(*seq),
+        Edit::Drop { first, .. } => Some(*first),
+        Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
+    });
+    firsts.min().and_then(|seq| usize::try_from(seq.0).ok())
+}
+
+/// What of a view is written as it came, edited or anew.
+fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) -> Vec<Slot<'m>> {
+    let edits = plan.map(|plan| plan.edits.as_slice()).unwrap_or_default();
+    let made: BTreeSet<Seq> = edits
+        .iter()
+        .filter_map(|edit| match edit {
+            Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
+            Edit::Drop { first, .. } => Some(*first),
+            Edit::Shrink { .. } => None,
+        })
+        .collect();
+    let slot = |item: &'m plimsoll_context::Item| {
+        let index = usize::try_from(item.seq.0).ok();
+        let origin = index.filter(|_| !made.contains(&item.seq));
+        let same = || {
+            let was = before.get(item.seq);
+            was.is_some_and(|was| Arc::ptr_eq(&was.message, &item.message))
+        };
+        match origin {
+            Some(index) if same() => Slot::Original(index),
+            Some(index) => Slot::Edited(index, &item.message),
+            None => Slot::New(&item.message),
+        }
+    };
+    after.items().iter().map(slot).collect()
+}

@@ -1,0 +1,117 @@
+//! The [`Form`] of Chat Completions.
+
+use plimsoll_context::Message;
+use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::openai_chat::{message_keys, read_parsed, render_list};
+use plimsoll_wire::Rendered;
+use plimsoll_wire::WireError;
+use plimsoll_wire::openai_chat::{Dialect, ORIGIN, Prefill, ToolStyle, Voice};
+use serde_json::Value;
+
+use super::form::{Form, OwnBlock, PairRules, Read, Rewritten, Situation};
+use super::patch::patched;
+use super::spelled::{self, IdPlace, Notes, What, list, object, text};
+use super::target::Target;
+use crate::fault::{Fault, Rule};
+use crate::openai_chat::{is_prefix, unfit, validate};
+
+impl Form for Dialect {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, self)
+    }
+
+    fn origin(&self) -> &'static str {
+        ORIGIN
+    }
+
+    /// A history may end with the beginning of an answer, and so may a request to Mistral that says so.
+    fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
+        let continues = || self.voice == Voice::Mistral && is_prefix(&(situation.last)());
+        let dialect = || Self {
+            prefill: Prefill::Allowed,
+            ..self.clone()
+        };
+        (!situation.is_request || continues()).then(|| dialect().into())
+    }
+
+    fn read(
+        &self,
+        list: &str,
+        values: Option<Vec<Value>>,
+        _: Option<&str>,
+    ) -> Result<Read, WireError> {
+        let chat = read_parsed(list, values)?;
+        let counts = vec![Some(1); chat.messages.len()];
+        Ok((chat.messages, counts))
+    }
+
+    fn is_legacy(&self, message: &Value) -> bool {
+        let calls = message.get("function_call");
+        calls.is_some_and(|call| !call.is_null())
+            || message.get("role").is_some_and(|role| role == "function")
+    }
+
+    /// Turns that are JSON are a model's, not the protocol's.
+    fn render(&self, messages: &[Message], _: &str) -> Result<Rendered, WireError> {
+        let dialect = Self {
+            tools: ToolStyle::Native,
+            ..self.clone()
+        };
+        Ok(render_list(messages, &dialect))
+    }
+
+    fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String> {
+        match (turn.raws, turn.units) {
+            ([raw], [unit]) if turn.is_only => {
+                let before = unit.raws.first();
+                let patched = before.map(|before| patched(before, raw));
+                patched.into_iter().collect()
+            }
+            (raws, _) => raws.to_vec(),
+        }
+    }
+
+    fn pair_rules(&self) -> PairRules {
+        PairRules {
+            open: Rule::Oc1,
+            orphan: Rule::Oc2,
+            moved: Rule::Oc3,
+            empty: Rule::Oc5,
+        }
+    }
+
+    fn unfit(&self, block: &OwnBlock<'_>, _: bool) -> Option<(Rule, String)> {
+        let is_keys = || message_keys(block.opaque).is_some();
+        if block.role() == "assistant" && is_keys() {
+            return None;
+        }
+        unfit(&block.json, self).map(|fault| (fault.rule, fault.words))
+    }
+
+    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+        spelled::chat::message(raw, place, notes)
+    }
+
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {
+        let calls = entry.get("tool_calls").and_then(list).unwrap_or_default();
+        let calls = calls.into_iter().filter_map(object);
+        let mut all: Vec<_> = calls
+            .map(|call| (What::Call, text(call.get("id"))))
+            .collect();
+        if entry.get("role") == Some("\"tool\"") {
+            all.push((What::Result, text(entry.get("tool_call_id"))));
+        }
+        all
+    }
+
+    fn id_place(&self, first: What) -> IdPlace {
+        match first {
+            What::Result => IdPlace::Entry("tool_call_id"),
+            What::Call => IdPlace::List("tool_calls", |_| Some("id")),
+        }
+    }
+}

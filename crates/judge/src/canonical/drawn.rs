@@ -1,0 +1,168 @@
+//! [`Drawn`]: a transcript as its wire renders it, in pieces: what each message of the request
+//! says, and as which texts. The rules of form are the wire's; none is repeated here.
+
+use std::ops::Range;
+
+use plimsoll_context::Message;
+use plimsoll_wire::__internals::{RawObject, parse};
+use plimsoll_wire::LeftOut;
+use plimsoll_wire::WireError;
+use serde_json::value::RawValue;
+
+use super::target::Target;
+
+/// A rendered transcript.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    /// The rendered request.
+    body: String,
+    /// The messages of the request.
+    pub(super) turns: Vec<Turn>,
+    /// The system prompt, where it stands beside them.
+    pub(super) system: Option<String>,
+    /// What the request does not hold as the transcript does, and of which message.
+    pub(super) notes: Vec<(usize, &'static str)>,
+}
+
+/// One message of the request, or the items of one.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// The places of its texts in the body.
+    raws: Vec<Range<usize>>,
+    /// The messages that it says, each once; none where it only makes room between others.
+    pub(super) from: Vec<usize>,
+}
+
+impl Drawn {
+    /// Renders a transcript whose system prompt, if any, comes first.
+    pub(super) fn of(
+        messages: &[Message],
+        target: &Target,
+        model: &str,
+    ) -> Result<Self, WireError> {
+        let form = target.form();
+        let rendered = form.render(messages, model)?;
+        let notes = rendered.notes.iter();
+        let notes = notes.filter_map(|note| Some((note.message?, described(note.what))));
+        let notes = notes.collect();
+        let body = String::from_utf8(rendered.body).map_err(|_| WireError::NotJson {
+            reason: "a rendered request is not UTF-8".to_owned(),
+        })?;
+        let mut drawn = Self::of_body(body, form.list(), rendered.from)?;
+        if form.has_items() {
+            drawn.join_items();
+        }
+        drawn.notes = notes;
+        Ok(drawn)
+    }
+
+    /// What the request does not hold of a message as the transcript does.
+    pub(super) fn notes_of(&self, index: usize) -> impl Iterator<Item = &'static str> {
+        // They come in message order.
+        let from = self.notes.partition_point(|(of, _)| *of < index);
+        let notes = self.notes.iter().skip(from);
+        let notes = notes.take_while(move |(of, _)| *of == index);
+        notes.map(|(_, note)| *note)
+    }
+
+    /// Returns the texts of a turn.
+    pub(super) fn raws(&self, turn: usize) -> Vec<String> {
+        let places = self.turns.get(turn).into_iter().flat_map(|turn| &turn.raws);
+        let raws = places.map(|place| self.body.get(place.clone()).unwrap_or_default());
+        raws.map(str::to_owned).collect()
+    }
+
+    /// Drops the texts of all turns.
+    pub(super) fn forget(&mut self) {
+        self.body = String::new();
+    }
+
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.body.is_empty()
+    }
+
+    /// Takes the texts from the same transcript, rendered again.
+    pub(super) fn remember(&mut self, again: Self) {
+        self.body = again.body;
+    }
+
+    /// Finds the turns in a body: a list, or an object that has one under `key`.
+    fn of_body(body: String, key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
+        let object: RawObject<'_> = match body.starts_with('{') {
+            true => parse(&body)?,
+            false => RawObject::default(),
+        };
+        let list = match body.starts_with('{') {
+            true => object.get(key).unwrap_or("[]"),
+            false => body.as_str(),
+        };
+        let raws: Vec<&RawValue> = parse(list)?;
+        let mut from = from.into_iter();
+        let turn = |raw: &RawValue| {
+            let mut whose: Vec<usize> = Vec::new();
+            for index in from.next().unwrap_or_default() {
+                if !whose.contains(&index) {
+                    whose.push(index);
+                }
+            }
+            let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
+            Turn {
+                raws: std::iter::once(start..start + raw.get().len()).collect(),
+                from: whose,
+            }
+        };
+        Ok(Self {
+            turns: raws.into_iter().map(turn).collect(),
+            system: object.get("system").map(str::to_owned),
+            notes: Vec::new(),
+            body,
+        })
+    }
+
+    /// Items of one message become one turn.
+    fn join_items(&mut self) {
+        let mut joined: Vec<Turn> = Vec::with_capacity(self.turns.len());
+        for mut turn in std::mem::take(&mut self.turns) {
+            match joined.last_mut() {
+                Some(last) if last.from == turn.from && !turn.from.is_empty() => {
+                    last.raws.append(&mut turn.raws);
+                }
+                _ => joined.push(turn),
+            }
+        }
+        self.turns = joined;
+    }
+}
+
+/// Describes a note in a report of repairs.
+fn described(what: LeftOut) -> &'static str {
+    match what {
+        LeftOut::SilentAssistant => "left it out: it says nothing that this provider reads",
+        LeftOut::Attachment => "put a note in the place of an image or a file",
+        LeftOut::ForeignBlock => "left out a block of another provider",
+        LeftOut::Citations => "left out citations whose text was changed",
+        LeftOut::ServerCall => {
+            "left out a call of the provider's own tools, or its result: one has lost the other"
+        }
+        LeftOut::Reasoning => "left out reasoning that this provider cannot read",
+        LeftOut::LoneReasoning => "left out reasoning of which nothing came",
+        LeftOut::ForeignThinking => "left out thinking that this provider did not sign",
+        LeftOut::OtherModel => "left out thinking of another model",
+        LeftOut::OtherPrefix | LeftOut::UnknownPrefix => {
+            "left out thinking that may be bound to what is no longer there"
+        }
+        LeftOut::UnaskedThinking => "left out thinking: the model is not asked to think on",
+        LeftOut::LastThinking => "left out thinking at the end of a message",
+        LeftOut::BrokenArguments => "put arguments that are no JSON object into one",
+        LeftOut::Name => "put `_` for what a tool's name may not have",
+        LeftOut::RepeatedTool => "left out a tool with the name of another",
+        LeftOut::Temperature
+        | LeftOut::TemperatureCapped
+        | LeftOut::Effort
+        | LeftOut::ThinkingOff
+        | LeftOut::ThinkingOn
+        | LeftOut::ToolForced
+        | LeftOut::StopBlank
+        | LeftOut::OutputCapped => "left out a setting",
+    }
+}

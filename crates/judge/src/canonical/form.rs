@@ -1,0 +1,181 @@
+//! [`Form`]: how a protocol writes what repairs read and change. `chat.rs`, `responses.rs` and `messages.rs`
+//! implement it, each for the profile that says what one server or model accepts.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use plimsoll_context::{Message, Opaque};
+use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::anthropic::At;
+use plimsoll_wire::Rendered;
+use plimsoll_wire::WireError;
+use serde_json::Value;
+
+use super::given::Unit;
+use super::own::kind;
+use super::repair::Finding;
+use super::spelled::{IdPlace, Notes, What};
+use super::target::Target;
+use crate::fault::{Fault, Rule};
+
+/// Messages, and how many entries of the list each was read from: `None` for one that stands beside it,
+/// 0 for one more message of the entry before it.
+pub(crate) type Read = (Vec<Message>, Vec<Option<usize>>);
+
+/// What decides which messages a server accepts, besides the messages.
+pub(crate) struct Situation<'s> {
+    /// Whether it is a request, and no history alone.
+    pub(super) is_request: bool,
+    /// Returns the setting `thinking`.
+    pub(super) thinking: &'s dyn Fn() -> Value,
+    /// Returns the last message.
+    pub(super) last: &'s dyn Fn() -> Value,
+}
+
+/// The rules for which calls and results are repaired.
+pub(crate) struct PairRules {
+    /// A call without a result.
+    pub(super) open: Rule,
+    /// A result without a call.
+    pub(super) orphan: Rule,
+    /// A result that does not follow its call.
+    pub(super) moved: Rule,
+    /// A message without content.
+    pub(super) empty: Rule,
+}
+
+/// A turn that is written anew.
+pub(crate) struct Rewritten<'r> {
+    /// What it was read from.
+    pub(super) units: &'r [&'r Unit<'r>],
+    /// What it is rendered as.
+    pub(super) raws: &'r [String],
+    /// Whether it is all that its unit contains.
+    pub(super) is_only: bool,
+    /// Whether it is written only because something of it is gone.
+    pub(super) is_unblamed: bool,
+}
+
+/// A block of the provider's own.
+pub(crate) struct OwnBlock<'b> {
+    pub(super) opaque: &'b Opaque,
+    pub(super) json: Value,
+    pub(super) message: &'b Message,
+}
+
+impl OwnBlock<'_> {
+    pub(super) fn kind(&self) -> &str {
+        kind(&self.json)
+    }
+
+    /// Returns the role of its message.
+    pub(super) fn role(&self) -> &'static str {
+        match self.message {
+            Message::Assistant { .. } => "assistant",
+            Message::ToolResult(_) => "tool",
+            Message::System { .. } => "system",
+            _ => "user",
+        }
+    }
+}
+
+/// How a protocol writes a history.
+pub(crate) trait Form: Debug {
+    /// Returns the name of the protocol.
+    fn name(&self) -> &'static str;
+
+    /// Returns the faults of a request.
+    fn validate(&self, request: &Value) -> Vec<Fault>;
+
+    /// Returns the origin of the provider's own blocks.
+    fn origin(&self) -> &'static str;
+
+    /// Returns the key of the messages or items.
+    fn list(&self) -> &'static str {
+        "messages"
+    }
+
+    /// Whether a turn is several entries of the list.
+    fn has_items(&self) -> bool {
+        false
+    }
+
+    /// Returns the key of a system prompt beside the list that is one of the messages.
+    fn system_key(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the key of a system prompt beside the list that is a setting.
+    fn instructions_key(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether thinking is bound to all that the model had read.
+    fn binds_thinking(&self) -> bool {
+        false
+    }
+
+    /// Returns the messages of persons that must stay, because others speak in the user's role, too.
+    fn persons(&self, _: &[Message]) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Makes a list of messages a request if the validator does not judge a list alone.
+    fn wrap(&self, _: &mut Value) {}
+
+    /// Returns a setting that the API requires, with its usual value.
+    fn required_setting(&self) -> Option<(&'static str, Value)> {
+        None
+    }
+
+    /// Returns the form for a request or a history, if it differs.
+    fn adapted(&self, _: &Situation<'_>) -> Option<Target> {
+        None
+    }
+
+    /// Reads a list of messages or items, which may have been parsed already.
+    fn read(
+        &self,
+        list: &str,
+        values: Option<Vec<Value>>,
+        system: Option<&str>,
+    ) -> Result<Read, WireError>;
+
+    /// Whether a message names no ids, as all did before the protocol had them.
+    fn is_legacy(&self, _: &Value) -> bool {
+        false
+    }
+
+    /// Renders messages: a body with the list under [`Form::list`], or the list alone.
+    fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError>;
+
+    /// Returns what stands for a turn that is written anew.
+    fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String>;
+
+    /// Returns the rules for which calls and results are repaired.
+    fn pair_rules(&self) -> PairRules;
+
+    /// Returns why a block would be refused in its message, wherever it stood. `stored` says whether the
+    /// server keeps what it is sent.
+    fn unfit(&self, block: &OwnBlock<'_>, stored: bool) -> Option<(Rule, String)>;
+
+    /// Returns the calls of the provider's own tools that have lost their results, and results that have
+    /// lost their calls.
+    fn parted(&self, _: &[Message], _gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
+        Vec::new()
+    }
+
+    /// Returns a message or an item as readers expect it, if it differs.
+    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String>;
+
+    /// Returns the system prompt as readers expect it, if it differs.
+    fn spelled_system(&self, _: &RawObject<'_>, _: &mut Notes) -> Option<String> {
+        None
+    }
+
+    /// Returns the calls and results in an entry, and their ids.
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)>;
+
+    /// Returns where ids are in an entry that begins with a call or with a result.
+    fn id_place(&self, first: What) -> IdPlace;
+}

@@ -1,0 +1,173 @@
+//! The [`Form`] of Anthropic Messages.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::Message;
+use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::anthropic::{At, parted};
+use plimsoll_wire::WireError;
+use plimsoll_wire::anthropic::{self, Binding, ORIGIN, Prefill, Profile, UnaskedThinking};
+use plimsoll_wire::{RenderInput, Rendered};
+use serde_json::{Value, json};
+
+use super::form::{Form, OwnBlock, PairRules, Read, Rewritten, Situation};
+use super::own::finding;
+use super::patch::with_mark_of;
+use super::repair::Finding;
+use super::spelled::{self, IdPlace, Notes, What, list, object, text};
+use super::target::Target;
+use crate::anthropic::{unfit, validate};
+use crate::fault::{Fault, Rule};
+
+impl Form for Profile {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, self)
+    }
+
+    fn origin(&self) -> &'static str {
+        ORIGIN
+    }
+
+    fn system_key(&self) -> Option<&'static str> {
+        Some("system")
+    }
+
+    fn binds_thinking(&self) -> bool {
+        self.binding == Binding::Prefix
+    }
+
+    fn wrap(&self, request: &mut Value) {
+        if request.is_array() {
+            *request = json!({"messages": request.take()});
+        }
+    }
+
+    fn required_setting(&self) -> Option<(&'static str, Value)> {
+        Some(("max_tokens", self.default_output.into()))
+    }
+
+    /// A history may end with the beginning of an answer and with thinking; a request only if it asks for
+    /// none.
+    fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
+        let (prefill, unasked_thinking) = match situation.is_request {
+            false => (Prefill::Allowed, UnaskedThinking::Accepted),
+            true => {
+                let thinking = (situation.thinking)();
+                let kind = thinking.get("type").and_then(Value::as_str);
+                let prefill = match kind {
+                    Some("enabled" | "adaptive") => Prefill::Refused,
+                    _ => self.prefill,
+                };
+                (prefill, self.unasked_thinking)
+            }
+        };
+        let profile = Self {
+            prefill,
+            unasked_thinking,
+            ..self.clone()
+        };
+        Some(profile.into())
+    }
+
+    fn read(
+        &self,
+        list: &str,
+        _: Option<Vec<Value>>,
+        system: Option<&str>,
+    ) -> Result<Read, WireError> {
+        let beside = system.map(|system| format!("{{\"system\":{system},\"messages\":{list}}}"));
+        let chat = anthropic::read(beside.as_deref().unwrap_or(list))?;
+        let mut before = None;
+        let mut begins = |from| usize::from(before.replace(from) != Some(from));
+        let counts = chat.from.iter().map(|from| from.map(&mut begins));
+        let counts = counts.collect();
+        Ok((chat.messages, counts))
+    }
+
+    /// The validator sees whether a request asks for thinking.
+    fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
+        let profile = Self {
+            unasked_thinking: UnaskedThinking::Accepted,
+            ..self.clone()
+        };
+        let input = RenderInput {
+            model,
+            ..RenderInput::default()
+        };
+        anthropic::render(&input, messages, &profile)
+    }
+
+    fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String> {
+        let raws = turn.raws.iter();
+        raws.map(|raw| with_mark_of(turn.units, raw)).collect()
+    }
+
+    fn pair_rules(&self) -> PairRules {
+        PairRules {
+            open: Rule::Am1,
+            orphan: Rule::Am2,
+            moved: Rule::Am3,
+            empty: Rule::Am6,
+        }
+    }
+
+    fn unfit(&self, block: &OwnBlock<'_>, _: bool) -> Option<(Rule, String)> {
+        match (block.role(), block.kind()) {
+            ("system", _) => None,
+            (_, "tool_use" | "tool_result" | "thinking" | "redacted_thinking") => {
+                let words = "a call, a result or thinking that is none of the transcript's";
+                Some((Rule::Shape, words.to_owned()))
+            }
+            (role, _) => {
+                let fault = unfit(&block.json, role, self);
+                fault.map(|fault| (fault.rule, fault.words))
+            }
+        }
+    }
+
+    /// The result stands in the same message as the call or in a later one.
+    fn parted(&self, messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
+        let parted = parted(messages, |at| gone.contains(&at));
+        let unanswered = parted.calls.iter().map(|(at, kind, _)| {
+            let why = "it has no result";
+            (*at, finding(*at, Rule::Am1, kind, why, None))
+        });
+        let unasked = parted.results.iter().map(|(at, kind)| {
+            let why = "nothing asked for it";
+            (*at, finding(*at, Rule::Am2, kind, why, None))
+        });
+        unanswered.chain(unasked).collect()
+    }
+
+    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+        spelled::messages::message(raw, place, notes)
+    }
+
+    fn spelled_system(&self, request: &RawObject<'_>, notes: &mut Notes) -> Option<String> {
+        let system = request.get("system").filter(|system| *system != "null")?;
+        spelled::messages::system(system, notes)
+    }
+
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {
+        let blocks = entry.get("content").and_then(list).unwrap_or_default();
+        let blocks = blocks.into_iter().filter_map(object);
+        let pairs = blocks.filter_map(|block| match block.get("type") {
+            Some("\"tool_use\"") => Some((What::Call, text(block.get("id")))),
+            Some("\"tool_result\"") => Some((What::Result, text(block.get("tool_use_id")))),
+            _ => None,
+        });
+        pairs.collect()
+    }
+
+    fn id_place(&self, _: What) -> IdPlace {
+        IdPlace::List("content", |kind| match kind {
+            Some("\"tool_use\"") => Some("id"),
+            Some("\"tool_result\"") => Some("tool_use_id"),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Texts of a request with only what has to change changed: keys, and breakpoints of the cache.
+//! Decides nothing; `attempt.rs` does.
+
+use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::anthropic::MARK;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::given::Unit;
+
+/// Keys of a chat's message that mean something to Plimsoll: they are as it writes them.
+const KNOWN: [&str; 9] = [
+    "role",
+    "content",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "tool_calls",
+    "tool_call_id",
+    "function_call",
+    "audio",
+];
+
+/// Returns a JSON array of these texts.
+fn array(texts: &[String]) -> String {
+    format!("[{}]", texts.join(","))
+}
+
+/// A chat's message as it is written now, with the further keys that it had.
+pub(super) fn patched(before: &str, after: &str) -> String {
+    let (Ok(old), Ok(new)) = (object(before), object(after)) else {
+        return after.to_owned();
+    };
+    let mut changes: Vec<(&str, Option<String>)> = Vec::new();
+    for key in KNOWN {
+        match (old.get(key), new.get(key)) {
+            (_, Some(raw)) if old.get(key).is_none_or(|old| !same(old, raw)) => {
+                changes.push((key, Some(raw.to_owned())));
+            }
+            // It is given back under its other name.
+            (Some(_), None) => changes.push((key, None)),
+            _ => {}
+        }
+    }
+    old.with(&changes)
+}
+
+/// The items of a turn of Responses with the messages that say what they said as they came: with
+/// annotations and all, and with an id only where the reasoning that it asks for is there, too.
+pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
+    let mut before = units.iter().flat_map(|unit| &unit.raws).filter_map(|raw| {
+        let said = said(raw)?;
+        Some((*raw, said))
+    });
+    let mut reasoned = false;
+    let mut items = Vec::with_capacity(after.len());
+    for raw in after {
+        reasoned |= kind(raw).is_some_and(|kind| kind == "reasoning");
+        let came = said(raw).and_then(|now| before.find(|(_, then)| *then == now));
+        items.push(match came.and_then(|(raw, _)| object(raw).ok()) {
+            Some(object) if reasoned => object.with(&[]),
+            Some(object) => object.with(&[("id", None)]),
+            None => raw.clone(),
+        });
+    }
+    items
+}
+
+/// What a message of the assistant's says, where all of it is text.
+fn said(item: &str) -> Option<String> {
+    let item: Value = serde_json::from_str(item).ok()?;
+    if item.get("role")? != "assistant" {
+        return None;
+    }
+    match item.get("content")? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            let texts = parts.iter().map(|part| part.get("text")?.as_str());
+            texts.collect()
+        }
+        _ => None,
+    }
+}
+
+fn kind(item: &str) -> Option<String> {
+    let item: Value = serde_json::from_str(item).ok()?;
+    Some(item.get("type")?.as_str()?.to_owned())
+}
+
+/// A message with a breakpoint of the cache behind its last block, where what it says had one.
+pub(super) fn with_mark_of(units: &[&Unit<'_>], after: &str) -> String {
+    let marks = units.iter().flat_map(|unit| &unit.raws);
+    let mark = marks.filter_map(|raw| last_mark(raw)).next_back();
+    let marked = mark.and_then(|mark| {
+        let message = object(after).ok()?;
+        let blocks: Vec<&RawValue> = serde_json::from_str(message.get("content")?).ok()?;
+        let (last, before) = blocks.split_last()?;
+        let block = object(last.get()).ok()?;
+        let thinks = block
+            .get("type")
+            .is_some_and(|kind| kind.contains("thinking"));
+        if thinks {
+            return None;
+        }
+        let mut texts: Vec<String> = before.iter().map(|raw| raw.get().to_owned()).collect();
+        texts.push(block.with(&[(MARK, Some(mark))]));
+        Some(message.with(&[("content", Some(array(&texts)))]))
+    });
+    marked.unwrap_or_else(|| after.to_owned())
+}
+
+/// A request that does not tell its model to think; `None` where it did not anyway.
+pub(super) fn without_thinking(request: &str) -> Option<String> {
+    let object = object(request).ok()?;
+    object.get("thinking")?;
+    Some(object.with(&[("thinking", None)]))
+}
+
+/// A list of blocks, or of what holds blocks in `content`, without its breakpoints but the last
+/// `keep` ones.
+pub(super) fn unmarked(list: &str, keep: &mut usize) -> String {
+    let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(list) else {
+        return list.to_owned();
+    };
+    let mut texts: Vec<String> = Vec::with_capacity(entries.len());
+    for raw in entries.iter().rev().map(|raw| raw.get()) {
+        let Ok(entry) = object(raw) else {
+            texts.push(raw.to_owned());
+            continue;
+        };
+        let mut changes = Vec::new();
+        if entry.get(MARK).is_some_and(|mark| mark != "null") {
+            match keep.checked_sub(1) {
+                Some(fewer) => *keep = fewer,
+                None => changes.push((MARK, None)),
+            }
+        }
+        if let Some(inner) = entry.get("content").filter(|inner| inner.starts_with('[')) {
+            let after = unmarked(inner, keep);
+            if after != inner {
+                changes.push(("content", Some(after)));
+            }
+        }
+        texts.push(match changes.is_empty() {
+            true => raw.to_owned(),
+            false => entry.with(&changes),
+        });
+    }
+    texts.reverse();
+    match entries.iter().map(|raw| raw.get()).eq(texts.iter()) {
+        true => list.to_owned(),
+        false => array(&texts),
+    }
+}
+
+/// How many breakpoints a list of blocks has.
+pub(super) fn marks(list: &str) -> usize {
+    let list: Value = serde_json::from_str(list).unwrap_or_default();
+    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    let marked = list.iter().filter(|block| {
+        let mark = block.get(MARK);
+        mark.is_some_and(|mark| !mark.is_null())
+    });
+    marked.count()
+}
+
+fn last_mark(message: &str) -> Option<String> {
+    let message = object(message).ok()?;
+    let blocks: Vec<&RawValue> = serde_json::from_str(message.get("content")?).ok()?;
+    let mark = |raw: &&RawValue| {
+        let mark = object(raw.get()).ok()?.get(MARK)?.to_owned();
+        (mark != "null").then_some(mark)
+    };
+    blocks.iter().filter_map(mark).next_back()
+}
+
+fn same(one: &str, other: &str) -> bool {
+    let value = |raw| serde_json::from_str::<Value>(raw).ok();
+    one == other || value(one) == value(other)
+}
+
+fn object(raw: &str) -> Result<RawObject<'_>, serde_json::Error> {
+    serde_json::from_str(raw)
+}

@@ -1,0 +1,290 @@
+//! [`mend`]: a request, or a history in a wire's own form, made valid. Judged as the wire's own
+//! validator judges it; what it cannot judge (a signature, what a block was encrypted with) is left
+//! to the provider.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{MAX_BREAKPOINTS, Message, Part};
+use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::WireError;
+
+use super::attempt::{self, Attempt};
+use super::given::Given;
+use super::patch::{marks, unmarked, without_thinking};
+use super::repair::Repair;
+use super::report;
+use super::spelled::{Spelled, spelled};
+use super::target::Target;
+use crate::anthropic::is_unasked;
+use crate::fault::{Fault, MAX_FAULTS, Rule};
+
+/// How often thinking is taken out of more tool loops before it is taken out of all.
+const STRIPS: usize = 4;
+
+/// How often a request is gone through; nearly all are mended at once, and looked through once more.
+const PASSES: usize = 4;
+
+/// What happens to reasoning that nothing is known to be wrong with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reasoning {
+    /// It stays.
+    #[default]
+    Keep,
+    /// It goes: for when the provider refuses a signature.
+    Drop,
+}
+
+/// A request that was mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mended {
+    /// The request, in the shape in which it came; byte for byte what it was where nothing was wrong.
+    pub request: String,
+    /// What was done, in order; empty where nothing was wrong.
+    pub repairs: Vec<Repair>,
+    /// What is still wrong: settings, which are not mended, and nothing of its messages.
+    pub faults: Vec<Fault>,
+}
+
+/// Mends a request, or a bare list of its messages. A request names its `model`; anything else is a
+/// history, which may end with the assistant whoever it is for.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], or [`WireError::Expected`] where there is no list of messages.
+pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
+    let mut mended = once(text, target, reasoning)?;
+    for _ in 1..PASSES {
+        if mended.repairs.is_empty() {
+            break;
+        }
+        // What was one turn may be read as two, of which one says nothing.
+        let again = once(&mended.request, target, Reasoning::Keep)?;
+        if again.repairs.is_empty() {
+            break;
+        }
+        mended.request = again.request;
+        mended.faults = again.faults;
+        mended.repairs.extend(again.repairs);
+    }
+    Ok(mended)
+}
+
+fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
+    let unrepaired = || Mended {
+        request: text.to_owned(),
+        repairs: Vec::new(),
+        faults: Vec::new(),
+    };
+    let untouched = Spelled::untouched(text);
+    let mut as_it_came = Given::read(&untouched, target);
+    if let Ok(given) = &mut as_it_came
+        && given.is_accepted()
+        && (reasoning == Reasoning::Keep || thinking(&given.messages).is_empty())
+    {
+        let messages = std::mem::take(&mut given.messages);
+        if attempt::is_whole(given, messages) {
+            return Ok(unrepaired());
+        }
+        as_it_came = Given::read(&untouched, target);
+    }
+    let spelled = spelled(text, target);
+    let mut given = match as_it_came {
+        Ok(given) if spelled.repairs.is_empty() => given,
+        _ => Given::read(&spelled, target)?,
+    };
+    let thought = Thought::of(&given.messages);
+    let stripped = match reasoning {
+        Reasoning::Keep => BTreeSet::new(),
+        Reasoning::Drop => thought.messages.clone(),
+    };
+    let messages = std::mem::take(&mut given.messages);
+    let target = &given.target;
+    let read = || Ok(Given::read(&spelled, target)?.messages);
+    let mut attempt = Attempt::new(&given, &read, messages, stripped)?;
+    for round in 0..=STRIPS {
+        let more = match round {
+            STRIPS => thought.messages.clone(),
+            _ => must_go(&attempt, target, &thought),
+        };
+        if more.is_subset(&attempt.stripped) {
+            break;
+        }
+        let stripped = attempt.stripped.union(&more).copied().collect();
+        attempt = Attempt::new(&given, &read, read()?, stripped)?;
+    }
+    let mut repairs = report::told(&attempt, reasoning);
+    let mut request = std::mem::take(&mut attempt.text);
+    for mend in [unthinking, fewer_marks, no_marks] {
+        if let Some((mended, repair)) = mend(&request, &attempt.faults) {
+            attempt.faults = attempt::judge(&mended, target);
+            request = mended;
+            repairs.push(repair);
+        }
+    }
+    attempt.faults.truncate(MAX_FAULTS);
+    if repairs.is_empty() {
+        text.clone_into(&mut request);
+    }
+    Ok(Mended {
+        request,
+        repairs,
+        faults: attempt.faults,
+    })
+}
+
+/// The thinking in a request as it was read.
+struct Thought {
+    /// The messages that think.
+    messages: BTreeSet<usize>,
+    /// The number of the tool loop of each message.
+    loops: Vec<usize>,
+}
+
+impl Thought {
+    fn of(messages: &[Message]) -> Self {
+        Self {
+            messages: thinking(messages),
+            loops: loops(messages),
+        }
+    }
+}
+
+/// Messages that think.
+pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
+    let thinks = |message: &Message| {
+        let mut parts = message.parts().iter();
+        parts.any(|part| matches!(part, Part::Thinking(_)))
+    };
+    let all = messages.iter().enumerate();
+    all.filter_map(|(index, message)| thinks(message).then_some(index))
+        .collect()
+}
+
+/// Messages whose thinking cannot stay, tool loop by tool loop (V4): that of a refused signature, that
+/// of the loop under way where the request asks for none (AM9), and where a model's thinking is bound to all that it had read (AM10), all behind the first change.
+fn must_go(attempt: &Attempt<'_, '_>, target: &Target, thought: &Thought) -> BTreeSet<usize> {
+    let loop_of = |index: usize| thought.loops.get(index).copied();
+    let thinking = &thought.messages;
+    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    for fault in attempt
+        .faults
+        .iter()
+        .chain(attempt.written.values().flatten())
+    {
+        if fault.rule != Rule::Am10 && !is_unasked(fault) {
+            continue;
+        }
+        let turns = attempt.turn_of(fault);
+        let from = turns.map(|turn| attempt.from(turn)).unwrap_or_default();
+        let origins = from
+            .iter()
+            .filter_map(|at| attempt.origins.get(*at).copied().flatten());
+        gone.extend(origins.filter_map(loop_of));
+    }
+    if target.form().binds_thinking()
+        && let Some(change) = first_change(attempt)
+    {
+        let behind = thinking
+            .iter()
+            .filter(|index| **index > change || change == 0);
+        gone.extend(behind.filter_map(|index| loop_of(*index)));
+    }
+    let thinks = thinking.iter().copied();
+    thinks
+        .filter(|index| loop_of(*index).is_some_and(|of| gone.contains(&of)))
+        .collect()
+}
+
+/// For each message, the number of its tool loop: it begins with what somebody asks.
+pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
+    let (mut number, mut asked) = (0, true);
+    let mut loops = Vec::with_capacity(messages.len());
+    for message in messages {
+        let asks = matches!(
+            message,
+            Message::User { .. } | Message::Summary { .. } | Message::System { .. }
+        );
+        if asks && !asked {
+            number += 1;
+        }
+        asked = asks;
+        loops.push(number);
+    }
+    loops
+}
+
+/// The first message, as it was read, that is not what it was; `None` where all are.
+fn first_change(attempt: &Attempt<'_, '_>) -> Option<usize> {
+    let given = attempt.given;
+    if attempt.system || given.is_lacking() {
+        return Some(0);
+    }
+    let found = first_written(attempt).into_iter();
+    found.chain(given.changed).min()
+}
+
+fn first_written(attempt: &Attempt<'_, '_>) -> Option<usize> {
+    let mut unit = 0;
+    let mut last = 0;
+    for turn in 0..attempt.drawn.turns.len() {
+        let kept = attempt.keeps.get(turn).and_then(Option::as_ref);
+        let kept = kept.filter(|_| !attempt.written.contains_key(&turn));
+        let from = attempt.from(turn).iter();
+        let mut origins = from.filter_map(|at| attempt.origins.get(*at).copied().flatten());
+        let first = origins.next();
+        // What only makes room and is not needed is not there.
+        if attempt.from(turn).is_empty() && !attempt.written.contains_key(&turn) {
+            continue;
+        }
+        match kept {
+            Some(units) if units.first() == Some(&unit) => unit += units.len(),
+            _ => return Some(first.map_or(last, |first| first.min(last + 1))),
+        }
+        last = origins.next_back().or(first).unwrap_or(last);
+    }
+    None
+}
+
+/// AM9: a model is not told to think where the tool loop under way began without thinking.
+fn unthinking(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
+    let fault = faults.iter().find(|fault| fault.rule == Rule::Am9)?;
+    let mended = without_thinking(request)?;
+    let done = "taken out: the tool loop under way began without thinking";
+    let repair = Repair::new("thinking", done).because(Some(fault));
+    Some((mended, repair))
+}
+
+/// AM11: the newest breakpoints stay, which cover the older ones.
+fn fewer_marks(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
+    let fault = faults.iter().find(|fault| fault.rule == Rule::Am11)?;
+    let object: RawObject<'_> = serde_json::from_str(request).ok()?;
+    let before = ["tools", "system"].iter();
+    let before: usize = before.filter_map(|key| object.get(key)).map(marks).sum();
+    let mut keep = MAX_BREAKPOINTS.saturating_sub(before);
+    let messages = object.get("messages")?;
+    let mended = unmarked(messages, &mut keep);
+    if mended == messages {
+        return None;
+    }
+    let done = "took out breakpoints of the cache; the newest stay";
+    let repair = Repair::new("messages", done).because(Some(fault));
+    Some((object.with(&[("messages", Some(mended))]), repair))
+}
+
+/// AM11: without any, the request is valid, and dear.
+fn no_marks(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
+    let fault = faults.iter().find(|fault| fault.rule == Rule::Am11)?;
+    let object: Option<RawObject<'_>> = serde_json::from_str(request).ok();
+    let done = "took out all breakpoints of the cache";
+    let repair = Repair::new("messages", done).because(Some(fault));
+    let Some(object) = object else {
+        return Some((unmarked(request, &mut 0), repair));
+    };
+    let mut changes = Vec::new();
+    for key in ["tools", "system", "messages"] {
+        if let Some(list) = object.get(key) {
+            changes.push((key, Some(unmarked(list, &mut 0))));
+        }
+    }
+    Some((object.with(&changes), repair))
+}

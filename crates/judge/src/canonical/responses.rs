@@ -1,0 +1,258 @@
+//! The [`Form`] of OpenAI Responses.
+
+use std::collections::BTreeSet;
+
+use plimsoll_context::{Message, Part};
+use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::anthropic::At;
+use plimsoll_wire::__internals::openai_responses::items::{PAIRS, is_clients};
+use plimsoll_wire::WireError;
+use plimsoll_wire::openai_responses::{self, ORIGIN, Profile};
+use plimsoll_wire::{RenderInput, Rendered};
+use serde_json::Value;
+
+use super::form::{Form, OwnBlock, PairRules, Read, Rewritten};
+use super::own::{block_of, finding, kind, text};
+use super::patch::restored;
+use super::repair::Finding;
+use super::spelled::{self, IdPlace, Notes, What};
+use crate::fault::{Fault, Rule};
+use crate::openai_responses::{unfit, validate};
+
+impl Form for Profile {
+    fn name(&self) -> &'static str {
+        "openai-responses"
+    }
+
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        validate(request, self)
+    }
+
+    fn origin(&self) -> &'static str {
+        ORIGIN
+    }
+
+    fn list(&self) -> &'static str {
+        "input"
+    }
+
+    fn has_items(&self) -> bool {
+        true
+    }
+
+    fn instructions_key(&self) -> Option<&'static str> {
+        Some("instructions")
+    }
+
+    /// What a person said first and last, if the first and the last in the user's role are items of the
+    /// client's.
+    fn persons(&self, messages: &[Message]) -> Vec<usize> {
+        let is_clients = |part: &Part| match part {
+            Part::Opaque(opaque) => {
+                let block: Value = serde_json::from_str(&opaque.data).unwrap_or_default();
+                is_clients(kind(&block))
+            }
+            _ => false,
+        };
+        let users = messages.iter().enumerate();
+        let users = users.filter(|(_, message)| message.is_user());
+        let users: Vec<(usize, bool)> = users
+            .map(|(index, message)| (index, !message.parts().iter().all(is_clients)))
+            .collect();
+        let mut persons = Vec::new();
+        for (end, person) in [
+            (users.first(), users.iter().find(|(_, person)| *person)),
+            (users.last(), users.iter().rfind(|(_, person)| *person)),
+        ] {
+            if end != person {
+                persons.extend(person.map(|(index, _)| *index));
+            }
+        }
+        persons
+    }
+
+    fn read(&self, list: &str, _: Option<Vec<Value>>, _: Option<&str>) -> Result<Read, WireError> {
+        let chat = openai_responses::read(list)?;
+        let counts = (0..chat.messages.len()).map(|index| Some(chat.originals(index).len()));
+        let counts = counts.collect();
+        Ok((chat.messages, counts))
+    }
+
+    fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
+        let input = RenderInput {
+            model,
+            ..RenderInput::default()
+        };
+        openai_responses::render(&input, messages, self)
+    }
+
+    fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String> {
+        match turn.is_unblamed {
+            // Nothing was wrong with what is left of it.
+            true => restored(turn.units, turn.raws),
+            false => turn.raws.to_vec(),
+        }
+    }
+
+    fn pair_rules(&self) -> PairRules {
+        PairRules {
+            open: Rule::Or1,
+            orphan: Rule::Or2,
+            moved: Rule::V3,
+            empty: Rule::Shape,
+        }
+    }
+
+    fn unfit(&self, block: &OwnBlock<'_>, stored: bool) -> Option<(Rule, String)> {
+        match (block.role(), block.kind()) {
+            // Reasoning is judged with what came of it; a block without a type belongs to the message
+            // beside it.
+            ("assistant", "" | "reasoning") => return None,
+            // A result contains content alone, and all else of it is left out.
+            ("tool", kind) if !kind.starts_with("input_") => return None,
+            _ => {}
+        }
+        let fault = unfit(&block.json, block.role(), stored, self);
+        fault.map(|fault| (fault.rule, fault.words)).or_else(|| {
+            let id = block.json.get("call_id").and_then(Value::as_str)?;
+            let mut calls = block.message.calls();
+            calls.any(|call| call.id.0 == id).then(|| {
+                let words = "two calls of one turn have the same id";
+                (Rule::V3, words.to_owned())
+            })
+        })
+    }
+
+    fn parted(&self, messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
+        of_clients(messages, gone)
+    }
+
+    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+        spelled::responses::item(raw, place, notes)
+    }
+
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {
+        let kind = spelled::text(entry.get("type")).unwrap_or_default();
+        let what = match kind.as_str() {
+            "function_call" | "custom_tool_call" => What::Call, // tidy:allow(function call)
+            "function_call_output" | "custom_tool_call_output" => What::Result, // tidy:allow(function call)
+            _ => return Vec::new(),
+        };
+        vec![(what, spelled::text(entry.get("call_id")))]
+    }
+
+    fn id_place(&self, _: What) -> IdPlace {
+        IdPlace::Entry("call_id")
+    }
+}
+
+/// A call that waits for its output.
+struct Open {
+    at: At,
+    kind: String,
+    id: String,
+    output: &'static str,
+}
+
+/// The output follows the turn that asked for it, before anybody says anything.
+fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
+    let mut out = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        if !answers(message) {
+            unanswered(&mut open, &mut out);
+        }
+        // What a result holds is content, and neither a call nor an output.
+        if matches!(message, Message::ToolResult(_)) {
+            continue;
+        }
+        for (at, part) in message.parts().iter().enumerate() {
+            let at = (index, at);
+            let opaque = match part {
+                // Its result comes before theirs, who asked first.
+                Part::ToolCall(_) => {
+                    unanswered(&mut open, &mut out);
+                    continue;
+                }
+                Part::Opaque(opaque) if !gone.contains(&at) => opaque,
+                _ => continue,
+            };
+            let Some(block) = block_of(opaque, ORIGIN) else {
+                continue;
+            };
+            let kind = kind(&block);
+            let Some(id) = call_id(&block) else {
+                continue;
+            };
+            if let Some((.., output)) = asks(&block) {
+                if open.iter().any(|one| one.id == id) {
+                    out.push((at, finding(at, Rule::V3, kind, "its id is taken", None)));
+                } else {
+                    open.push(Open {
+                        at,
+                        kind: kind.to_owned(),
+                        id: id.to_owned(),
+                        output,
+                    });
+                }
+            } else if is_output(&block) {
+                let asked = open
+                    .iter()
+                    .position(|one| one.id == id && one.output == kind);
+                if let Some(asked) = asked {
+                    open.remove(asked);
+                } else {
+                    let why = "no call before it waits for it";
+                    out.push((at, finding(at, Rule::Or2, kind, why, None)));
+                }
+            }
+        }
+    }
+    unanswered(&mut open, &mut out);
+    out
+}
+
+/// Whether a message does nothing but answer calls.
+fn answers(message: &Message) -> bool {
+    let is_answer = |part: &Part| match part {
+        Part::Opaque(opaque) => block_of(opaque, ORIGIN).is_some_and(|block| is_output(&block)),
+        _ => false,
+    };
+    match message {
+        Message::ToolResult(_) => true,
+        Message::User { parts } => parts.iter().all(is_answer),
+        _ => false,
+    }
+}
+
+fn unanswered(open: &mut Vec<Open>, out: &mut Vec<(At, Finding)>) {
+    for one in open.drain(..) {
+        let why = "it has no output";
+        out.push((one.at, finding(one.at, Rule::Or1, &one.kind, why, None)));
+    }
+}
+
+/// The pair that an item opens.
+fn asks(block: &Value) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    let kind = kind(block);
+    PAIRS.iter().find(|(call, ..)| *call == kind)
+}
+
+fn is_output(block: &Value) -> bool {
+    let kind = kind(block);
+    PAIRS.iter().any(|(.., output)| *output == kind)
+}
+
+/// By what a call and its output know each other; `None` where nobody waits: a search on the server's
+/// side.
+fn call_id(block: &Value) -> Option<&str> {
+    let id = block.get("call_id").and_then(Value::as_str);
+    // A local shell's calls went by their own ids first.
+    let shell = kind(block).starts_with("local_shell_call");
+    let own = || block.get("id").and_then(Value::as_str).filter(|_| shell);
+    match id.or_else(own) {
+        None if !is_output(block) || text(block, "execution") == "server" => None,
+        Some("") if text(block, "execution") == "server" => None,
+        id => Some(id.unwrap_or_default()),
+    }
+}

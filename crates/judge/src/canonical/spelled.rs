@@ -1,0 +1,177 @@
+//! [`spelled`]: a request in which what is spelled in a way that no reader takes is spelled as the
+//! wire has it: a part without a type, a number where a text stands, a call without an id. Only what
+//! says nothing at all is left out. Judges nothing; what a wire takes stays as it is.
+
+pub(super) mod chat;
+mod ids;
+pub(super) mod messages;
+mod part;
+pub(super) mod responses;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use plimsoll_wire::__internals::{RawObject, quoted};
+use serde_json::value::RawValue;
+
+use super::repair::Repair;
+use super::target::Target;
+use crate::fault::Rule;
+
+/// A request that can be read, as far as there is something to read in it.
+#[derive(Debug)]
+pub(super) struct Spelled<'a> {
+    /// It.
+    pub(super) text: Cow<'a, str>,
+    /// What was spelled otherwise.
+    pub(super) repairs: Vec<Repair>,
+    /// The places of the messages of which something was.
+    pub(super) places: BTreeSet<String>,
+}
+
+pub(super) use ids::{IdPlace, What};
+
+/// What was done, while a request is gone through.
+pub(crate) type Notes = Vec<Repair>;
+
+/// A message or an item, and its place.
+struct Entry<'a> {
+    place: String,
+    raw: Cow<'a, str>,
+}
+
+/// Spells a request, or a bare list of its messages, as its wire has it.
+pub(super) fn spelled<'a>(text: &'a str, target: &Target) -> Spelled<'a> {
+    match changed(text.trim(), target) {
+        Some((text, repairs, places)) => Spelled {
+            text: Cow::Owned(text),
+            repairs,
+            places,
+        },
+        None => Spelled::untouched(text),
+    }
+}
+
+impl<'a> Spelled<'a> {
+    /// A request as it came.
+    pub(super) fn untouched(text: &'a str) -> Self {
+        Self {
+            text: Cow::Borrowed(text),
+            repairs: Vec::new(),
+            places: BTreeSet::new(),
+        }
+    }
+}
+
+fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<String>)> {
+    let object: Option<RawObject<'_>> = match text.starts_with('{') {
+        true => Some(serde_json::from_str(text).ok()?),
+        false => None,
+    };
+    let form = target.form();
+    let key = form.list();
+    let list = match &object {
+        Some(object) => object.get(key)?,
+        None => text,
+    };
+    let raws: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let mut notes = Notes::new();
+    let mut entries = Vec::with_capacity(raws.len());
+    for (index, raw) in raws.into_iter().enumerate() {
+        let place = format!("{key}[{index}]");
+        let new = form.spelled(raw.get(), &place, &mut notes);
+        let raw = new.map_or(Cow::Borrowed(raw.get()), Cow::Owned);
+        entries.push(Entry { place, raw });
+    }
+    ids::give(&mut entries, form, &mut notes);
+    let system = object.as_ref();
+    let system = system.and_then(|object| form.spelled_system(object, &mut notes));
+    if notes.is_empty() {
+        return None;
+    }
+    let raws: Vec<&str> = entries.iter().map(|entry| entry.raw.as_ref()).collect();
+    let list = format!("[{}]", raws.join(","));
+    let text = match &object {
+        Some(object) => {
+            let mut changes = vec![(key, Some(list))];
+            changes.extend(system.map(|system| ("system", Some(system))));
+            object.with(&changes)
+        }
+        None => list,
+    };
+    // `messages[3].content[0]` is in `messages[3]`.
+    let places = notes.iter().map(|note| match note.place.split_once("].") {
+        Some((entry, _)) => format!("{entry}]"),
+        None => note.place.clone(),
+    });
+    let places = places.collect();
+    Some((text, notes, places))
+}
+
+fn note(notes: &mut Notes, place: impl Into<String>, done: impl Into<String>) {
+    notes.push(Repair {
+        rule: Some(Rule::Shape),
+        ..Repair::new(place, done)
+    });
+}
+
+pub(super) fn object(raw: &str) -> Option<RawObject<'_>> {
+    raw.starts_with('{')
+        .then(|| serde_json::from_str(raw).ok())
+        .flatten()
+}
+
+pub(super) fn list(raw: &str) -> Option<Vec<&str>> {
+    let list: Vec<&RawValue> = raw
+        .starts_with('[')
+        .then(|| serde_json::from_str(raw).ok())
+        .flatten()?;
+    Some(list.into_iter().map(RawValue::get).collect())
+}
+
+/// The text of a JSON string.
+pub(super) fn text(raw: Option<&str>) -> Option<String> {
+    let raw = raw.filter(|raw| raw.starts_with('"'))?;
+    serde_json::from_str(raw).ok()
+}
+
+fn is_said(raw: Option<&str>) -> bool {
+    raw.is_some_and(|raw| raw != "null")
+}
+
+/// An id that is a number, as the text that it is to be.
+fn id(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
+    let raw = raw?;
+    let digit = |one: char| one.is_ascii_digit() || one == '-';
+    if !raw.starts_with(digit) {
+        return None;
+    }
+    note(notes, place, "made a text of its number");
+    Some(quoted(raw))
+}
+
+/// The name of a call; a call without one is called something, so that its result has a place.
+fn name(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
+    match raw {
+        Some(raw) if raw.starts_with('"') => None,
+        _ => {
+            note(notes, place, "called it `unnamed`: it had no name");
+            Some(quoted("unnamed"))
+        }
+    }
+}
+
+/// Arguments, or the text that a tool takes, as a text.
+fn arguments(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
+    match raw {
+        Some(raw) if raw.starts_with('"') => None,
+        None | Some("null") => {
+            note(notes, place, "put in `{}`: there were no arguments");
+            Some(quoted("{}"))
+        }
+        Some(raw) => {
+            note(notes, place, "wrote it as the text that it has to be");
+            Some(quoted(raw))
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! [`Target`]: who is to accept a transcript. Data only; each wire's profile says what that means.
+
+use plimsoll_wire::__internals::anthropic::MARK;
+use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::{anthropic, openai_responses};
+use serde_json::Value;
+
+use super::form::Form;
+use super::own::{kind, text};
+use crate::fault::Fault;
+
+/// Who is to accept a transcript: a wire, and what one server or model wants on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// OpenAI Chat Completions, and those who speak it.
+    Chat(Dialect),
+    /// OpenAI Responses.
+    Responses(openai_responses::Profile),
+    /// Anthropic Messages.
+    Messages(anthropic::Profile),
+}
+
+impl From<Dialect> for Target {
+    fn from(dialect: Dialect) -> Self {
+        Self::Chat(dialect)
+    }
+}
+
+impl From<openai_responses::Profile> for Target {
+    fn from(profile: openai_responses::Profile) -> Self {
+        Self::Responses(profile)
+    }
+}
+
+impl From<anthropic::Profile> for Target {
+    fn from(profile: anthropic::Profile) -> Self {
+        Self::Messages(profile)
+    }
+}
+
+impl Target {
+    /// The names that [`Target::of_protocol`] knows, as in `plimsoll mock --protocol`.
+    pub const PROTOCOLS: [&'static str; 3] = ["openai", "openai-responses", "anthropic"];
+
+    /// The protocol of that name, as its own vendor speaks it; `model` says which of Anthropic's
+    /// models, whose rules differ.
+    #[must_use]
+    pub fn of_protocol(name: &str, model: Option<&str>) -> Option<Self> {
+        match name {
+            "openai" => Some(Self::Chat(Dialect::openai())),
+            "openai-responses" => Some(Self::Responses(openai_responses::Profile::openai())),
+            "anthropic" => Some(Self::Messages(
+                model.map_or_else(anthropic::Profile::compatible, anthropic::Profile::of_model),
+            )),
+            _ => None,
+        }
+    }
+
+    /// The protocol of a request, or of a bare list of its messages, by its shape: items are
+    /// Responses'; a system prompt beside the messages, and blocks and settings that only Anthropic
+    /// has, are Messages'; all else is Chat Completions.
+    #[must_use]
+    pub fn of_request(request: &Value) -> Self {
+        let model = request.get("model").and_then(Value::as_str);
+        let responses = Self::Responses(openai_responses::Profile::openai());
+        let list = match request {
+            Value::Array(list) => Some(list),
+            _ if request.get("input").is_some() => return responses,
+            _ => request.get("messages").and_then(Value::as_array),
+        };
+        let list = list.map(Vec::as_slice).unwrap_or_default();
+        if list.iter().any(is_item) || request.is_array() && list.iter().any(has_parts_of_items) {
+            return responses;
+        }
+        let named = model.filter(|model| is_claude(model));
+        let chats = list.iter().any(is_of_chat);
+        let is_of_messages = |message: &Value| is_of_messages(message, chats);
+        let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
+        // Claude is served in chats, too.
+        if shaped || named.is_some() && !chats || model.is_none() && is_marked(list) {
+            return Self::Messages(
+                named.map_or_else(anthropic::Profile::compatible, anthropic::Profile::of_model),
+            );
+        }
+        if request.is_array() && list.iter().any(|item| kind(item) == "message") {
+            return responses;
+        }
+        Self::Chat(Dialect::openai())
+    }
+
+    /// Returns how the protocol writes a history.
+    pub(crate) fn form(&self) -> &dyn Form {
+        match self {
+            Self::Chat(dialect) => dialect,
+            Self::Responses(profile) => profile,
+            Self::Messages(profile) => profile,
+        }
+    }
+
+    /// The protocol's name.
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
+        self.form().name()
+    }
+
+    /// The rules that a request breaks, as the wire's own validator judges it.
+    #[must_use]
+    pub fn validate(&self, request: &Value) -> Vec<Fault> {
+        self.form().validate(request)
+    }
+
+    /// The key of a request under which its messages stand.
+    #[must_use]
+    pub fn list(&self) -> &'static str {
+        self.form().list()
+    }
+}
+
+/// A model of Anthropic's on its own API: with a vendor before it, another wire may be meant.
+fn is_claude(model: &str) -> bool {
+    model.starts_with("claude")
+}
+
+/// Whether an entry is an item of Responses. A message may be anybody's: what Anthropic answers is
+/// one by its type, too.
+fn is_item(item: &Value) -> bool {
+    let kind = kind(item);
+    let known = kind != "message" && items::is_item(kind);
+    known || kind.ends_with("_call") || kind.ends_with("_call_output")
+}
+
+/// Whether a message is made of parts that Responses has. Chat Completions has `input_audio`, too.
+fn has_parts_of_items(message: &Value) -> bool {
+    let kinds = ["input_text", "input_image", "input_file", "output_text"];
+    blocks(message)
+        .iter()
+        .any(|part| kinds.contains(&kind(part)))
+}
+
+/// Whether a message is one that only Chat Completions has.
+fn is_of_chat(message: &Value) -> bool {
+    text(message, "role") == "tool" || message.get("tool_calls").is_some()
+}
+
+/// Whether a message is one that only Anthropic has: by what is in it, or as it was answered. Where
+/// there are messages of a chat too, what programs also put into those says nothing.
+fn is_of_messages(message: &Value, chats: bool) -> bool {
+    let speaks = !chats && matches!(text(message, "role"), "user" | "assistant");
+    let answered = kind(message) == "message" && message.get("stop_reason").is_some();
+    let is_own = |block: &Value| match kind(block) {
+        "tool_use" | "tool_result" | "thinking" | "redacted_thinking" => true,
+        "image" | "document" => speaks && block.get("source").is_some_and(Value::is_object),
+        "search_result" => speaks && block.get("source").is_some(),
+        "container_upload" => speaks && block.get("file_id").is_some(),
+        "compaction" => speaks,
+        kind => kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
+    };
+    answered || blocks(message).iter().any(is_own)
+}
+
+/// Whether a request has settings that only Anthropic has.
+fn is_set_for_messages(request: &Value) -> bool {
+    let own = ["system", "stop_sequences", "anthropic_version"];
+    let tools = request.get("tools").and_then(Value::as_array);
+    let mut tools = tools.into_iter().flatten();
+    own.iter().any(|key| request.get(key).is_some())
+        || tools.any(|tool| tool.get("input_schema").is_some())
+}
+
+/// Whether breakpoints of the cache stand in messages that Anthropic may be sent. Some have them in
+/// Chat Completions: the roles, the calls and the images tell.
+fn is_marked(list: &[Value]) -> bool {
+    let is_marked = |message: &Value| {
+        let mut blocks = blocks(message).iter();
+        blocks.any(|block| block.get(MARK).is_some_and(Value::is_object))
+    };
+    let fits = |message: &Value| {
+        let speaks = matches!(text(message, "role"), "user" | "assistant");
+        let mut blocks = blocks(message).iter();
+        speaks && message.get("tool_calls").is_none() && blocks.all(|block| kind(block) == "text")
+    };
+    list.iter().all(fits) && list.iter().any(is_marked)
+}
+
+fn blocks(message: &Value) -> &[Value] {
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.map(Vec::as_slice).unwrap_or_default()
+}

@@ -1,0 +1,155 @@
+//! Whether tool calls and responses answer each other, and carry their signatures: GM1 to GM4, V3
+//! and V4. Part of the validator; it judges and repairs nothing.
+//!
+//! The API's words are its own: tidy:allow-file(function call)
+
+use plimsoll_wire::gemini::Signatures;
+use plimsoll_wire::openai_chat::Prefill;
+use serde_json::Value;
+
+use super::validate::{
+    Check, call, calls, field, is_model, parts, response, responses, signature, text,
+};
+use crate::fault::Rule;
+
+/// How the API says that a batch is not answered.
+const COUNT: &str = "Please ensure that the number of function response parts is equal to the \
+                     number of function call parts of the function call turn.";
+
+/// Judges a list of contents.
+pub(super) fn check(check: &mut Check<'_>, contents: &[Value]) {
+    let mut before: Option<&Value> = None;
+    let mut rest = contents.iter().enumerate().peekable();
+    while let Some((index, content)) = rest.next() {
+        let asked = calls(content);
+        if !responses(content).is_empty() {
+            orphan(check, index, content);
+        } else if !asked.is_empty() {
+            turn(check, index, content, before);
+            let mut answers = Vec::new();
+            while let Some((at, answer)) = rest.next_if(|(_, next)| answers_only(next)) {
+                answers.push((at, answer));
+            }
+            batch(check, index, &asked, &answers);
+            if let Some((_, last)) = answers.last() {
+                before = Some(last);
+                continue;
+            }
+        }
+        before = Some(content);
+    }
+    signatures(check, contents);
+}
+
+/// Whether a content answers, and does not ask at the same time.
+fn answers_only(content: &Value) -> bool {
+    !responses(content).is_empty() && calls(content).is_empty()
+}
+
+/// Responses that nobody asked for here.
+fn orphan(check: &mut Check<'_>, index: usize, content: &Value) {
+    let words = match calls(content).is_empty() {
+        true => {
+            "Please ensure that function response turn comes immediately after a function call \
+             turn. And the number of function response parts should be equal to number of function \
+             call parts of the function call turn."
+        }
+        false => {
+            "Please ensure that function call turn contains at least one function_call part which \
+             can not be mixed with function_response parts."
+        }
+    };
+    check.fault(Rule::Gm1, format!("contents[{index}]"), words);
+}
+
+/// GM2, and that it is the model who calls.
+fn turn(check: &mut Check<'_>, index: usize, content: &Value, before: Option<&Value>) {
+    if !is_model(content) || before.is_none_or(is_model) {
+        let words = "Please ensure that function call turn comes immediately after a user turn or \
+                     after a function response turn.";
+        check.fault(Rule::Gm2, format!("contents[{index}]"), words);
+    }
+}
+
+/// GM1, GM4, V3 and V4: the calls of one content and the contents that answer them.
+fn batch(check: &mut Check<'_>, index: usize, asked: &[&Value], answers: &[(usize, &Value)]) {
+    let given = answers.iter().flat_map(|(_, answer)| responses(answer));
+    let given: Vec<&Value> = given.collect();
+    let place = format!("contents[{index}]");
+    if given.len() != asked.len() {
+        check.fault(Rule::Gm1, place.clone(), COUNT);
+        if !given.is_empty() && given.len() < asked.len() {
+            let words = "a batch of tool calls must be answered whole or not be there";
+            check.fault(Rule::V4, place, words);
+        }
+    } else if answers.len() > 1 {
+        check.fault(Rule::Gm4, place, COUNT);
+    } else if !in_order(asked, &given) {
+        let words = "the responses of a batch must stand in the order of its calls";
+        check.fault(Rule::V3, place, words);
+    }
+    for (at, answer) in answers {
+        alone(check, *at, answer);
+    }
+}
+
+/// GM4: what stands beside responses stands after them; with the newest models, nothing does.
+fn alone(check: &mut Check<'_>, at: usize, answer: &Value) {
+    let parts = parts(answer);
+    let first = parts.iter().take_while(|part| response(part).is_some());
+    let first = first.count();
+    let mixed = parts.iter().any(|part| response(part).is_none());
+    let late = first < responses(answer).len();
+    let words = if mixed && check.profile.prefill == Prefill::Refused {
+        // Said of a request that does not end so: the content is taken for no responses at all.
+        "Requests ending with a model turn are not supported."
+    } else if late {
+        "Please ensure that function response turn comes immediately after a function call turn."
+    } else {
+        return;
+    };
+    check.fault(Rule::Gm4, format!("contents[{at}]"), words);
+}
+
+/// Whether responses name the calls that stand in their places, by id where both have one.
+fn in_order(asked: &[&Value], given: &[&Value]) -> bool {
+    asked.iter().zip(given).all(
+        |(call, response)| match (text(call, "id"), text(response, "id")) {
+            ("", _) | (_, "") => text(call, "name") == text(response, "name"),
+            (asked, given) => asked == given,
+        },
+    )
+}
+
+/// GM3: since the user last said something, the first call of each step is signed.
+fn signatures(check: &mut Check<'_>, contents: &[Value]) {
+    if check.profile.signatures != Signatures::Required {
+        return;
+    }
+    let says = |content: &Value| {
+        !is_model(content)
+            && responses(content).is_empty()
+            && parts(content).iter().any(|part| {
+                let media = field(part, "inlineData", "inline_data").is_some()
+                    || field(part, "fileData", "file_data").is_some();
+                media || !text(part, "text").is_empty()
+            })
+    };
+    let began = contents.iter().rposition(says).unwrap_or_default();
+    for (index, content) in contents.iter().enumerate().skip(began) {
+        let first = parts(content).iter().find(|part| call(part).is_some());
+        let Some(part) = first.filter(|part| signature(part).is_empty()) else {
+            continue;
+        };
+        let name = call(part).map_or("", |call| text(call, "name"));
+        let words = format!(
+            "Function call is missing a thought_signature in functionCall parts. This is required \
+             for tools to work correctly, and missing thought_signature may lead to degraded model \
+             performance. Additional data, function call `default_api:{name}` , position {}. \
+             Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more \
+             details.",
+            index + 1
+        );
+        check.fault(Rule::Gm3, format!("contents[{index}]"), words);
+    }
+}

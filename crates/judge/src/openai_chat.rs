@@ -1,0 +1,11 @@
+//! What the servers of Chat Completions refuse, each as its dialect says.
+
+mod echo;
+mod pairing;
+mod settings;
+mod validate;
+
+#[cfg(test)]
+pub(crate) use validate::TABLE;
+pub(crate) use validate::{is_prefix, unfit};
+pub use validate::{refusal, validate};

@@ -1,0 +1,152 @@
+//! Whether tool calls and tool messages answer each other: OC1, OC2, OC3, OC7's count, V3 and V4.
+//! Part of the validator; it judges and repairs nothing.
+
+use std::collections::HashMap;
+
+use plimsoll_wire::openai_chat::Voice;
+use serde_json::Value;
+
+use super::validate::{Check, calls, role};
+use crate::fault::Rule;
+
+/// Judges a list of messages.
+pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+    let mut rest = messages.iter().enumerate().peekable();
+    while let Some((index, message)) = rest.next() {
+        if role(message) == "tool" {
+            orphan(check, index, message, messages);
+            continue;
+        }
+        let asked = ids(message);
+        if asked.is_empty() {
+            continue;
+        }
+        let mut batch = Batch::of(asked);
+        while let Some((index, tool)) = rest.next_if(|(_, message)| role(message) == "tool") {
+            batch.answer(check, index, tool);
+        }
+        batch.end(check, index, rest.peek().copied());
+    }
+}
+
+/// The calls of a message, and how many of each id are asked and answered: looked up, because a
+/// message may have thousands.
+struct Batch<'m> {
+    asked: Vec<&'m str>,
+    of: HashMap<&'m str, Counted>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    asked: usize,
+    answered: usize,
+}
+
+impl<'m> Batch<'m> {
+    fn of(asked: Vec<&'m str>) -> Self {
+        let mut of: HashMap<&'m str, Counted> = HashMap::with_capacity(asked.len());
+        for id in &asked {
+            of.entry(id).or_default().asked += 1;
+        }
+        Self { asked, of }
+    }
+
+    /// Takes a result; they are paired by their ids, in whatever order they come.
+    fn answer(&mut self, check: &mut Check<'_>, index: usize, tool: &Value) {
+        let place = format!("messages[{index}].tool_call_id");
+        let id = tool.get("tool_call_id").and_then(Value::as_str);
+        let id = id.unwrap_or_default();
+        match self.of.get_mut(id) {
+            Some(counted) if counted.answered < counted.asked => counted.answered += 1,
+            Some(_) => {
+                let words = format!("tool call {id} has more than one result");
+                check.fault(Rule::V3, place, words);
+            }
+            None => not_asked(check, place, id),
+        }
+    }
+
+    /// The calls without a result, in their order; with an id asked twice, the first is answered first.
+    fn open(&self) -> Vec<&'m str> {
+        let mut answered: HashMap<&str, usize> = HashMap::new();
+        for (id, counted) in &self.of {
+            answered.insert(id, counted.answered);
+        }
+        let waits = |id: &&'m str| match answered.get_mut(id) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        };
+        let mut asked = self.asked.clone();
+        asked.retain(waits);
+        asked
+    }
+
+    fn end(self, check: &mut Check<'_>, index: usize, next: Option<(usize, &Value)>) {
+        let place = format!("messages[{index}].tool_calls");
+        let all = self.asked.len();
+        if self.of.len() < all {
+            let words = "two calls of one message have the same id";
+            check.fault(Rule::V3, place.clone(), words);
+        }
+        let open = self.open();
+        if open.is_empty() {
+            return;
+        }
+        let words = format!(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding \
+             to each 'tool_call_id'. The following tool_call_ids did not have response messages: \
+             {}",
+            open.join(", ")
+        );
+        if check.profile.voice == Voice::Mistral {
+            // tidy:allow(function call)
+            let words = "Not the same number of function calls and responses";
+            check.fault(Rule::Oc7, place.clone(), words);
+        } else {
+            check.fault(Rule::Oc1, place.clone(), words.clone());
+        }
+        if let Some((index, message)) = next
+            && matches!(role(message), "user" | "system" | "developer")
+        {
+            check.fault(Rule::Oc3, format!("messages[{index}]"), words);
+        }
+        if open.len() < all {
+            let words = "a batch of tool calls must be answered whole or not be there";
+            check.fault(Rule::V4, place, words);
+        }
+    }
+}
+
+fn ids(message: &Value) -> Vec<&str> {
+    calls(message)
+        .iter()
+        .filter_map(|call| call.get("id").and_then(Value::as_str))
+        .collect()
+}
+
+/// A tool message that follows no assistant message with calls.
+fn orphan(check: &mut Check<'_>, index: usize, message: &Value, messages: &[Value]) {
+    let place = format!("messages[{index}].role");
+    if check.profile.voice == Voice::Mistral {
+        let previous = index.checked_sub(1).and_then(|at| messages.get(at));
+        let previous = previous.map_or("none", role);
+        check.unexpected(place, "tool", previous);
+        return;
+    }
+    let id = message.get("tool_call_id").and_then(Value::as_str);
+    not_asked(check, place, id.unwrap_or_default());
+}
+
+fn not_asked(check: &mut Check<'_>, place: String, id: &str) {
+    if check.profile.voice == Voice::Mistral {
+        let words = format!("Unexpected tool call id {id} in tool results");
+        check.fault(Rule::Oc7, place, words);
+        return;
+    }
+    let words = "Invalid parameter: messages with role 'tool' must be a response to a preceeding \
+                 message with 'tool_calls'.";
+    check.fault(Rule::Oc2, place, words);
+}

@@ -1,0 +1,92 @@
+//! Whether everything of a request besides its messages is what OpenAI itself accepts: known keys,
+//! limits, tools, formats. Part of the validator; it judges and repairs nothing. Not for servers
+//! that copy the API: they ignore what they do not know.
+//!
+//! The server's words are its own: tidy:allow-file(function call)
+
+use plimsoll_wire::__internals::openai_chat::CUSTOM;
+use plimsoll_wire::openai_chat::{Reach, reach, takes_temperature};
+use serde_json::Value;
+
+use super::validate::{Check, STRICT, TABLE};
+use crate::fault::{Rule, key_place};
+use crate::place::Place;
+
+/// What is said of a model that this API does not serve.
+pub(super) const ELSEWHERE: &str =
+    "This model is only supported in v1/responses and not in v1/chat/completions.";
+
+/// Judges a request's settings, where the server is as strict as that.
+pub(super) fn check(check: &mut Check<'_>, request: &Value) {
+    let Some(keys) = request.as_object().filter(|_| check.profile.name == STRICT) else {
+        return;
+    };
+    for key in keys.keys().filter(|key| !TABLE.has("keys", key)) {
+        let words = format!("Unknown parameter: '{key}'.");
+        check.fault(Rule::Shape, key_place(key), words);
+    }
+    check.judge("limits", "", &Place::Named(""), request);
+    thinking(check, request);
+    check.judge("tools", "", &Place::Named(""), request);
+    chosen(check, request);
+    let format = request.get("response_format");
+    if let Some(format) = format.filter(|format| !format.is_null()) {
+        check.judge("format", "", &Place::Named("response_format"), format);
+    }
+}
+
+/// What depends on how the model thinks.
+fn thinking(check: &mut Check<'_>, request: &Value) {
+    let Some(model) = request.get("model").and_then(Value::as_str) else {
+        return;
+    };
+    let effort = request.get("reasoning_effort").and_then(Value::as_str);
+    let temperature = request.get("temperature").and_then(Value::as_f64);
+    if let Some(given) = temperature.filter(|given| !takes_temperature(model, effort, *given)) {
+        let words = format!(
+            "Unsupported value: 'temperature' does not support {given} with this model. Only the \
+             default (1) value is supported."
+        );
+        check.fault(Rule::Shape, "temperature", words);
+    }
+    let tools = request.get("tools").and_then(Value::as_array);
+    let tools = tools.is_some_and(|tools| !tools.is_empty());
+    let apart = format!(
+        "Function tools with reasoning_effort are not supported for {model} in \
+         /v1/chat/completions."
+    );
+    let words = match (reach(model), effort) {
+        (Reach::Nothing, _) => {
+            check.fault(Rule::Shape, "model", ELSEWHERE);
+            return;
+        }
+        (_, _) if !tools => return,
+        (Reach::NoTools, _) => format!("{apart} Please use /v1/responses instead."),
+        (Reach::ToolsUnasked, Some(effort)) if effort != "none" => {
+            format!("{apart} Please use /v1/responses instead.")
+        }
+        (Reach::ToolsAtNone, effort) if effort != Some("none") => format!(
+            "{apart} To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+        ),
+        _ => return,
+    };
+    check.fault(Rule::Shape, "reasoning_effort", words);
+}
+
+/// The tool that is asked for is one of them.
+fn chosen(check: &mut Check<'_>, request: &Value) {
+    let Some(tools) = request.get("tools").and_then(Value::as_array) else {
+        return;
+    };
+    let choice = request.get("tool_choice").unwrap_or(&Value::Null);
+    for key in ["function", CUSTOM] {
+        let name = |of: &Value| of.get(key)?.get("name")?.as_str().map(str::to_owned);
+        if let Some(name) = name(choice).filter(|asked| {
+            let mut names = tools.iter().filter_map(name);
+            !names.any(|name| name == *asked)
+        }) {
+            let words = format!("Tool choice '{name}' not found in 'tools' parameter.");
+            check.fault(Rule::Shape, "tool_choice", words);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What OpenAI's Responses refuses.
+
+mod count;
+mod pairing;
+mod settings;
+mod simulate;
+mod validate;
+
+pub use count::validate_count;
+pub use pairing::{tied, untied};
+pub use simulate::{encrypt, unreadable};
+#[cfg(test)]
+pub(crate) use validate::TABLE;
+pub(crate) use validate::unfit;
+pub use validate::{refusal, validate};

@@ -1,0 +1,56 @@
+//! [`validate_count`]: what a question for the count of a request's tokens breaks. Not the request
+//! itself; that is `validate.rs`'s.
+
+use plimsoll_wire::openai_responses::Profile;
+use serde_json::Value;
+
+use super::validate::validate;
+use crate::fault::{Fault, Rule, key_place};
+
+/// What may be said where only a count is asked for.
+const KEYS: [&str; 11] = [
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+    "previous_response_id",
+    "personality",
+];
+
+/// The rules that a question for a count breaks; empty for a valid one. Nothing is stored there.
+#[must_use]
+pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
+    let keys = request.as_object().into_iter().flatten();
+    let unknown = keys.filter(|(key, _)| !KEYS.contains(&key.as_str()));
+    let mut faults: Vec<Fault> = unknown
+        .map(|(key, _)| Fault {
+            rule: Rule::Shape,
+            place: key_place(key),
+            words: format!("Unknown parameter: '{key}'."),
+        })
+        .collect();
+    faults.extend(validate(request, profile));
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_count_is_asked_for_without_what_a_reply_needs() {
+        let profile = Profile::openai();
+        let request = json!({"model": "gpt-5", "input": "hi"});
+        assert_eq!(validate_count(&request, &profile), []);
+        let streamed = json!({"model": "gpt-5", "input": "hi", "stream": true});
+        let words = &validate_count(&streamed, &profile)[0].words;
+        assert_eq!(words, "Unknown parameter: 'stream'.");
+        assert!(!validate_count(&json!({"model": "gpt-5"}), &profile).is_empty());
+    }
+}

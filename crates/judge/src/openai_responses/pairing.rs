@@ -1,0 +1,213 @@
+//! Whether tool calls and their outputs answer each other, and reasoning stands with what came of
+//! it: OR1 to OR4, V3 and V4. Part of the validator, but for what only the server knows; it judges and
+//! repairs nothing.
+//!
+//! The server's words are its own: tidy:allow-file(function call)
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_wire::__internals::openai_responses::items::{self, is_tied};
+use serde_json::Value;
+
+use super::validate::Check;
+use crate::fault::{Fault, Rule};
+
+/// Judges the items of an input.
+pub(super) fn check(check: &mut Check<'_>, list: &[Value]) {
+    calls(check, list);
+    reasoning(check, list);
+}
+
+/// A call, and the item that answers it.
+struct Asked<'m> {
+    at: usize,
+    id: &'m str,
+    /// How it is spoken of.
+    spoken: &'static str,
+    answered: Answered,
+    /// Which run of the model's items it is of.
+    batch: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    No,
+    Yes,
+}
+
+/// Calls and outputs are paired by their ids, in whatever order they stand.
+fn calls(check: &mut Check<'_>, list: &[Value]) {
+    let mut asked: Vec<Asked<'_>> = Vec::new();
+    // By id and kind of output, the calls that wait for it, oldest first.
+    let mut open: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    let mut batch = 0;
+    // Where the newest batch begins.
+    let mut newest = 0;
+    let mut ids = BTreeSet::new();
+    let mut said_by_model = false;
+    for (at, item) in list.iter().enumerate() {
+        let kind = items::kind(item);
+        let model = is_models(item);
+        if model && !said_by_model {
+            batch += 1;
+            newest = asked.len();
+        }
+        said_by_model = model;
+        if let Some((_, spoken, output)) = items::PAIRS.iter().find(|(call, ..)| *call == kind) {
+            let Some(id) = call_id(item) else {
+                // A search on the server's side waits for nobody.
+                continue;
+            };
+            if is_of_callers_tool(kind) && !ids.insert(id) {
+                let words = format!("Duplicate 'call_id': {id}");
+                check.fault(Rule::V3, format!("input[{at}].call_id"), words);
+            }
+            open.entry((id, output)).or_default().push(asked.len());
+            asked.push(Asked {
+                at,
+                id,
+                spoken,
+                answered: Answered::No,
+                batch,
+            });
+        } else if let Some((_, spoken, output)) =
+            items::PAIRS.iter().find(|(.., output)| *output == kind)
+        {
+            let id = call_id(item).unwrap_or_default();
+            // Nobody asked, and the server has an id for it: its own search.
+            if id.is_empty() && item.get("execution").and_then(Value::as_str) == Some("server") {
+                continue;
+            }
+            let place = format!("input[{at}].call_id");
+            let waiting = open.get_mut(&(id, *output));
+            let known = waiting.is_some();
+            match waiting.and_then(|waiting| first_of(waiting, newest)) {
+                Some(found) => {
+                    if let Some(one) = asked.get_mut(found) {
+                        one.answered = Answered::Yes;
+                    }
+                }
+                None if known => {
+                    let words = format!("tool call {id} has more than one result");
+                    check.fault(Rule::V3, place, words);
+                }
+                None => {
+                    let words =
+                        format!("No tool call found for {spoken} output with call_id {id}.");
+                    check.fault(Rule::Or2, place, words);
+                }
+            }
+        }
+    }
+    let answered = asked.iter().filter(|one| one.answered == Answered::Yes);
+    let begun: BTreeSet<usize> = answered.map(|one| one.batch).collect();
+    for one in asked.iter().filter(|one| one.answered == Answered::No) {
+        let words = format!("No tool output found for {} {}.", one.spoken, one.id);
+        check.fault(Rule::Or1, format!("input[{}]", one.at), words);
+        if begun.contains(&one.batch) {
+            let words = "a batch of tool calls must be answered whole or not be there";
+            check.fault(Rule::V4, format!("input[{}]", one.at), words);
+        }
+    }
+}
+
+/// Whether the calls of this kind are those of the caller's tools, whose ids must be unique in the input.
+fn is_of_callers_tool(kind: &str) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call")
+}
+
+/// Takes the call that an output answers: the first of the newest batch, or else the last before it.
+fn first_of(waiting: &mut Vec<usize>, newest: usize) -> Option<usize> {
+    let at = waiting.partition_point(|call| *call < newest);
+    match at < waiting.len() {
+        true => Some(waiting.remove(at)),
+        false => waiting.pop(),
+    }
+}
+
+/// OR3. What follows each item is known when all are looked at from the end.
+fn reasoning(check: &mut Check<'_>, list: &[Value]) {
+    // Whether the first item behind that is no reasoning is the model's.
+    let mut followed = false;
+    let mut lone = Vec::new();
+    for (at, item) in list.iter().enumerate().rev() {
+        if items::kind(item) != "reasoning" {
+            followed = is_models(item);
+        } else if !followed {
+            lone.push((at, item));
+        }
+    }
+    for (at, item) in lone.into_iter().rev() {
+        let words = format!(
+            "Item '{}' of type 'reasoning' was provided without its required following item.",
+            id(item)
+        );
+        check.fault(Rule::Or3, format!("input[{at}]"), words);
+    }
+}
+
+/// What came of reasoning, by its id, and the id of that reasoning. Only who made the items knows: an
+/// id alone does not tell.
+#[must_use]
+pub fn tied(items: &[Value]) -> BTreeMap<String, String> {
+    let mut ties = BTreeMap::new();
+    let mut reasoning: Option<&str> = None;
+    for item in items {
+        match items::kind(item) {
+            _ if !is_models(item) => reasoning = None,
+            "reasoning" => reasoning = Some(id(item)),
+            kind if is_tied(kind) && !id(item).is_empty() => {
+                let of = reasoning.map(|of| (id(item).to_owned(), of.to_owned()));
+                ties.extend(of);
+            }
+            _ => {}
+        }
+    }
+    ties
+}
+
+/// OR4: the first item of an input that stands there under its id without the reasoning that it came
+/// of, as these ties have it.
+#[must_use]
+pub fn untied(request: &Value, ties: &BTreeMap<String, String>) -> Option<Fault> {
+    let mut reasoned = false;
+    let input = request.get("input").and_then(Value::as_array)?;
+    input.iter().enumerate().find_map(|(at, item)| {
+        let kind = items::kind(item);
+        if !is_models(item) || kind == "reasoning" {
+            reasoned = kind == "reasoning";
+            return None;
+        }
+        let id = id(item);
+        let of = ties.get(id).filter(|_| !reasoned && is_tied(kind))?;
+        Some(Fault {
+            rule: Rule::Or4,
+            place: format!("input[{at}]"),
+            words: format!(
+                "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: \
+                 '{of}'."
+            ),
+        })
+    })
+}
+
+/// Whether the model said it.
+fn is_models(item: &Value) -> bool {
+    match items::kind(item) {
+        "message" => item.get("role").and_then(Value::as_str) == Some("assistant"),
+        kind => !items::is_clients(kind),
+    }
+}
+
+fn call_id(item: &Value) -> Option<&str> {
+    let id = item.get("call_id").and_then(Value::as_str);
+    // A local shell's calls went by their own ids first.
+    id.or_else(|| {
+        let shell = items::kind(item).starts_with("local_shell_call");
+        shell.then(|| item.get("id")?.as_str()).flatten()
+    })
+}
+
+fn id(item: &Value) -> &str {
+    item.get("id").and_then(Value::as_str).unwrap_or_default()
+}

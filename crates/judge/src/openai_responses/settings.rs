@@ -1,0 +1,131 @@
+//! Whether everything of a request besides its input is what the API accepts: limits, efforts,
+//! tools, formats. Part of the validator; it judges and repairs nothing.
+
+use plimsoll_wire::__internals::openai_responses::{
+    ENCRYPTED, TOOLS, unfit_for_strict, unfit_for_tool,
+};
+use plimsoll_wire::Effort;
+use plimsoll_wire::openai_responses::ReasoningItems;
+use serde_json::Value;
+
+use super::validate::{Check, list};
+use crate::fault::Rule;
+use crate::place::Place;
+use crate::table::text;
+
+/// Judges a request's settings.
+pub(super) fn check(check: &mut Check<'_>, request: &Value) {
+    check.judge("request", "", &Place::Named(""), request);
+    reasoning(check, request);
+    tools(check, request);
+    format(check, request);
+}
+
+fn reasoning(check: &mut Check<'_>, request: &Value) {
+    let profile = check.profile;
+    let include = request.get("include").and_then(Value::as_array);
+    let encrypted = include.is_some_and(|list| list.iter().any(|one| one == ENCRYPTED));
+    if encrypted && profile.reasoning == ReasoningItems::None {
+        let words = "Encrypted content is not supported with this model.";
+        check.fault(Rule::Shape, "include", words);
+    }
+    let effort = request.get("reasoning").and_then(|one| one.get("effort"));
+    let Some(effort) = effort.and_then(Value::as_str) else {
+        return;
+    };
+    let is_in = |efforts: &[Effort]| efforts.iter().any(|known| known.name() == effort);
+    let place = "reasoning.effort";
+    if profile.efforts.is_empty() {
+        let words = format!("Unsupported parameter: '{place}' is not supported with this model.");
+        check.fault(Rule::Shape, place, words);
+    } else if !is_in(&Effort::ALL) {
+        let known = Effort::ALL.iter().map(|effort| effort.name());
+        check.unknown(Place::Named(place), effort, known);
+    } else if !is_in(&profile.efforts) {
+        let words = format!(
+            "Unsupported value: '{effort}' is not supported with the '{}' model. Supported values \
+             are: {}.",
+            text(request, "model"),
+            list(profile.efforts.iter().map(|effort| effort.name()))
+        );
+        check.fault(Rule::Shape, place, words);
+    }
+}
+
+fn tools(check: &mut Check<'_>, request: &Value) {
+    let tools = request.get("tools").and_then(Value::as_array);
+    let tools = tools.map(Vec::as_slice).unwrap_or_default();
+    for (index, tool) in tools.iter().enumerate() {
+        let place = Place::Named("tools");
+        let place = place.entry(index);
+        match tool.get("type").and_then(Value::as_str) {
+            None => {
+                let words = format!("Missing required parameter: '{place}.type'.");
+                check.fault(Rule::Shape, place.key("type"), words);
+            }
+            Some(kind) if TOOLS.iter().all(|known| known.kind != kind) => {
+                check.unknown(place.key("type"), kind, TOOLS.iter().map(|tool| tool.kind));
+            }
+            Some(kind) => {
+                if check.judge("tool", kind, &place, tool) && kind == "function" {
+                    parameters(check, &place.key("parameters"), tool);
+                }
+            }
+        }
+    }
+    let Some(choice) = request.get("tool_choice") else {
+        return;
+    };
+    let of = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    // A tool of somebody's server is named by that server.
+    let key = match text(choice, "type") {
+        "mcp" => "server_label",
+        _ => "name",
+    };
+    let Some(chosen) = of(choice, key) else {
+        return;
+    };
+    let known = |tool: &Value| of(tool, key).as_ref() == Some(&chosen);
+    if !tools.iter().any(known) {
+        let words = format!("Tool choice '{chosen}' not found in 'tools' parameter.");
+        check.fault(Rule::Shape, "tool_choice", words);
+    }
+}
+
+/// The schema of a function's arguments.
+fn parameters(check: &mut Check<'_>, place: &Place<'_>, tool: &Value) {
+    let Some(parameters) = tool.get("parameters").filter(|one| !one.is_null()) else {
+        return;
+    };
+    let strict = tool.get("strict") == Some(&Value::Bool(true));
+    let unfit =
+        unfit_for_tool(parameters).or_else(|| unfit_for_strict(parameters).filter(|_| strict));
+    if let Some(why) = unfit {
+        let words = format!(
+            "Invalid schema for function '{}': {why}",
+            text(tool, "name")
+        );
+        check.fault(Rule::Shape, *place, words);
+    }
+}
+
+fn format(check: &mut Check<'_>, request: &Value) {
+    let Some(format) = request.get("text").and_then(|text| text.get("format")) else {
+        return;
+    };
+    if text(format, "type") != "json_schema" {
+        return;
+    }
+    check.judge("format", "", &Place::Named("text.format"), format);
+    let schema = format
+        .get("schema")
+        .filter(|_| format.get("name").is_some_and(Value::is_string));
+    let strict = format.get("strict") == Some(&Value::Bool(true));
+    if let Some(why) = schema.filter(|_| strict).and_then(unfit_for_strict) {
+        let words = format!(
+            "Invalid schema for response_format '{}': {why}",
+            text(format, "name")
+        );
+        check.fault(Rule::Shape, "text.format.schema", words);
+    }
+}

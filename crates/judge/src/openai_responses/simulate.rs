@@ -1,0 +1,106 @@
+//! Encrypted content for servers that only look like OpenAI's: [`encrypt`] makes it, [`unreadable`]
+//! finds what this or another of them did not make, or made for another item. Content of OpenAI's
+//! own is not ours to judge, and nothing is hidden in ours.
+
+use plimsoll_wire::__internals::openai_responses::items;
+use serde_json::Value;
+
+use crate::fault::{Fault, Rule};
+
+/// How our content begins, much as OpenAI's does.
+const OURS: &str = "gAAAAsimulated";
+/// Digits of each of its parts.
+const DIGITS: usize = 16;
+/// What of a content a refusal repeats.
+const SHOWN: usize = 4;
+
+/// The encrypted content of a reasoning item with that id.
+#[must_use]
+pub fn encrypt(id: &str, thinking: &str) -> String {
+    let what = digits(&[thinking]);
+    let whole = digits(&[OURS, &what]);
+    let of = digits(&[OURS, &what, id]);
+    format!("{OURS}-{what}-{whole}-{of}")
+}
+
+/// The first reasoning or compaction of an input that cannot be decrypted, or that was encrypted
+/// for another item. What has no id is not compared.
+#[must_use]
+pub fn unreadable(request: &Value) -> Option<Fault> {
+    let input = request.get("input").and_then(Value::as_array)?;
+    input.iter().enumerate().find_map(|(index, item)| {
+        if !matches!(items::kind(item), "reasoning" | "compaction") {
+            return None;
+        }
+        let content = item.get("encrypted_content").and_then(Value::as_str)?;
+        let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
+        let why = match opened(content) {
+            Some(of) if id.is_empty() || of == id_digits(content, id) => return None,
+            Some(_) => "Encrypted content item_id did not match the target item id.",
+            None => "Encrypted content could not be decrypted or parsed.",
+        };
+        let shown: String = content.chars().take(SHOWN).collect();
+        let from_end = content.chars().count().saturating_sub(SHOWN);
+        let end: String = content.chars().skip(from_end).collect();
+        Some(Fault {
+            rule: Rule::Or4,
+            place: format!("input[{index}].encrypted_content"),
+            words: format!(
+                "The encrypted content {shown}...{end} could not be verified. Reason: {why}"
+            ),
+        })
+    })
+}
+
+/// What says of which item a content is, where the content is one of ours.
+fn opened(content: &str) -> Option<&str> {
+    let mut parts = content.strip_prefix(OURS)?.strip_prefix('-')?.split('-');
+    let (what, whole, of) = (parts.next()?, parts.next()?, parts.next()?);
+    (parts.next().is_none() && whole == digits(&[OURS, what])).then_some(of)
+}
+
+fn id_digits(content: &str, id: &str) -> String {
+    let what = content.split('-').nth(1).unwrap_or_default();
+    digits(&[OURS, what, id])
+}
+
+fn digits(texts: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for text in texts {
+        hasher.update(text.as_bytes());
+        hasher.update(b"\n");
+    }
+    let hex = hasher.finalize().to_hex();
+    hex.as_str().get(..DIGITS).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn why(id: &str, content: &str) -> Option<String> {
+        let item = json!({"type": "reasoning", "id": id, "summary": [],
+            "encrypted_content": content});
+        let fault = unreadable(&json!({"input": [{"role": "user", "content": "hi"}, item]}))?;
+        assert_eq!(fault.place, "input[1].encrypted_content");
+        Some(fault.words)
+    }
+
+    #[test]
+    fn only_what_was_made_for_the_item_can_be_read() {
+        let made = encrypt("rs_1", "hm");
+        assert_eq!(why("rs_1", &made), None);
+        assert_eq!(why("", &made), None);
+        assert!(
+            why("rs_2", &made)
+                .unwrap()
+                .contains("item_id did not match")
+        );
+        for foreign in ["gAAAAB8=", "", &format!("{made}0"), &made.replace('a', "b")] {
+            let words = why("rs_1", foreign).unwrap();
+            assert!(words.contains("could not be verified"), "{words}");
+        }
+        assert_eq!(unreadable(&json!({"input": "hi"})), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! [`validate`]: every rule of OpenAI Responses that a request breaks, judged as the server of a
+//! [`Profile`] judges it, in its own words. Used by mock servers and property tests; it repairs
+//! nothing. Never panics, whatever the JSON is.
+//!
+//! Judged here: OR1 to OR6, V3 and V4 of the rules, and the shape of items and settings. Which item
+//! came of reasoning only its server knows (OR4): [`untied`](super::untied) judges that for one. V1, V2 and V5 to V11 need more than one request to
+//! judge; so does V4's rule for thinking, because a step may lack reasoning from the start.
+//!
+//! The server's words are its own: tidy:allow-file(conversation)
+
+use std::sync::LazyLock;
+
+use plimsoll_wire::__internals::MAX_ID;
+use plimsoll_wire::__internals::openai_responses::{is_name, items};
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems, Sampling};
+use serde_json::{Value, json};
+
+use super::pairing;
+use super::settings;
+use crate::fault::{Fault, Rule};
+use crate::place::Place;
+use crate::table::{self, Table, kind_of, text};
+
+/// What is refused of single values.
+pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
+    Table::parse(
+        include_str!("../../rules/openai_responses.txt"),
+        &[
+            ("stored", |check, _, _| check.stored),
+            ("plain", |check, _, _| {
+                check.profile.reasoning == ReasoningItems::Plain
+            }),
+            // Nobody stored it, and what is in it is missing.
+            ("forgotten", |check, item, _| {
+                let kept = check.stored || check.profile.reasoning != ReasoningItems::Encrypted;
+                !kept && !items::is_encrypted(item)
+            }),
+            ("by-model", |_, item, _| text(item, "role") == "assistant"),
+            ("name", |_, _, name| {
+                name.and_then(Value::as_str).is_some_and(is_name)
+            }),
+            ("one-image", |_, part, _| {
+                has_one(part, &["image_url", "file_id"])
+            }),
+            ("one-file", |_, part, _| {
+                has_one(part, &["file_id", "file_data", "file_url"])
+            }),
+            // Who does not think is sampled as it likes.
+            ("unsampled", |check, request, _| {
+                let effort = request.get("reasoning").map(|one| text(one, "effort"));
+                check.profile.sampling == Sampling::Refused && effort != Some("none")
+            }),
+            ("connector", |_, tool, _| tool.get("connector_id").is_some()),
+        ],
+    )
+});
+
+/// The rules that a request breaks, items first and in their order within each group of rules;
+/// empty for a valid one. A bare array of items is judged as a request's `input`.
+#[must_use]
+pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
+    let input = match request {
+        Value::Array(_) => Some(request),
+        _ => request.get("input"),
+    };
+    let mut check = Check::new(profile, &TABLE);
+    check.stored = request.get("store") != Some(&Value::Bool(false)) && request.is_object();
+    match input {
+        Some(Value::String(_)) => {}
+        Some(Value::Array(items)) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                check.item(&Place::Named("input").entry(index), item);
+            }
+            pairing::check(&mut check, items);
+        }
+        None | Some(Value::Null | Value::Array(_)) => {
+            let words = "One of \"input\" or \"previous_response_id\" or 'prompt' or \
+                         'conversation_id' must be provided.";
+            check.fault(Rule::Shape, "input", words);
+        }
+        Some(other) => {
+            let words = format!(
+                "Invalid type for 'input': expected one of a string or array of objects, but got \
+                 {} instead.",
+                kind_of(Some(other))
+            );
+            check.fault(Rule::Shape, "input", words);
+        }
+    }
+    if !request.is_array() {
+        settings::check(&mut check, request);
+    }
+    check.faults
+}
+
+/// The status and the body with which the server refuses a request for a fault.
+#[must_use]
+pub fn refusal(fault: &Fault) -> (u16, Value) {
+    let words = &fault.words;
+    let begins = |with: &str| words.starts_with(with);
+    let has = |part: &str| words.contains(part);
+    let code = if has("could not be verified") {
+        Some("invalid_encrypted_content")
+    } else if has("string too long") {
+        Some("string_above_max_length")
+    } else if has("empty string") {
+        Some("empty_string")
+    } else if has("integer below minimum value") {
+        Some("integer_below_min_value")
+    } else if begins("Missing required parameter") {
+        Some("missing_required_parameter")
+    } else if begins("Unsupported parameter") {
+        Some("unsupported_parameter")
+    } else if begins("Unsupported value") {
+        Some("unsupported_value")
+    } else if begins("Unknown parameter") {
+        Some("unknown_parameter")
+    } else if begins("Invalid type") {
+        Some("invalid_type")
+    } else if begins("Invalid schema for function") {
+        Some("invalid_function_parameters")
+    } else if begins("Invalid schema") {
+        Some("invalid_json_schema")
+    } else if begins("Invalid value") || begins("Invalid 'input") {
+        Some("invalid_value")
+    } else {
+        None
+    };
+    // Pairs are looked for in the whole input.
+    let paired = matches!(
+        fault.rule,
+        Rule::Or1 | Rule::Or2 | Rule::Or3 | Rule::Or4 | Rule::V3 | Rule::V4
+    );
+    let param = if paired {
+        "input"
+    } else {
+        fault.place.as_str()
+    };
+    let status = if begins("Item with id") { 404 } else { 400 };
+    let error = json!({
+        "message": words,
+        "type": "invalid_request_error",
+        "param": param,
+        "code": code,
+    });
+    (status, json!({ "error": error }))
+}
+
+/// The first rule that a block of the provider's own breaks wherever it is put: in what the model
+/// says (`assistant`) or in what anybody else does. `None` for a block that may stand there.
+pub(crate) fn unfit(block: &Value, role: &str, stored: bool, profile: &Profile) -> Option<Fault> {
+    let mut check = Check::new(profile, &TABLE);
+    check.stored = stored;
+    let kind = items::kind(block);
+    if items::is_content(kind) {
+        let parts = match role {
+            "assistant" => "output-part",
+            _ => "input-part",
+        };
+        check.each(parts, &Place::Named("content"), std::slice::from_ref(block));
+    } else if kind == "message" || items::is_clients(kind) == (role == "assistant") {
+        let words = format!("an item of the kind '{kind}' is not said there");
+        check.fault(Rule::Shape, "item", words);
+    } else {
+        check.item(&Place::Named("item"), block);
+    }
+    check.faults.into_iter().next()
+}
+
+pub(super) type Check<'p> = table::Check<'p, Profile>;
+
+impl Check<'_> {
+    /// What can be judged of one item alone.
+    fn item(&mut self, place: &Place<'_>, item: &Value) {
+        if !item.is_object() {
+            let words = format!(
+                "Invalid type for '{place}': expected an input item, but got {} instead.",
+                kind_of(Some(item))
+            );
+            self.fault(Rule::Shape, *place, words);
+            return;
+        }
+        match items::kind(item) {
+            "" => {
+                let words = format!("Missing required parameter: '{place}.type'.");
+                self.fault(Rule::Shape, place.key("type"), words);
+            }
+            kind if items::is_item(kind) => {
+                self.id(&place.key("id"), kind, item);
+                self.judge("item", kind, place, item);
+            }
+            kind => self.unknown(place.key("type"), kind, items::KINDS),
+        }
+    }
+
+    /// OR5.
+    fn id(&mut self, place: &Place<'_>, kind: &str, item: &Value) {
+        let Some(id) = item.get("id").and_then(Value::as_str) else {
+            return;
+        };
+        let prefix = items::PREFIXES.iter().find(|(of, _)| *of == kind);
+        // A message that is not the model's has the id that its author gave it.
+        let own = match kind {
+            "message" => text(item, "role") == "assistant",
+            // Reasoning in the open is another server's, and so is its id.
+            "reasoning" => self.profile.reasoning != ReasoningItems::Plain,
+            _ => true,
+        };
+        match prefix {
+            Some((_, prefix)) if own && !id.starts_with(prefix) => {
+                let words = format!(
+                    "Invalid '{place}': '{id}'. Expected an ID that begins with '{prefix}'."
+                );
+                self.fault(Rule::Or5, *place, words);
+            }
+            _ => {
+                let length = id.chars().count();
+                if length > MAX_ID && kind != "reasoning" {
+                    let words = format!(
+                        "Invalid '{place}': string too long. Expected a string with maximum length \
+                         {MAX_ID}, but got a string with length {length} instead."
+                    );
+                    self.fault(Rule::Or5, *place, words);
+                }
+            }
+        }
+    }
+
+    /// A name that is none of those that the server knows.
+    pub(super) fn unknown<'n>(
+        &mut self,
+        place: Place<'_>,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) {
+        let words = format!(
+            "Invalid value: '{name}'. Supported values are: {}.",
+            list(known)
+        );
+        self.fault(Rule::Shape, place, words);
+    }
+}
+
+/// Names as OpenAI lists them.
+pub(super) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let names = names.into_iter().map(|name| format!("'{name}'"));
+    let names: Vec<String> = names.collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [one, other] => format!("{one} and {other}"),
+        [many @ .., last] => format!("{}, and {last}", many.join(", ")),
+    }
+}
+
+fn has_one(part: &Value, keys: &[&str]) -> bool {
+    let given = |key: &&&str| part.get(**key).is_some_and(Value::is_string);
+    keys.iter().filter(given).count() == 1
+}

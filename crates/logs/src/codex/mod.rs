@@ -1,0 +1,204 @@
+//! Rollouts of Codex: JSONL, each line a `type` with a `payload`. Responses items of the session are
+//! the lines of the type `response_item`.
+
+pub(crate) mod copy;
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::agent::Agent;
+use crate::error::LogError;
+use crate::input::for_each_line;
+use crate::session::{Block, Role, SessionLog, Wire, quoted};
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Meta {
+    id: String,
+    cwd: Option<String>,
+    base_instructions: Option<Instructions>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Instructions {
+    Text(String),
+    Object { text: String },
+    Other(serde::de::IgnoredAny),
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct TurnContext {
+    model: Option<String>,
+    cwd: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ItemKeys<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Compacted<'a> {
+    #[serde(default)]
+    message: String,
+    #[serde(borrow, default)]
+    replacement_history: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    message: Option<String>,
+    info: Option<TokenInfo>,
+    model_context_window: Option<u64>,
+    num_turns: usize,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct TokenInfo {
+    last_token_usage: Option<TokenUsage>,
+    model_context_window: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct TokenUsage {
+    total_tokens: u64,
+}
+
+/// Reads a log up to the history that the model would be sent next.
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::Codex, path, Wire::Responses);
+    let mut reported = None;
+    for_each_line(path, |number, line| {
+        let Some(entry) = log.parse::<Entry<'_>>(number, &line) else {
+            return;
+        };
+        if let Err(error) = take(&mut log, number, &entry, &mut reported) {
+            let kind = &entry.kind;
+            log.damaged(number, format!("its {kind} cannot be read: {error}"));
+        }
+    })?;
+    if let Some((tokens, blocks)) = reported {
+        log.report(tokens, blocks);
+    }
+    log.checked("nobody has said anything in it; choose another session with --list")
+}
+
+fn take(
+    log: &mut SessionLog,
+    number: usize,
+    entry: &Entry<'_>,
+    reported: &mut Option<(u64, usize)>,
+) -> serde_json::Result<()> {
+    let payload = entry.payload.get();
+    match entry.kind.as_ref() {
+        // A fork repeats the entries of its parent, the first entry among them.
+        "session_meta" if log.id.is_empty() => {
+            let meta: Meta = serde_json::from_str(payload)?;
+            log.id = meta.id;
+            log.directory = meta.cwd;
+            log.instructions = match meta.base_instructions {
+                Some(Instructions::Text(text) | Instructions::Object { text }) => Some(text),
+                Some(Instructions::Other(_)) | None => None,
+            };
+        }
+        "turn_context" => {
+            let context: TurnContext = serde_json::from_str(payload)?;
+            log.model = context.model.or(log.model.take());
+            log.directory = context.cwd.or(log.directory.take());
+        }
+        "response_item" => {
+            let item: ItemKeys<'_> = serde_json::from_str(payload)?;
+            // The state of the working tree, for undo; the model never sees it.
+            if item.kind != "ghost_snapshot" {
+                log.push(role(&item), number, payload.to_owned());
+                log.last_error = None;
+            }
+        }
+        "compacted" => {
+            let compacted: Compacted<'_> = serde_json::from_str(payload)?;
+            log.compactions += 1;
+            *reported = None;
+            compact(log, number, &compacted)?;
+        }
+        "event_msg" => event(log, serde_json::from_str(payload)?, reported),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn role(item: &ItemKeys<'_>) -> Role {
+    match (item.kind.as_ref(), item.role.as_ref()) {
+        ("message", "user") => Role::User,
+        ("message", "assistant") => Role::Assistant,
+        _ => Role::Other,
+    }
+}
+
+/// What a compaction left: the items that it lists, else what people said, and its summary.
+fn compact(
+    log: &mut SessionLog,
+    number: usize,
+    compacted: &Compacted<'_>,
+) -> serde_json::Result<()> {
+    if let Some(items) = &compacted.replacement_history {
+        log.blocks.clear();
+        for item in items {
+            let keys: ItemKeys<'_> = serde_json::from_str(item.get())?;
+            log.push(role(&keys), number, item.get().to_owned());
+        }
+        return Ok(());
+    }
+    log.blocks.retain(|block: &Block| block.role == Role::User);
+    let summary = quoted(&compacted.message);
+    let item = format!(
+        "{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":{summary}}}]}}"
+    );
+    log.push(Role::User, number, item);
+    Ok(())
+}
+
+fn event(log: &mut SessionLog, event: Event, reported: &mut Option<(u64, usize)>) {
+    match event.kind.as_str() {
+        "token_count" => {
+            let info = event.info.unwrap_or_default();
+            log.window = info.model_context_window.or(log.window);
+            if let Some(usage) = info.last_token_usage.filter(|usage| usage.total_tokens > 0) {
+                *reported = Some((usage.total_tokens, log.blocks.len()));
+            }
+        }
+        "task_started" => log.window = event.model_context_window.or(log.window),
+        "error" => log.last_error = event.message,
+        "thread_rolled_back" => {
+            for _ in 0..event.num_turns {
+                let asked = log
+                    .blocks
+                    .iter()
+                    .rposition(|block| block.role == Role::User);
+                log.blocks.truncate(asked.unwrap_or_default());
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,200 @@
+//! [`copy()`](copy): a repaired history as a new session of the agent whose log it came from. Writes
+//! no file; the caller decides where the text goes.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::agent::Agent;
+use crate::error::LogError;
+use crate::ids::Ids;
+use crate::input::{Line, for_each_line};
+use crate::match_up::{Matched, match_up};
+use crate::session::{Role, SessionLog};
+use crate::{claude_code, codex, gemini, opencode, pi};
+
+/// A new session, ready to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copy {
+    /// The id of the new session.
+    pub id: String,
+    /// Where the agent looks for it, beside the original.
+    pub path: PathBuf,
+    /// The content of the file.
+    pub text: String,
+    /// The command that resumes it, for a shell in the directory of the session.
+    pub resume: String,
+}
+
+/// Writes a history as a new session of the agent that wrote `log`. `history` is
+/// [`SessionLog::request`], repaired or compacted. `tokens` is its size as the provider will count
+/// it if the history became smaller: the agents would compact again if they still found the old size.
+///
+/// # Errors
+///
+/// [`LogError::Read`] if the log cannot be read a second time, [`LogError::NoCopy`] for agents whose
+/// sessions cannot be resumed, and [`LogError::Write`].
+pub fn copy(
+    log: &SessionLog,
+    history: &str,
+    tokens: Option<u64>,
+    ids: &mut Ids,
+) -> Result<Copy, LogError> {
+    let blocks = match_up(log, history)?;
+    match log.agent {
+        Agent::ClaudeCode => claude_code::copy::write(log, &blocks, tokens, ids),
+        Agent::Codex => codex::copy::write(log, &blocks, ids),
+        Agent::Pi => pi::copy::write(log, &blocks, tokens, ids),
+        Agent::Gemini => gemini::copy::write(log, &blocks, ids),
+        Agent::Opencode => opencode::copy::write(log, &blocks, tokens, ids),
+        agent @ (Agent::OpenHands | Agent::SweAgent) => Err(LogError::NoCopy {
+            agent: agent.title(),
+        }),
+    }
+}
+
+/// Blocks that come from one entry of the log and belong into one entry of the copy.
+pub(crate) struct Group<'m> {
+    pub(crate) role: Role,
+    /// The entry of the log; `None` if the blocks are new.
+    pub(crate) source: Option<usize>,
+    pub(crate) blocks: Vec<&'m Matched>,
+    /// The entry is exactly what it was.
+    pub(crate) same: bool,
+}
+
+/// Groups blocks by their entries, in their order.
+pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [Matched]) -> Vec<Group<'m>> {
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    for block in &log.blocks {
+        *counts.entry(block.source).or_default() += 1;
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for block in blocks {
+        let origin = block.origin.and_then(|at| log.blocks.get(at));
+        let source = origin.map(|origin| origin.source);
+        match groups.last_mut() {
+            Some(last) if last.role == block.role && last.source == source => {
+                last.blocks.push(block);
+            }
+            _ => groups.push(Group {
+                role: block.role,
+                source,
+                blocks: vec![block],
+                same: false,
+            }),
+        }
+    }
+    for group in &mut groups {
+        let whole = group.source.and_then(|source| counts.get(&source));
+        group.same =
+            whole == Some(&group.blocks.len()) && group.blocks.iter().all(|block| block.same);
+    }
+    groups
+}
+
+/// Groups blocks for agents that keep a call and its result in one entry: the result joins its call.
+/// Entries stand where their first block does.
+pub(crate) fn joined<'m>(
+    log: &SessionLog,
+    blocks: &'m [Matched],
+) -> Result<Vec<Group<'m>>, LogError> {
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    for block in &log.blocks {
+        *counts.entry(block.source).or_default() += 1;
+    }
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    let mut calls: HashMap<String, usize> = HashMap::new();
+    let mut joined: Vec<Group<'_>> = Vec::new();
+    let mut turn = None;
+    for block in blocks {
+        let origin = block.origin.and_then(|at| log.blocks.get(at));
+        let source = origin.map(|origin| origin.source);
+        let json = parsed(&block.json)?;
+        let text = |key| json.get(key).and_then(Value::as_str);
+        let of_call = text("tool_use_id").and_then(|id| calls.get(id)).copied();
+        let of_source = source.and_then(|source| places.get(&source)).copied();
+        // New blocks of one message stay together.
+        let is_last = turn == Some(block.turn) && source.is_none();
+        let of_turn = joined.len().checked_sub(1).filter(|_| is_last);
+        let of_turn = of_turn.filter(|at| joined.get(*at).is_some_and(|one| one.source.is_none()));
+        let place = of_call.or(of_source).or(of_turn).unwrap_or(joined.len());
+        if place == joined.len() {
+            joined.push(Group {
+                role: block.role,
+                source,
+                blocks: Vec::new(),
+                same: false,
+            });
+            places.extend(source.map(|source| (source, place)));
+        }
+        if let Some(id) = text("id") {
+            calls.insert(id.to_owned(), place);
+        }
+        if let Some(group) = joined.get_mut(place) {
+            group.blocks.push(block);
+        }
+        turn = Some(block.turn);
+    }
+    for group in &mut joined {
+        let whole = group.source.and_then(|source| counts.get(&source));
+        let is_same = |block: &&Matched| block.same;
+        group.same = whole == Some(&group.blocks.len()) && group.blocks.iter().all(is_same);
+    }
+    Ok(joined)
+}
+
+/// Reads the entries again from which the groups come.
+pub(crate) fn sources(
+    path: &Path,
+    groups: &[Group<'_>],
+) -> Result<HashMap<usize, Entry>, LogError> {
+    let wanted: HashSet<usize> = groups.iter().filter_map(|group| group.source).collect();
+    let mut entries = HashMap::with_capacity(wanted.len());
+    for_each_line(path, |number, line| {
+        if let (true, Line::Whole(line)) = (wanted.contains(&number), line)
+            && let Ok(entry) = serde_json::from_slice(line)
+        {
+            entries.insert(number, entry);
+        }
+    })?;
+    Ok(entries)
+}
+
+/// An entry of a log as JSON.
+pub(crate) type Entry = Map<String, Value>;
+
+/// Sets a key of an object. Does nothing to any other value.
+pub(crate) fn set(value: &mut Value, key: &str, to: Value) {
+    if let Value::Object(object) = value {
+        object.insert(key.to_owned(), to);
+    }
+}
+
+/// Parses a block that was matched.
+pub(crate) fn parsed(json: &str) -> Result<Value, LogError> {
+    serde_json::from_str(json).map_err(|error| LogError::Write {
+        why: error.to_string(),
+    })
+}
+
+/// Returns the file name of a log without the endings of its format and packing.
+pub(crate) fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut name = name.as_ref();
+    for end in [".gz", ".zst", ".jsonl", ".json"] {
+        name = name.strip_suffix(end).unwrap_or(name);
+    }
+    name.to_owned()
+}
+
+/// Returns a word for a shell, in quotes if it needs them.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

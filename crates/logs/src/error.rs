@@ -1,0 +1,80 @@
+//! [`LogError`]: the reasons why a session log cannot be read or copied. Not the damage inside a
+//! readable log, which is [`Damage`](crate::Damage).
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// The reason why a session log cannot be read or copied.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The file cannot be read.
+    #[error("{path} cannot be read: {source}; check the name and the permissions")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is a directory.
+    #[error("{path} is a directory; name a session log, or let `plimsoll rescue --list` find it")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The file is larger than [`MAX_LOG`](crate::MAX_LOG).
+    #[error(
+        "{path} has more than {max} bytes, which is the limit; take its newest part with \
+         `tail -c 500M FILE > part.jsonl` and rescue that"
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// The content matches no known log format.
+    #[error(
+        "{path} is no session log that Plimsoll knows; it reads logs of Claude Code, Codex, \
+         opencode, pi, Gemini CLI, OpenHands and SWE-agent"
+    )]
+    Unknown {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The log has a known format, but nothing that a model was sent.
+    #[error("{path} is a log of {agent}, but it contains no message: {why}")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// The agent that wrote it.
+        agent: &'static str,
+        /// A likely cause, and the cure.
+        why: String,
+    },
+    /// The database of opencode cannot be read.
+    #[error("{path}: {why}; close opencode and try again, or use `opencode export ID > FILE`")]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// The cause.
+        why: String,
+    },
+    /// Plimsoll reads this format but does not write it.
+    #[error(
+        "Plimsoll reads logs of {agent} but cannot write them; bring the session into Plimsoll \
+         with `plimsoll sessions import FILE`"
+    )]
+    NoCopy {
+        /// The agent that wrote the log.
+        agent: &'static str,
+    },
+    /// The repaired history cannot be written back. This is a defect of Plimsoll.
+    #[error("the repaired history cannot be written back: {why}")]
+    Write {
+        /// The cause.
+        why: String,
+    },
+}

@@ -1,0 +1,151 @@
+//! [`find`]: the sessions of the agents on this machine. Reads folders, and opens no log but the
+//! database of opencode.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::agent::Agent;
+use crate::opencode;
+
+/// Number of sessions that are looked at for each agent.
+pub const MAX_CANDIDATES: usize = 20_000;
+/// Directories below the one where an agent keeps its sessions: Codex sorts by year, month and day.
+const MAX_DEPTH: usize = 4;
+
+/// A session that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The agent that keeps it.
+    pub agent: Agent,
+    /// The file, or the database that it is in.
+    pub path: PathBuf,
+    /// Its id in the database; `None` if the file holds one session.
+    pub session: Option<String>,
+    /// When it was last written.
+    pub modified: SystemTime,
+    /// The size of the file in bytes.
+    pub bytes: u64,
+}
+
+/// Returns the sessions of one agent, or of all agents, the newest first. `variable` reads the
+/// environment, which says where each agent keeps its sessions.
+#[must_use]
+pub fn find(variable: &dyn Fn(&str) -> Option<PathBuf>, agent: Option<Agent>) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for one in Agent::RESUMABLE {
+        if agent.is_none_or(|agent| agent == one) {
+            for folder in folders(one, variable) {
+                collect(one, &folder, MAX_DEPTH, &mut found);
+            }
+        }
+    }
+    found.sort_by(|one: &Candidate, other| {
+        let newest = other.modified.cmp(&one.modified);
+        newest.then_with(|| one.path.cmp(&other.path))
+    });
+    found.dedup_by(|one, other| one.path == other.path && one.session == other.session);
+    found
+}
+
+/// Returns the folders in which an agent keeps its sessions, whether they exist or not.
+#[must_use]
+pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let home = || variable("HOME").or_else(|| variable("USERPROFILE"));
+    let below = |name: &str, rest: &str| {
+        let base = variable(name).or_else(|| home().map(|home| home.join(rest)));
+        base.into_iter()
+    };
+    match agent {
+        Agent::ClaudeCode => {
+            let own = below("CLAUDE_CONFIG_DIR", ".claude");
+            let xdg = below("XDG_CONFIG_HOME", ".config").map(|base| base.join("claude"));
+            own.chain(xdg).map(|base| base.join("projects")).collect()
+        }
+        Agent::Codex => below("CODEX_HOME", ".codex")
+            .flat_map(|base| [base.join("sessions"), base.join("archived_sessions")])
+            .collect(),
+        Agent::Opencode => below("XDG_DATA_HOME", ".local/share")
+            .map(|base| base.join("opencode"))
+            .collect(),
+        Agent::Pi => match variable("PI_CODING_AGENT_SESSION_DIR") {
+            Some(folder) => vec![folder],
+            None => below("PI_CODING_AGENT_DIR", ".pi/agent")
+                .map(|base| base.join("sessions"))
+                .collect(),
+        },
+        Agent::Gemini => below("GEMINI_CLI_HOME", "")
+            .map(|base| base.join(".gemini").join("tmp"))
+            .collect(),
+        Agent::OpenHands | Agent::SweAgent => Vec::new(),
+    }
+}
+
+fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if found.len() >= MAX_CANDIDATES * Agent::RESUMABLE.len() {
+            return;
+        }
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        let path = entry.path();
+        if metadata.is_dir() {
+            if depth > 0 && agent != Agent::Opencode {
+                collect(agent, &path, depth - 1, found);
+            }
+            continue;
+        }
+        let name = entry.file_name();
+        if !is_session(agent, &name.to_string_lossy(), &path) {
+            continue;
+        }
+        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        if agent == Agent::Opencode {
+            found.extend(
+                opencode::sessions(&path)
+                    .into_iter()
+                    .map(|(id, modified)| Candidate {
+                        agent,
+                        path: path.clone(),
+                        session: Some(id),
+                        modified,
+                        bytes: metadata.len(),
+                    }),
+            );
+            continue;
+        }
+        found.push(Candidate {
+            agent,
+            path,
+            session: None,
+            modified,
+            bytes: metadata.len(),
+        });
+    }
+}
+
+/// Returns `true` if the name is that of a session of a person's, not of a sub-agent's.
+fn is_session(agent: Agent, name: &str, path: &Path) -> bool {
+    let plain = name.strip_suffix(".gz").or(name.strip_suffix(".zst"));
+    let plain = plain.unwrap_or(name);
+    match agent {
+        Agent::ClaudeCode => {
+            let is_side = name.starts_with("agent-")
+                || path
+                    .components()
+                    .any(|part| part.as_os_str() == "subagents");
+            plain.ends_with(".jsonl") && !is_side
+        }
+        Agent::Codex => plain.starts_with("rollout-") && plain.ends_with(".jsonl"),
+        Agent::Opencode => name == "opencode.db",
+        Agent::Pi => plain.ends_with(".jsonl"),
+        Agent::Gemini => {
+            name.starts_with("session-") && (plain.ends_with(".jsonl") || plain.ends_with(".json"))
+        }
+        Agent::OpenHands | Agent::SweAgent => false,
+    }
+}

@@ -1,0 +1,252 @@
+//! Chats of Gemini CLI: since 2026 JSONL (records of messages, updates and rewinds), before that one
+//! JSON document. A call and its result stand in the same message.
+
+pub(crate) mod copy;
+
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::error::LogError;
+use crate::input::{MAX_LOG, for_each_line, open, too_large};
+use crate::pi::wire_id;
+use crate::session::{Role, SessionLog, Wire};
+
+/// Texts of the user's that Gemini CLI does not send again: commands, and what it says itself.
+const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
+
+/// The messages of a chat, each with the place that it is told by.
+#[derive(Default)]
+pub(super) struct Chat {
+    pub(super) messages: Vec<Value>,
+    places: HashMap<String, usize>,
+    pub(super) metadata: serde_json::Map<String, Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Tokens {
+    total: u64,
+}
+
+/// Reads a log up to the messages that Gemini CLI would send next.
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::Gemini, path, Wire::Messages);
+    let chat = load(path, &mut log)?;
+    let text = |key: &str| chat.metadata.get(key).and_then(Value::as_str);
+    log.id = text("sessionId").unwrap_or_default().to_owned();
+    let mut reported = None;
+    for (source, message) in chat.messages.iter().enumerate() {
+        take(&mut log, source, message);
+        let tokens = message.get("tokens").cloned();
+        let tokens: Option<Tokens> = tokens.and_then(|tokens| serde_json::from_value(tokens).ok());
+        if let Some(tokens) = tokens.filter(|tokens| tokens.total > 0) {
+            reported = Some((tokens.total, log.blocks.len()));
+        }
+    }
+    if let Some((tokens, blocks)) = reported {
+        log.report(tokens, blocks);
+    }
+    log.checked("nobody has said anything in it; choose another session with --list")
+}
+
+/// Loads the messages as Gemini CLI does.
+pub(super) fn load(path: &Path, log: &mut SessionLog) -> Result<Chat, LogError> {
+    let mut chat = Chat::default();
+    if let Some(document) = document(path)? {
+        chat.update(document);
+        return Ok(chat);
+    }
+    for_each_line(path, |number, line| {
+        let Some(record) = log.parse::<serde_json::Map<String, Value>>(number, &line) else {
+            return;
+        };
+        chat.take(record);
+    })?;
+    Ok(chat)
+}
+
+/// Returns the file as one JSON object over several lines, or `None` if it is something else.
+fn document(path: &Path) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
+    let failed = |source| LogError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut input = open(path)?;
+    let mut first = Vec::new();
+    input.read_until(b'\n', &mut first).map_err(failed)?;
+    if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
+        return Ok(None);
+    }
+    let mut rest = input.take(MAX_LOG);
+    rest.read_to_end(&mut first).map_err(failed)?;
+    if first.len() as u64 > MAX_LOG {
+        return Err(too_large(path));
+    }
+    Ok(serde_json::from_slice(&first).ok())
+}
+
+impl Chat {
+    fn take(&mut self, mut record: serde_json::Map<String, Value>) {
+        if let Some(id) = record.get("$rewindTo").and_then(Value::as_str) {
+            let is_it = |message: &Value| id_of(message) == Some(id);
+            let from = self.messages.iter().position(is_it);
+            self.messages.truncate(from.unwrap_or_default());
+        } else if record.get("id").is_some_and(Value::is_string) {
+            self.put(record.into());
+        } else if let Some(Value::Object(update)) = record.shift_remove("$set") {
+            if update.get("messages").is_some_and(Value::is_array) {
+                self.messages.clear();
+            }
+            self.update(update);
+        } else {
+            self.update(record);
+        }
+    }
+
+    fn update(&mut self, mut update: serde_json::Map<String, Value>) {
+        if let Some(Value::Array(messages)) = update.shift_remove("messages") {
+            for message in messages {
+                self.put(message);
+            }
+        }
+        self.metadata.extend(update);
+    }
+
+    /// A message is written again whenever something is added to it.
+    fn put(&mut self, message: Value) {
+        let place = self.messages.len();
+        let Some(id) = id_of(&message).map(str::to_owned) else {
+            self.messages.push(message);
+            return;
+        };
+        // A rewind leaves places behind the end, and others at them.
+        let known = self.places.insert(id.clone(), place);
+        let known = known.filter(|at| self.messages.get(*at).and_then(id_of) == Some(&id));
+        match known.and_then(|at| Some((at, self.messages.get_mut(at)?))) {
+            Some((at, one)) => {
+                *one = message;
+                self.places.insert(id, at);
+            }
+            None => self.messages.push(message),
+        }
+    }
+}
+
+fn id_of(message: &Value) -> Option<&str> {
+    message.get("id")?.as_str()
+}
+
+fn take(log: &mut SessionLog, source: usize, message: &Value) {
+    let content = message.get("content").unwrap_or(&Value::Null);
+    match message.get("type").and_then(Value::as_str) {
+        Some("user") => {
+            let text = texts(content);
+            let text = text.trim();
+            if text.is_empty() || IGNORED.iter().any(|start| text.starts_with(start)) {
+                return;
+            }
+            for block in parts(content) {
+                log.push(Role::User, source, block.to_string());
+            }
+        }
+        Some("gemini") => {
+            log.last_error = None;
+            let model = message.get("model").and_then(Value::as_str);
+            log.model = model.map(str::to_owned).or(log.model.take());
+            for block in parts(content) {
+                log.push(Role::Assistant, source, block.to_string());
+            }
+            let calls = message.get("toolCalls").and_then(Value::as_array);
+            let calls = calls.map(Vec::as_slice).unwrap_or_default();
+            for call in calls {
+                let block = json!({
+                    "type": "tool_use",
+                    "id": wire_id(call.get("id").and_then(Value::as_str).unwrap_or_default()),
+                    "name": call.get("name").cloned().unwrap_or_default(),
+                    "input": call.get("args").cloned().unwrap_or_else(|| json!({})),
+                });
+                log.push(Role::Assistant, source, block.to_string());
+            }
+            for result in calls.iter().filter_map(result) {
+                log.push(Role::User, source, result.to_string());
+            }
+        }
+        Some("error") => log.last_error = Some(texts(content)),
+        _ => {}
+    }
+}
+
+/// Returns the result of a call; `None` if it has none.
+fn result(call: &Value) -> Option<Value> {
+    let id = wire_id(call.get("id")?.as_str()?);
+    let mut content = Vec::new();
+    match call.get("result")? {
+        Value::Null => return None,
+        Value::String(text) => content.push(json!({ "type": "text", "text": text })),
+        Value::Array(list) => {
+            for part in list {
+                match part.get("functionResponse") {
+                    Some(response) => content.push(response_text(response)),
+                    None => content.extend(parts(part)),
+                }
+            }
+        }
+        other => content.push(response_text(
+            other.get("functionResponse").unwrap_or(other),
+        )),
+    }
+    let is_error = call.get("status").and_then(Value::as_str) == Some("error");
+    Some(json!({
+        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error,
+    }))
+}
+
+fn response_text(response: &Value) -> Value {
+    let response = response.get("response").unwrap_or(response);
+    let said = response.get("output").or_else(|| response.get("error"));
+    let text = match said.and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => response.to_string(),
+    };
+    json!({ "type": "text", "text": text })
+}
+
+fn texts(content: &Value) -> String {
+    let texts = parts(content).into_iter();
+    let texts = texts.filter_map(|part| Some(part.get("text")?.as_str()?.to_owned()));
+    texts.collect()
+}
+
+/// Returns the texts and images of a content, which is a text, a part or a list of both. Thoughts and
+/// calls among them are told elsewhere.
+fn parts(content: &Value) -> Vec<Value> {
+    match content {
+        Value::String(text) if !text.trim().is_empty() => {
+            vec![json!({ "type": "text", "text": text })]
+        }
+        Value::Array(list) => list.iter().flat_map(parts).collect(),
+        Value::Object(part) if part.get("thought") == Some(&Value::Bool(true)) => Vec::new(),
+        Value::Object(part) => {
+            if let Some(text) = part.get("text") {
+                return parts(text);
+            }
+            let data = part.get("inlineData").and_then(|data| {
+                Some(json!({
+                    "type": "image",
+                    "source": {
+                        "type": "base64",
+                        "media_type": data.get("mimeType")?,
+                        "data": data.get("data")?,
+                    },
+                }))
+            });
+            data.into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}

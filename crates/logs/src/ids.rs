@@ -1,0 +1,66 @@
+//! [`Ids`]: new ids for the entries of a copy. Not random: the caller's seed decides all of them.
+
+/// A sequence of ids.
+#[derive(Debug, Clone)]
+pub struct Ids {
+    seed: blake3::Hash,
+    count: u64,
+}
+
+impl Ids {
+    /// Creates the sequence of a seed. Different seeds give different ids.
+    #[must_use]
+    pub fn new(seed: &[u8]) -> Self {
+        Self {
+            seed: blake3::hash(seed),
+            count: 0,
+        }
+    }
+
+    fn next(&mut self) -> [u8; 32] {
+        self.count += 1;
+        *blake3::keyed_hash(self.seed.as_bytes(), &self.count.to_le_bytes()).as_bytes()
+    }
+
+    /// Returns the next id as hexadecimal digits. At most 64.
+    pub fn hex(&mut self, digits: usize) -> String {
+        let hex = blake3::Hash::from_bytes(self.next()).to_hex();
+        hex.as_str().chars().take(digits).collect()
+    }
+
+    /// Returns the next id in the form of a random UUID (version 4).
+    pub fn uuid(&mut self) -> String {
+        let hex: Vec<char> = self.hex(32).chars().collect();
+        let mut text = String::with_capacity(36);
+        for (at, digit) in hex.into_iter().enumerate() {
+            if matches!(at, 8 | 12 | 16 | 20) {
+                text.push('-');
+            }
+            text.push(match at {
+                12 => '4',
+                // The variant of RFC 9562.
+                16 => char::from_digit(8 + digit.to_digit(16).unwrap_or_default() % 4, 16)
+                    .unwrap_or('8'),
+                _ => digit,
+            });
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_depend_on_the_seed_alone_and_do_not_repeat() {
+        let (mut one, mut same) = (Ids::new(b"a"), Ids::new(b"a"));
+        let first = one.uuid();
+        assert_eq!(first, same.uuid());
+        assert_ne!(first, one.uuid());
+        assert_ne!(first, Ids::new(b"b").uuid());
+        assert_eq!(first.len(), 36);
+        assert_eq!(first.get(14..15), Some("4"));
+        assert_eq!(one.hex(8).len(), 8);
+    }
+}

@@ -1,0 +1,135 @@
+//! Bytes of a log: plain, or packed with gzip or zstd, up to a limit, line by line. Not what the
+//! lines mean.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+
+use crate::error::LogError;
+
+/// Largest log that is read, in bytes after unpacking. Logs of very long sessions have 200 MB.
+pub const MAX_LOG: u64 = 1024 * 1024 * 1024;
+/// Longest line that is read, in bytes. A longer line is skipped as damaged.
+pub const MAX_LINE: u64 = 64 * 1024 * 1024;
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Opens a file and unpacks it if its first bytes say that it is packed.
+///
+/// # Errors
+///
+/// [`LogError::Directory`], [`LogError::Read`], or [`LogError::TooLarge`] for a file over
+/// [`MAX_LOG`]. Reading ends with an error if the unpacked bytes exceed that limit.
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
+    if path.is_dir() {
+        return Err(LogError::Directory {
+            path: path.to_owned(),
+        });
+    }
+    let failed = |source| LogError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.len() > MAX_LOG {
+        return Err(too_large(path));
+    }
+    let mut plain = BufReader::new(file);
+    let head = plain.fill_buf().map_err(failed)?;
+    if head.starts_with(&GZIP) {
+        return Ok(bounded(MultiGzDecoder::new(plain)));
+    }
+    if head.starts_with(&ZSTD) {
+        let broken = |error| failed(io::Error::other(format!("{error}")));
+        return Ok(bounded(StreamingDecoder::new(plain).map_err(broken)?));
+    }
+    Ok(Box::new(plain))
+}
+
+/// Returns the error for a log over [`MAX_LOG`].
+pub(crate) fn too_large(path: &Path) -> LogError {
+    LogError::TooLarge {
+        path: path.to_owned(),
+        max: MAX_LOG,
+    }
+}
+
+fn bounded(unpacked: impl Read + 'static) -> Box<dyn BufRead> {
+    Box::new(BufReader::new(Bounded {
+        unpacked,
+        left: MAX_LOG,
+    }))
+}
+
+/// A reader that fails beyond [`MAX_LOG`] bytes: a small packed file may hold a very large one.
+struct Bounded<R> {
+    unpacked: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.unpacked.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other(format!("it unpacks to more than {MAX_LOG} bytes")))?;
+        Ok(read)
+    }
+}
+
+/// One line of a log.
+pub(crate) enum Line<'a> {
+    /// Its bytes, without the line end.
+    Whole(&'a [u8]),
+    /// It exceeds [`MAX_LINE`].
+    TooLong,
+}
+
+/// Calls `each` with the number (from 1) and the content of each line that is not blank.
+pub(crate) fn for_each_line(
+    path: &Path,
+    mut each: impl FnMut(usize, Line<'_>),
+) -> Result<(), LogError> {
+    let failed = |source| LogError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut input = open(path)?;
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let mut bounded = input.by_ref().take(MAX_LINE + 1);
+        if bounded.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
+        }
+        if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
+            each(number, Line::TooLong);
+            skip_line(&mut input).map_err(failed)?;
+            continue;
+        }
+        let text = line.trim_ascii();
+        if !text.is_empty() {
+            each(number, Line::Whole(text));
+        }
+    }
+    Ok(())
+}
+
+fn skip_line(input: &mut dyn BufRead) -> io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        let (skipped, found) = match buffer.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (buffer.len(), buffer.is_empty()),
+        };
+        input.consume(skipped);
+        if found {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Layer 4 of Plimsoll: the session logs of other agents.
+//!
+//! [`SessionLog::read`] reads a log of Claude Code, Codex, opencode, pi or Gemini CLI, and
+//! trajectories of OpenHands and SWE-agent, up to the messages of the active branch.
+//! [`SessionLog::request`] returns them as a history that `plimsoll_judge` repairs and compacts, and
+//! [`copy()`](copy) turns the result into a new session of the same agent. [`find`] looks for the
+//! sessions on this machine.
+//!
+//! A log is never changed. Damaged lines are reported with their number and skipped.
+
+mod agent;
+mod claude_code;
+mod codex;
+mod copy;
+mod detect;
+mod error;
+mod find;
+mod gemini;
+mod ids;
+mod input;
+mod match_up;
+mod opencode;
+mod pi;
+mod read;
+mod session;
+mod trajectory;
+
+pub use agent::Agent;
+pub use copy::{Copy, copy, shell_word};
+pub use detect::{HEAD, detect};
+pub use error::LogError;
+pub use find::{Candidate, MAX_CANDIDATES, find, folders};
+pub use ids::Ids;
+pub use input::{MAX_LINE, MAX_LOG, open};
+pub use read::agent_of;
+pub use session::{Damage, MAX_DAMAGE, Reported, SessionLog, Wire};

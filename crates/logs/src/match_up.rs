@@ -1,0 +1,139 @@
+//! Finds, for each block of a history that was repaired and compacted, the block of the log that it
+//! was. Changes nothing.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::LogError;
+use crate::session::{Block, Role, SessionLog, Wire, text_block};
+
+/// A block of the new history.
+#[derive(Debug)]
+pub(crate) struct Matched {
+    pub(crate) role: Role,
+    pub(crate) json: String,
+    /// The block of the log, as an index; `None` if it is new.
+    pub(crate) origin: Option<usize>,
+    /// The block is exactly what it was.
+    pub(crate) same: bool,
+    /// The number of its message.
+    pub(crate) turn: usize,
+}
+
+#[derive(Deserialize)]
+struct History<'t> {
+    #[serde(borrow, default)]
+    messages: Vec<&'t RawValue>,
+    #[serde(borrow, default)]
+    input: Vec<&'t RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Turn<'t> {
+    #[serde(default)]
+    role: String,
+    #[serde(borrow)]
+    content: &'t RawValue,
+}
+
+/// The keys by which a block is recognised.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Keys<'t> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    text: Option<Cow<'t, str>>,
+    id: Option<String>,
+    tool_use_id: Option<String>,
+    call_id: Option<String>,
+    #[serde(borrow)]
+    thinking: Option<Cow<'t, str>>,
+}
+
+/// Matches the blocks of a history with those of the log that it was made from.
+pub(crate) fn match_up(log: &SessionLog, history: &str) -> Result<Vec<Matched>, LogError> {
+    let mut places: HashMap<(Role, String), VecDeque<usize>> = HashMap::new();
+    for (at, block) in log.blocks.iter().enumerate() {
+        let key = (block.role, identity(&block.json));
+        places.entry(key).or_default().push_back(at);
+    }
+    let mut matched = split(log.wire, history)?;
+    let mut last = None;
+    for block in &mut matched {
+        let Some(candidates) = places.get_mut(&(block.role, identity(&block.json))) else {
+            continue;
+        };
+        let behind = candidates.iter().position(|at| Some(*at) > last);
+        block.origin = candidates.remove(behind.unwrap_or_default());
+        last = last.max(block.origin);
+        let origin = block.origin.and_then(|at| log.blocks.get(at));
+        block.same = origin.is_some_and(|origin: &Block| origin.json == block.json);
+    }
+    Ok(matched)
+}
+
+/// Splits a history into its blocks.
+fn split(wire: Wire, history: &str) -> Result<Vec<Matched>, LogError> {
+    let failed = |error: serde_json::Error| LogError::Write {
+        why: error.to_string(),
+    };
+    let parsed: History<'_> = serde_json::from_str(history).map_err(failed)?;
+    let mut blocks = Vec::new();
+    for (turn, raw) in parsed.input.iter().chain(&parsed.messages).enumerate() {
+        let mut push = |role: Role, json: String| {
+            blocks.push(Matched {
+                role,
+                json,
+                origin: None,
+                same: false,
+                turn,
+            });
+        };
+        if wire != Wire::Messages {
+            push(Role::Other, raw.get().to_owned());
+            continue;
+        }
+        let message: Turn<'_> = serde_json::from_str(raw.get()).map_err(failed)?;
+        let role = match message.role.as_str() {
+            "assistant" => Role::Assistant,
+            _ => Role::User,
+        };
+        if let Ok(text) = serde_json::from_str::<String>(message.content.get()) {
+            push(role, text_block(&text));
+            continue;
+        }
+        let content: Vec<&RawValue> =
+            serde_json::from_str(message.content.get()).map_err(failed)?;
+        for block in content {
+            push(role, block.get().to_owned());
+        }
+    }
+    Ok(blocks)
+}
+
+/// Returns what a block is recognised by: the id of its call, its text, or all of it.
+fn identity(json: &str) -> String {
+    let keys: Keys<'_> = serde_json::from_str(json).unwrap_or_default();
+    let Keys {
+        kind,
+        text,
+        id,
+        tool_use_id,
+        call_id,
+        thinking,
+    } = keys;
+    let id = tool_use_id
+        .or(call_id)
+        .or(id.filter(|_| kind == "tool_use"));
+    let thinking = thinking.filter(|text| !text.is_empty());
+    match (id, text, thinking) {
+        (Some(id), ..) => format!("{kind} {id}"),
+        (_, Some(text), _) => format!("{kind} {text}"),
+        (_, _, Some(thinking)) => format!("{kind} {thinking}"),
+        _ => json.to_owned(),
+    }
+}

@@ -1,0 +1,226 @@
+//! A new session of opencode, as `opencode import` reads it. Its database is not written: only
+//! opencode knows what else must change in it.
+
+use serde_json::{Value, json};
+
+use super::{Message, load};
+use crate::copy::{Copy, Group, joined, parsed, set, shell_word};
+use crate::error::LogError;
+use crate::ids::Ids;
+use crate::match_up::Matched;
+use crate::pi::wire_id;
+use crate::session::{Role, SessionLog};
+
+/// Hexadecimal digits of an id by which opencode sorts; random ones follow.
+const SORTED: usize = 12;
+const RANDOM: usize = 14;
+
+pub(crate) fn write(
+    log: &SessionLog,
+    blocks: &[Matched],
+    tokens: Option<u64>,
+    ids: &mut Ids,
+) -> Result<Copy, LogError> {
+    let export = load(
+        &log.path,
+        Some(&log.id)
+            .filter(|id| !id.is_empty())
+            .map(String::as_str),
+    )?;
+    let mut writer = Writer {
+        next: first_number(&export.messages),
+        session: String::new(),
+        ids,
+        tokens,
+        user: Value::Null,
+        answer: Value::Null,
+        parent: Value::Null,
+        messages: Vec::new(),
+    };
+    writer.session = writer.id("ses");
+    for group in joined(log, blocks)? {
+        let source = group.source.and_then(|at| export.messages.get(at));
+        writer.message(&group, source)?;
+    }
+    let mut info = export.info;
+    let id = writer.session;
+    if let Value::Object(info) = &mut info {
+        info.insert("id".to_owned(), id.clone().into());
+        for key in ["revert", "share", "parentID", "summary"] {
+            info.shift_remove(key);
+        }
+        let title = info
+            .get("title")
+            .and_then(Value::as_str)
+            .unwrap_or("session");
+        info.insert("title".to_owned(), format!("{title} (rescued)").into());
+    }
+    let text = json!({ "info": info, "messages": writer.messages }).to_string() + "\n";
+    let path = log.path.with_file_name(format!("rescued-{id}.json"));
+    let file = shell_word(&path.to_string_lossy());
+    Ok(Copy {
+        resume: format!("opencode import {file} && opencode --session {id}"),
+        path,
+        text,
+        id,
+    })
+}
+
+/// Returns the number in the first id of a session, from which its copy counts on.
+fn first_number(messages: &[Message]) -> u64 {
+    let id = messages
+        .first()
+        .and_then(|message| message.info.get("id")?.as_str());
+    let digits = id.and_then(|id| id.split_once('_')?.1.get(..SORTED));
+    digits
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .unwrap_or(1)
+}
+
+struct Writer<'a> {
+    next: u64,
+    session: String,
+    ids: &'a mut Ids,
+    tokens: Option<u64>,
+    /// The newest information about a message of each role, for new messages.
+    user: Value,
+    answer: Value,
+    /// The id of the newest message of the user's.
+    parent: Value,
+    messages: Vec<Value>,
+}
+
+impl Writer<'_> {
+    /// Returns an id behind all earlier ones.
+    fn id(&mut self, kind: &str) -> String {
+        self.next += 1;
+        format!(
+            "{kind}_{:012x}{}",
+            self.next & 0xffff_ffff_ffff,
+            self.ids.hex(RANDOM)
+        )
+    }
+
+    fn message(&mut self, group: &Group<'_>, source: Option<&Message>) -> Result<(), LogError> {
+        let is_answer = group.role == Role::Assistant;
+        let mut info = match source {
+            Some(source) => source.info.clone(),
+            None if is_answer => self.answer.clone(),
+            None => self.user.clone(),
+        };
+        if !info.is_object() {
+            info = json!({ "role": if is_answer { "assistant" } else { "user" }, "time": { "created": 0 } });
+        }
+        let id = self.id("msg");
+        set(&mut info, "id", id.clone().into());
+        set(&mut info, "sessionID", self.session.clone().into());
+        if is_answer {
+            set(&mut info, "parentID", self.parent.clone());
+            if let (Some(tokens), Value::Object(info)) = (self.tokens, &mut info) {
+                let tokens = json!({
+                    "total": tokens, "input": tokens, "output": 0, "reasoning": 0,
+                    "cache": { "read": 0, "write": 0 },
+                });
+                info.insert("tokens".to_owned(), tokens);
+            }
+            if let Value::Object(info) = &mut info {
+                info.shift_remove("error");
+            }
+            self.answer = info.clone();
+        } else {
+            self.parent = id.clone().into();
+            self.user = info.clone();
+        }
+        let parts = match source {
+            Some(source) if group.same => source.parts.clone(),
+            _ => parts(group, source)?,
+        };
+        let parts = parts.into_iter().map(|mut part| {
+            set(&mut part, "id", self.id("prt").into());
+            set(&mut part, "sessionID", self.session.clone().into());
+            set(&mut part, "messageID", id.clone().into());
+            part
+        });
+        let parts: Vec<Value> = parts.collect();
+        self.messages.push(json!({ "info": info, "parts": parts }));
+        Ok(())
+    }
+}
+
+fn parts(group: &Group<'_>, source: Option<&Message>) -> Result<Vec<Value>, LogError> {
+    let mut parts: Vec<Value> = Vec::new();
+    for block in &group.blocks {
+        let block = parsed(&block.json)?;
+        let text = |key: &str| block.get(key).and_then(Value::as_str);
+        match text("type") {
+            Some("text") => parts.push(json!({ "type": "text", "text": text("text") })),
+            Some("image") => {
+                let of = |key: &str| {
+                    block
+                        .pointer(key)
+                        .and_then(Value::as_str)
+                        .unwrap_or_default()
+                };
+                let (mime, data) = (of("/source/media_type"), of("/source/data"));
+                let url = format!("data:{mime};base64,{data}");
+                parts.push(json!({ "type": "file", "mime": mime, "url": url }));
+            }
+            Some("tool_use") => parts.push(call(&block, source)),
+            Some("tool_result") => answer(&mut parts, &block),
+            _ => {}
+        }
+    }
+    Ok(parts)
+}
+
+fn is_call(part: &Value, id: &str) -> bool {
+    let own = part.get("callID").and_then(Value::as_str);
+    own.is_some_and(|own| wire_id(own) == id)
+}
+
+/// Returns the part of a call, as it was or without a result.
+fn call(block: &Value, source: Option<&Message>) -> Value {
+    let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
+    let own = source.and_then(|source| source.parts.iter().find(|part| is_call(part, id)));
+    let mut part = own.cloned().unwrap_or_else(
+        || json!({ "type": "tool", "tool": block.get("name"), "callID": id, "state": {} }),
+    );
+    let input = block.get("input").cloned().unwrap_or_else(|| json!({}));
+    if let Some(state) = part.get_mut("state") {
+        set(state, "input", input);
+    }
+    part
+}
+
+/// Puts a result to its call.
+fn answer(parts: &mut [Value], block: &Value) {
+    let id = block
+        .get("tool_use_id")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let Some(part) = parts.iter_mut().find(|part| is_call(part, id)) else {
+        return;
+    };
+    let said = match block.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(list)) => {
+            let texts = list.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    };
+    let old = part.get("state").cloned().unwrap_or_default();
+    let time = old
+        .get("time")
+        .cloned()
+        .unwrap_or_else(|| json!({ "start": 0, "end": 0 }));
+    let input = old.get("input").cloned().unwrap_or_else(|| json!({}));
+    let state = match block.get("is_error") == Some(&Value::Bool(true)) {
+        true => json!({ "status": "error", "input": input, "error": said, "time": time }),
+        false => json!({
+            "status": "completed", "input": input, "output": said, "title": old.get("title"),
+            "metadata": {}, "time": time,
+        }),
+    };
+    set(part, "state", state);
+}

@@ -1,0 +1,317 @@
+//! Sessions of opencode: rows of its SQLite database, or the JSON of `opencode export`. A call and its
+//! result stand in one part of a message.
+
+pub(crate) mod copy;
+
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rusqlite::{Connection, OpenFlags};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::copy::set;
+use crate::detect::SQLITE;
+use crate::error::LogError;
+use crate::find::MAX_CANDIDATES;
+use crate::input::{MAX_LOG, open, too_large};
+use crate::pi::wire_id;
+use crate::session::{Role, SessionLog, Wire};
+
+/// What opencode sends in the place of a result that it has cleared.
+const CLEARED: &str = "[Old tool result content cleared]";
+
+/// A session as `opencode export` writes it.
+#[derive(Deserialize)]
+pub(super) struct Export {
+    pub(super) info: Value,
+    pub(super) messages: Vec<Message>,
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Message {
+    pub(super) info: Value,
+    #[serde(default)]
+    pub(super) parts: Vec<Value>,
+}
+
+/// Returns the ids of the sessions in a database and when they were last written, the newest first.
+/// Returns nothing if the database cannot be read.
+pub(crate) fn sessions(path: &Path) -> Vec<(String, SystemTime)> {
+    let read = || -> rusqlite::Result<Vec<(String, SystemTime)>> {
+        let database = connect(path)?;
+        let mut query = database.prepare(
+            "SELECT id, time_updated FROM session WHERE parent_id IS NULL
+             ORDER BY time_updated DESC LIMIT ?1",
+        )?;
+        let rows = query.query_map([MAX_CANDIDATES as i64], |row| {
+            let millis: i64 = row.get(1)?;
+            let since = Duration::from_millis(u64::try_from(millis).unwrap_or_default());
+            Ok((row.get(0)?, SystemTime::UNIX_EPOCH + since))
+        })?;
+        rows.collect()
+    };
+    read().unwrap_or_default()
+}
+
+/// Opens a database that opencode may be writing. Nothing is written.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = Connection::open_with_flags(path, flags)?;
+    database.busy_timeout(Duration::from_secs(2))?;
+    Ok(database)
+}
+
+/// Reads a session up to the messages that opencode would send next.
+pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, LogError> {
+    let export = load(path, session)?;
+    let mut log = SessionLog::new(Agent::Opencode, path, Wire::Messages);
+    let text = |key: &str| export.info.get(key).and_then(Value::as_str);
+    log.id = text("id").unwrap_or_default().to_owned();
+    log.directory = text("directory").map(str::to_owned);
+    let from = active_from(&export);
+    log.compactions = export.messages.iter().filter(|one| is_summary(one)).count();
+    let mut reported = None;
+    for (source, message) in export.messages.iter().enumerate().skip(from) {
+        if is_reverted(&export, message) {
+            break;
+        }
+        take(&mut log, source, message);
+        let total = message
+            .info
+            .pointer("/tokens/total")
+            .and_then(Value::as_u64);
+        let sum = || {
+            let of = |key: &str| message.info.pointer(key).and_then(Value::as_u64);
+            let keys = [
+                "/tokens/input",
+                "/tokens/output",
+                "/tokens/cache/read",
+                "/tokens/cache/write",
+            ];
+            keys.into_iter().filter_map(of).sum()
+        };
+        let tokens = total.unwrap_or_else(sum);
+        if tokens > 0 {
+            reported = Some((tokens, log.blocks.len()));
+        }
+    }
+    if let Some((tokens, blocks)) = reported {
+        log.report(tokens, blocks);
+    }
+    log.checked("nobody has said anything in it; choose another session with --list")
+}
+
+/// Loads a session from a database or an export.
+pub(super) fn load(path: &Path, session: Option<&str>) -> Result<Export, LogError> {
+    let failed = |source| LogError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut text = Vec::new();
+    let mut input = open(path)?.take(MAX_LOG + 1);
+    let mut head = [0; SQLITE.len()];
+    let is_database = input.read_exact(&mut head).is_ok() && head == *SQLITE;
+    if is_database {
+        return from_database(path, session).map_err(|error| LogError::Database {
+            path: path.to_owned(),
+            why: error,
+        });
+    }
+    text.extend_from_slice(&head);
+    input.read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > MAX_LOG {
+        return Err(too_large(path));
+    }
+    serde_json::from_slice(&text).map_err(|error| LogError::Empty {
+        path: path.to_owned(),
+        agent: Agent::Opencode.title(),
+        why: format!("it is damaged ({error}); write it again with `opencode export ID`"),
+    })
+}
+
+fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
+    let rows = || -> rusqlite::Result<Option<(Value, Vec<Message>)>> {
+        let database = connect(path)?;
+        let columns =
+            "id, project_id, directory, title, version, slug, time_created, time_updated, revert";
+        let newest = "ORDER BY parent_id IS NOT NULL, time_updated DESC LIMIT 1";
+        let query = match session {
+            Some(_) => format!("SELECT {columns} FROM session WHERE id = ?1"),
+            None => format!("SELECT {columns} FROM session WHERE ?1 IS NULL {newest}"),
+        };
+        let info = database.query_row(&query, [session], |row| {
+            let revert: Option<String> = row.get(8)?;
+            let mut info = json!({
+                "id": row.get::<_, String>(0)?,
+                "projectID": row.get::<_, String>(1)?,
+                "directory": row.get::<_, String>(2)?,
+                "title": row.get::<_, String>(3)?,
+                "version": row.get::<_, String>(4)?,
+                "slug": row.get::<_, String>(5)?,
+                "time": { "created": row.get::<_, i64>(6)?, "updated": row.get::<_, i64>(7)? },
+            });
+            let revert = revert.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            if let Some(revert) = revert.filter(Value::is_object) {
+                set(&mut info, "revert", revert);
+            }
+            Ok(info)
+        });
+        let info = match info {
+            Err(rusqlite::Error::QueryReturnedNoRows) => return Ok(None),
+            info => info?,
+        };
+        let id = info.get("id").and_then(Value::as_str).unwrap_or_default();
+        Ok(Some((info.clone(), messages(&database, id)?)))
+    };
+    match rows() {
+        Ok(Some((info, messages))) => Ok(Export { info, messages }),
+        Ok(None) => Err("there is no such session in it".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<Message>> {
+    let mut query = database
+        .prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")?;
+    let mut parts =
+        database.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+    let with_ids = |data: &str, ids: &[(&str, &str)]| {
+        let mut value: Value = serde_json::from_str(data).unwrap_or_else(|_| json!({}));
+        if let Value::Object(value) = &mut value {
+            for (key, id) in ids {
+                value.insert((*key).to_owned(), (*id).into());
+            }
+        }
+        value
+    };
+    let mut messages = Vec::new();
+    for row in query.query_map([session], read)? {
+        let (id, data) = row?;
+        let mut of_message = Vec::new();
+        for row in parts.query_map([&id], read)? {
+            let (part, data) = row?;
+            let ids = [
+                ("id", part.as_str()),
+                ("sessionID", session),
+                ("messageID", &id),
+            ];
+            of_message.push(with_ids(&data, &ids));
+        }
+        messages.push(Message {
+            info: with_ids(&data, &[("id", &id), ("sessionID", session)]),
+            parts: of_message,
+        });
+    }
+    Ok(messages)
+}
+
+/// Returns the first message behind the last compaction that opencode has finished.
+fn active_from(export: &Export) -> usize {
+    let summary = export.messages.iter().rposition(is_summary);
+    let summary = summary.and_then(|at| export.messages.get(at));
+    let asked = summary.and_then(|summary| summary.info.get("parentID"));
+    let is_asked = |message: &Message| asked.is_some() && message.info.get("id") == asked;
+    export
+        .messages
+        .iter()
+        .position(is_asked)
+        .unwrap_or_default()
+}
+
+fn is_summary(message: &Message) -> bool {
+    let is_done = message.info.get("finish").is_some() && message.info.get("error").is_none();
+    message.info.get("summary") == Some(&Value::Bool(true)) && is_done
+}
+
+/// Returns `true` for the message from which on the user took back everything.
+fn is_reverted(export: &Export, message: &Message) -> bool {
+    let from = export.info.pointer("/revert/messageID");
+    from.is_some() && message.info.get("id") == from
+}
+
+fn take(log: &mut SessionLog, source: usize, message: &Message) {
+    let text = |pointer: &str| message.info.pointer(pointer).and_then(Value::as_str);
+    if text("/role") == Some("user") {
+        for part in &message.parts {
+            if let Some(block) = said(part) {
+                log.push(Role::User, source, block.to_string());
+            }
+        }
+        return;
+    }
+    let error = text("/error/data/message").or(text("/error/name"));
+    log.last_error = error.map(str::to_owned);
+    log.model = text("/modelID").map(str::to_owned).or(log.model.take());
+    let mut results = Vec::new();
+    for part in &message.parts {
+        let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
+        match text("/type") {
+            Some("text") => {
+                if let Some(block) = said(part) {
+                    log.push(Role::Assistant, source, block.to_string());
+                }
+            }
+            Some("tool") => {
+                let id = wire_id(text("/callID").unwrap_or_default());
+                let input = part
+                    .pointer("/state/input")
+                    .filter(|input| input.is_object());
+                let call = json!({
+                    "type": "tool_use",
+                    "id": id,
+                    "name": text("/tool").unwrap_or_default(),
+                    "input": input.cloned().unwrap_or_else(|| json!({})),
+                });
+                log.push(Role::Assistant, source, call.to_string());
+                results.extend(result(part, &id));
+            }
+            _ => {}
+        }
+    }
+    for result in results {
+        log.push(Role::User, source, result.to_string());
+    }
+}
+
+/// Returns what a part says, as a block of Messages.
+fn said(part: &Value) -> Option<Value> {
+    let text = |key: &str| part.get(key).and_then(Value::as_str);
+    if part.get("ignored") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    match text("type")? {
+        "text" => {
+            let text = text("text").filter(|text| !text.trim().is_empty())?;
+            Some(json!({ "type": "text", "text": text }))
+        }
+        "file" => {
+            let mime = text("mime").filter(|mime| mime.starts_with("image/"))?;
+            let data = text("url")?.split_once(";base64,")?.1;
+            let source = json!({ "type": "base64", "media_type": mime, "data": data });
+            Some(json!({ "type": "image", "source": source }))
+        }
+        // What opencode sends for it.
+        "compaction" => Some(json!({ "type": "text", "text": "What did we do so far?" })),
+        _ => None,
+    }
+}
+
+/// Returns the result of a call; `None` if it has none.
+fn result(part: &Value, id: &str) -> Option<Value> {
+    let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
+    let is_error = text("/state/status") == Some("error");
+    let said = match text("/state/status")? {
+        "completed" if part.pointer("/state/time/compacted").is_some() => CLEARED,
+        "completed" => text("/state/output").unwrap_or_default(),
+        "error" => text("/state/error").unwrap_or("error"),
+        _ => return None,
+    };
+    let content = json!([{ "type": "text", "text": said }]);
+    Some(json!({
+        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error,
+    }))
+}

@@ -1,0 +1,316 @@
+//! Sessions of pi: JSONL, a tree of entries that are joined by `parentId` (from version 2 on). The
+//! active branch ends with the last entry.
+
+pub(crate) mod copy;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::error::LogError;
+use crate::input::for_each_line;
+use crate::session::{Role, SessionLog, Wire};
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Entry<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    id: Option<String>,
+    parent_id: Option<String>,
+    cwd: Option<String>,
+    model_id: Option<String>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    content: Option<Value>,
+    summary: Option<String>,
+    first_kept_entry_id: Option<String>,
+    first_kept_entry_index: Option<usize>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Message {
+    role: String,
+    content: Value,
+    model: Option<String>,
+    stop_reason: Option<String>,
+    error_message: Option<String>,
+    usage: Option<Usage>,
+    tool_call_id: String,
+    is_error: bool,
+    command: String,
+    output: String,
+    summary: String,
+    exclude_from_context: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Usage {
+    total_tokens: u64,
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+#[derive(Default)]
+struct Node {
+    line: usize,
+    parent: Option<String>,
+    model: Option<String>,
+    blocks: Vec<(Role, String)>,
+    tokens: u64,
+    error: Option<String>,
+    is_answer: bool,
+    /// A compaction: its summary is in `blocks`, and this is the first entry that it kept.
+    kept: Option<Option<usize>>,
+    kept_id: Option<String>,
+}
+
+/// Reads a log up to the messages that pi would send next.
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::Pi, path, Wire::Messages);
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut by_id: HashMap<String, usize> = HashMap::new();
+    let mut index = 0_usize;
+    for_each_line(path, |number, line| {
+        let Some(entry) = log.parse::<Entry<'_>>(number, &line) else {
+            return;
+        };
+        if entry.kind == "session" {
+            log.id = entry.id.unwrap_or_default();
+            log.directory = entry.cwd;
+            log.model = entry.model_id;
+            return;
+        }
+        let mut node = Node {
+            line: number,
+            parent: entry.parent_id.clone(),
+            ..Node::default()
+        };
+        if let Err(error) = node.take(&entry) {
+            log.damaged(number, format!("its message cannot be read: {error}"));
+        }
+        index += 1;
+        // Version 1 has no ids: each entry follows the one before it.
+        let id = entry.id.unwrap_or_else(|| format!("#{index}"));
+        if node.parent.is_none() && id.starts_with('#') {
+            node.parent = Some(format!("#{}", index - 1)).filter(|_| index > 1);
+        }
+        by_id.insert(id, nodes.len());
+        nodes.push(node);
+    })?;
+    let path = branch(&nodes, &by_id, &mut log);
+    emit(&mut log, &mut nodes, &by_id, &path);
+    log.checked("nobody has said anything in it; choose another session with --list")
+}
+
+/// Returns the active branch, from its beginning to its end.
+fn branch(nodes: &[Node], by_id: &HashMap<String, usize>, log: &mut SessionLog) -> Vec<usize> {
+    let mut path = Vec::new();
+    let mut seen = HashSet::new();
+    let mut next = nodes.len().checked_sub(1);
+    while let Some(at) = next {
+        if !seen.insert(at) {
+            break;
+        }
+        path.push(at);
+        let Some(node) = nodes.get(at) else {
+            break;
+        };
+        next = match &node.parent {
+            None => None,
+            Some(parent) => by_id.get(parent).copied().or_else(|| {
+                let what = "the entry before it is missing; joined it to the one before that";
+                log.damaged(node.line, what.to_owned());
+                at.checked_sub(1)
+            }),
+        };
+    }
+    path.reverse();
+    path
+}
+
+/// Emits the messages of a branch: the newest summary first, then what it kept.
+fn emit(log: &mut SessionLog, nodes: &mut [Node], by_id: &HashMap<String, usize>, path: &[usize]) {
+    let is_compaction = |at: &usize| nodes.get(*at).is_some_and(|node| node.kept.is_some());
+    log.compactions = path.iter().filter(|at| is_compaction(at)).count();
+    let mut order: Vec<usize> = path.to_vec();
+    if let Some(at) = path.iter().rposition(is_compaction) {
+        let compaction = path.get(at).copied().unwrap_or_default();
+        let node = nodes.get(compaction);
+        let by_name = node.and_then(|node| by_id.get(node.kept_id.as_ref()?));
+        let by_index = node.and_then(|node| node.kept.flatten());
+        let first = by_name.copied().or(by_index);
+        let before = path.get(..at).unwrap_or_default();
+        let from = before.iter().position(|at| Some(*at) == first);
+        order = vec![compaction];
+        order.extend(before.get(from.unwrap_or(at)..).unwrap_or_default());
+        order.extend(path.get(at + 1..).unwrap_or_default());
+    }
+    let mut reported = None;
+    for (place, at) in order.iter().enumerate() {
+        let Some(node) = nodes.get_mut(*at) else {
+            continue;
+        };
+        // An older compaction was summed up by the newer one.
+        if node.kept.is_some() && place > 0 {
+            continue;
+        }
+        log.model = node.model.take().or(log.model.take());
+        for (role, json) in std::mem::take(&mut node.blocks) {
+            log.push(role, node.line, json);
+        }
+        if node.is_answer {
+            log.last_error = node.error.take();
+            if node.tokens > 0 {
+                reported = Some((node.tokens, log.blocks.len()));
+            }
+        }
+    }
+    if let Some((tokens, blocks)) = reported {
+        log.report(tokens, blocks);
+    }
+}
+
+impl Node {
+    fn take(&mut self, entry: &Entry<'_>) -> serde_json::Result<()> {
+        match entry.kind.as_ref() {
+            "message" => {
+                if let Some(message) = entry.message {
+                    self.message(serde_json::from_str(message.get())?);
+                }
+            }
+            "custom_message" => self.said(entry.content.as_ref().unwrap_or(&Value::Null)),
+            "model_change" => self.model.clone_from(&entry.model_id),
+            "branch_summary" => self.summary(entry.summary.as_deref()),
+            "compaction" => {
+                self.summary(entry.summary.as_deref());
+                self.kept_id.clone_from(&entry.first_kept_entry_id);
+                // Counted with the header.
+                self.kept = Some(
+                    entry
+                        .first_kept_entry_index
+                        .and_then(|at| at.checked_sub(1)),
+                );
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: Message) {
+        match message.role.as_str() {
+            "user" | "custom" | "hookMessage" => self.said(&message.content),
+            "assistant" => {
+                self.is_answer = true;
+                for block in message.content.as_array().into_iter().flatten() {
+                    self.blocks
+                        .extend(answered(block).map(|json| (Role::Assistant, json)));
+                }
+                let is_failed = message.stop_reason.as_deref() == Some("error");
+                self.error = message.error_message.filter(|_| is_failed);
+                self.model = message.model;
+                let usage = message.usage.unwrap_or_default();
+                let sum = usage.input + usage.output + usage.cache_read + usage.cache_write;
+                self.tokens = usage.total_tokens.max(sum);
+            }
+            "toolResult" => {
+                let content = blocks(&message.content);
+                let result = json!({
+                    "type": "tool_result",
+                    "tool_use_id": wire_id(&message.tool_call_id),
+                    "content": content,
+                    "is_error": message.is_error,
+                });
+                self.blocks.push((Role::User, result.to_string()));
+            }
+            "bashExecution" if !message.exclude_from_context => {
+                let text = format!("Ran `{}`\n```\n{}\n```", message.command, message.output);
+                self.said(&Value::from(text));
+            }
+            "branchSummary" | "compactionSummary" => self.summary(Some(&message.summary)),
+            _ => {}
+        }
+    }
+
+    fn said(&mut self, content: &Value) {
+        let said = blocks(content).into_iter();
+        self.blocks
+            .extend(said.map(|block| (Role::User, block.to_string())));
+    }
+
+    fn summary(&mut self, summary: Option<&str>) {
+        if let Some(summary) = summary.filter(|text| !text.trim().is_empty()) {
+            let text = format!(
+                "The session before this point was summarized:\n\n<summary>\n{summary}\n</summary>"
+            );
+            self.said(&Value::from(text));
+        }
+    }
+}
+
+/// Returns texts and images as blocks of Messages.
+fn blocks(content: &Value) -> Vec<Value> {
+    let block = |block: &Value| {
+        let text = |key| block.get(key).and_then(Value::as_str);
+        match text("type")? {
+            "text" => text("text")
+                .filter(|text| !text.trim().is_empty())
+                .map(|text| json!({ "type": "text", "text": text })),
+            "image" => Some(json!({
+                "type": "image",
+                "source": { "type": "base64", "media_type": text("mimeType")?, "data": text("data")? },
+            })),
+            _ => None,
+        }
+    };
+    match content {
+        Value::String(text) if !text.trim().is_empty() => {
+            vec![json!({ "type": "text", "text": text })]
+        }
+        Value::Array(list) => list.iter().filter_map(block).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns a block of an answer as Messages have it. Thinking without a signature goes back to no
+/// provider, so it is left out.
+fn answered(block: &Value) -> Option<String> {
+    let text = |key| block.get(key).and_then(Value::as_str);
+    let block = match text("type")? {
+        "text" => {
+            let text = text("text").filter(|text| !text.trim().is_empty())?;
+            json!({ "type": "text", "text": text })
+        }
+        "thinking" => {
+            let signature = text("thinkingSignature").filter(|text| !text.is_empty())?;
+            json!({ "type": "thinking", "thinking": text("thinking")?, "signature": signature })
+        }
+        "toolCall" => json!({
+            "type": "tool_use",
+            "id": wire_id(text("id")?),
+            "name": text("name")?,
+            "input": block.get("arguments").cloned().unwrap_or_else(|| json!({})),
+        }),
+        _ => return None,
+    };
+    Some(block.to_string())
+}
+
+/// Returns the id of a call with the characters that Messages allow. pi joins two ids of Responses
+/// with `|`, which is the only other character that occurs.
+pub(crate) fn wire_id(id: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.len() <= 64 && id.chars().all(is_allowed) {
+        return id.to_owned();
+    }
+    format!("call_{}", crate::ids::Ids::new(id.as_bytes()).hex(24))
+}

@@ -1,0 +1,58 @@
+//! [`SessionLog::read`]: one entrance for all formats. The formats themselves are in their modules.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use crate::agent::Agent;
+use crate::detect::{HEAD, detect};
+use crate::error::LogError;
+use crate::input::open;
+use crate::session::SessionLog;
+use crate::{claude_code, codex, gemini, opencode, pi, trajectory};
+
+impl SessionLog {
+    /// Reads the log of a session, whatever agent wrote it, up to the messages of its active branch.
+    /// `session` names one of several sessions in a database; without it, the newest is read.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`], with the cure. Damage inside a log is no error; see
+    /// [`damage`](SessionLog::damage).
+    pub fn read(path: &Path, session: Option<&str>) -> Result<Self, LogError> {
+        match agent_of(path)? {
+            Some(Agent::ClaudeCode) => claude_code::read(path),
+            Some(Agent::Codex) => codex::read(path),
+            Some(Agent::Opencode) => opencode::read(path, session),
+            Some(Agent::Pi) => pi::read(path),
+            Some(Agent::Gemini) => gemini::read(path),
+            Some(Agent::OpenHands) => trajectory::read_openhands(path),
+            Some(Agent::SweAgent) => trajectory::read_swe_agent(path),
+            None => Err(LogError::Unknown {
+                path: path.to_owned(),
+            }),
+        }
+    }
+}
+
+/// Returns the agent that wrote a file, or `None` if it is no session log.
+///
+/// # Errors
+///
+/// Those of [`open`].
+pub fn agent_of(path: &Path) -> Result<Option<Agent>, LogError> {
+    let mut input = open(path)?;
+    let mut head = Vec::new();
+    while head.len() < HEAD {
+        let buffer = input.fill_buf().map_err(|source| LogError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        if buffer.is_empty() {
+            break;
+        }
+        let read = buffer.len();
+        head.extend_from_slice(buffer);
+        input.consume(read);
+    }
+    Ok(detect(&head))
+}

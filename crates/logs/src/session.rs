@@ -1,0 +1,271 @@
+//! [`SessionLog`]: the active messages of one session, as a history in a protocol that `wire` reads,
+//! and what is known about them. Reads and writes no file.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_judge::canonical::Target;
+use serde::Serialize;
+
+use crate::agent::Agent;
+use crate::error::LogError;
+use crate::input::{Line, MAX_LINE};
+
+/// Number of damaged places that are kept with their description; further ones are only counted.
+pub const MAX_DAMAGE: usize = 100;
+/// What an image counts in [`Reported::covered`] at most, in bytes: base64 says nothing about tokens.
+const IMAGE_BYTES: usize = 6_000;
+
+/// The session in a log.
+#[derive(Debug)]
+pub struct SessionLog {
+    /// The agent that wrote it.
+    pub agent: Agent,
+    /// The file.
+    pub path: PathBuf,
+    /// The id of the session. Empty if the log does not say it.
+    pub id: String,
+    /// The model that answered last, as the log names it.
+    pub model: Option<String>,
+    /// The directory in which the agent worked.
+    pub directory: Option<String>,
+    /// The model's window in tokens, if the log says it.
+    pub window: Option<u64>,
+    /// The size of the last request as its provider counted it.
+    pub reported: Option<Reported>,
+    /// The error with which the session ends, in the provider's words.
+    pub last_error: Option<String>,
+    /// Damaged places, at most [`MAX_DAMAGE`].
+    pub damage: Vec<Damage>,
+    /// Number of damaged places.
+    pub damaged: usize,
+    /// Number of messages of sub-agents, which are left out.
+    pub side_messages: usize,
+    /// Number of compactions that the agent itself made.
+    pub compactions: usize,
+    /// The protocol of the history.
+    pub wire: Wire,
+    /// The system prompt, if the log has it.
+    pub instructions: Option<String>,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// The protocol in which a history is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Anthropic Messages.
+    Messages,
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions.
+    Chat,
+}
+
+/// The size of a request as its provider counted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported {
+    /// Input and output tokens together.
+    pub tokens: u64,
+    /// Bytes of the history up to and including its answer.
+    pub covered: u64,
+    /// Bytes of the whole history.
+    pub all: u64,
+}
+
+/// A place of a log that was skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// Who says a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    User,
+    Assistant,
+    /// Instructions, and items of Responses that belong to nobody.
+    Other,
+}
+
+/// The smallest piece of a history that a policy may change: a block of Messages, an item of
+/// Responses or a message of a chat.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    pub(crate) role: Role,
+    /// The block as the protocol writes it.
+    pub(crate) json: String,
+    /// The entry of the log that it comes from: a line number, or a place in a document.
+    pub(crate) source: usize,
+}
+
+impl SessionLog {
+    pub(crate) fn new(agent: Agent, path: &Path, wire: Wire) -> Self {
+        Self {
+            agent,
+            path: path.to_owned(),
+            id: String::new(),
+            model: None,
+            directory: None,
+            window: None,
+            reported: None,
+            last_error: None,
+            damage: Vec::new(),
+            damaged: 0,
+            side_messages: 0,
+            compactions: 0,
+            wire,
+            instructions: None,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Returns whose rules the history follows.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        let (protocol, model) = match self.wire {
+            Wire::Messages => ("anthropic", self.model.as_deref()),
+            Wire::Responses => ("openai-responses", None),
+            Wire::Chat => ("openai", None),
+        };
+        let model = model.filter(|model| model.starts_with("claude"));
+        Target::of_protocol(protocol, model).unwrap_or_else(|| Target::of_request(&().into()))
+    }
+
+    /// Returns the history as JSON, without a model, so that it is judged as a history:
+    /// `{"messages": […]}` or `{"instructions": …, "input": […]}`.
+    #[must_use]
+    pub fn request(&self) -> String {
+        let bytes: usize = self.blocks.iter().map(|block| block.json.len() + 48).sum();
+        let mut text = String::with_capacity(bytes + 64);
+        text.push('{');
+        if let (Wire::Responses, Some(instructions)) = (self.wire, &self.instructions) {
+            text.push_str("\"instructions\":");
+            text.push_str(&quoted(instructions));
+            text.push(',');
+        }
+        text.push_str(match self.wire {
+            Wire::Responses => "\"input\":[",
+            Wire::Messages | Wire::Chat => "\"messages\":[",
+        });
+        let mut open: Option<Role> = None;
+        for (at, block) in self.blocks.iter().enumerate() {
+            if self.wire != Wire::Messages {
+                if at > 0 {
+                    text.push(',');
+                }
+                text.push_str(&block.json);
+                continue;
+            }
+            if open == Some(block.role) {
+                text.push(',');
+            } else {
+                if open.is_some() {
+                    text.push_str("]},");
+                }
+                open = Some(block.role);
+                text.push_str(match block.role {
+                    Role::Assistant => "{\"role\":\"assistant\",\"content\":[",
+                    Role::User | Role::Other => "{\"role\":\"user\",\"content\":[",
+                });
+            }
+            text.push_str(&block.json);
+        }
+        if open.is_some() {
+            text.push_str("]}");
+        }
+        text.push_str("]}");
+        text
+    }
+
+    /// Reads a JSON value of a line, or records the damage.
+    pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(
+        &mut self,
+        number: usize,
+        line: &Line<'a>,
+    ) -> Option<T> {
+        let Line::Whole(bytes) = line else {
+            self.damaged(number, format!("longer than {MAX_LINE} bytes"));
+            return None;
+        };
+        // A list would do for an object without its keys.
+        if bytes.first() != Some(&b'{') {
+            self.damaged(
+                number,
+                format!("not an entry of {}: no JSON object", self.agent.title()),
+            );
+            return None;
+        }
+        match serde_json::from_slice(bytes) {
+            Ok(value) => Some(value),
+            Err(error) if error.is_eof() => {
+                self.damaged(number, "cut off in the middle".to_owned());
+                None
+            }
+            Err(error) => {
+                self.damaged(
+                    number,
+                    format!("not an entry of {}: {error}", self.agent.title()),
+                );
+                None
+            }
+        }
+    }
+
+    pub(crate) fn damaged(&mut self, line: usize, what: String) {
+        self.damaged += 1;
+        if self.damage.len() < MAX_DAMAGE {
+            self.damage.push(Damage { line, what });
+        }
+    }
+
+    pub(crate) fn push(&mut self, role: Role, source: usize, json: String) {
+        self.blocks.push(Block { role, json, source });
+    }
+
+    /// Records what the provider counted for the request that was answered by the last block.
+    pub(crate) fn report(&mut self, tokens: u64, blocks: usize) {
+        let bytes = |blocks: &[Block]| -> u64 {
+            let weights = blocks.iter().map(|block| {
+                match block.json.contains(";base64,") || block.json.contains("\"base64\"") {
+                    true => block.json.len().min(IMAGE_BYTES),
+                    false => block.json.len(),
+                }
+            });
+            weights.sum::<usize>() as u64
+        };
+        self.reported = Some(Reported {
+            tokens,
+            covered: bytes(self.blocks.get(..blocks).unwrap_or_default()),
+            all: bytes(&self.blocks),
+        });
+    }
+
+    /// Returns the log if there is something in it, or the error that says what is missing.
+    pub(crate) fn checked(self, why: &str) -> Result<Self, LogError> {
+        if self.blocks.is_empty() {
+            let damaged = match self.damaged {
+                0 => why.to_owned(),
+                1 => "its only line with content is damaged".to_owned(),
+                count => format!("{count} lines are damaged"),
+            };
+            return Err(LogError::Empty {
+                path: self.path,
+                agent: self.agent.title(),
+                why: damaged,
+            });
+        }
+        Ok(self)
+    }
+}
+
+/// Returns a text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns a block of Messages that says a text.
+pub(crate) fn text_block(text: &str) -> String {
+    format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))
+}

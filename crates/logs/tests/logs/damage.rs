@@ -1,0 +1,230 @@
+//! Logs that are cut, packed, too large, or no logs at all.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use plimsoll_logs::{Agent, LogError, MAX_DAMAGE, SessionLog, agent_of, find};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tempfile::TempDir;
+
+use super::{CODEX, data, messages, read, shape};
+
+fn written(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    path
+}
+
+fn error(path: &std::path::Path) -> String {
+    SessionLog::read(path, None).unwrap_err().to_string()
+}
+
+#[test]
+fn packed_logs_are_read_by_their_content() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX] {
+        let plain = fs::read(data(name)).unwrap();
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&plain).unwrap();
+        let expected = read(name).request();
+        for packed in [
+            gzip.finish().unwrap(),
+            compress_to_vec(plain.as_slice(), CompressionLevel::Fastest),
+        ] {
+            let path = written(&folder, "no-name", packed);
+            let log = SessionLog::read(&path, None).unwrap();
+            assert_eq!(log.request(), expected);
+        }
+    }
+    // Packed, and cut in the middle.
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&fs::read(data(CODEX)).unwrap()).unwrap();
+    let mut packed = gzip.finish().unwrap();
+    packed.truncate(packed.len() / 2);
+    let path = written(&folder, "cut.gz", packed);
+    assert!(error(&path).contains("cannot be read"));
+}
+
+#[test]
+fn a_log_may_end_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
+        let text = fs::read(data(name)).unwrap();
+        for end in (0..text.len()).step_by(97) {
+            let path = written(&folder, "cut.jsonl", &text[..end]);
+            if let Ok(log) = SessionLog::read(&path, None) {
+                assert!(log.damaged <= 2, "{name} {end}: {:?}", log.damage);
+                let _ = messages(&log, &log.request());
+            }
+        }
+    }
+}
+
+#[test]
+fn junk_between_lines_is_reported_and_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "claude-code-compacted.jsonl",
+        "codex-compacted.jsonl",
+        "pi-v1.jsonl",
+    ] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let mut damaged = Vec::new();
+        for line in text.lines() {
+            damaged.extend_from_slice(line.as_bytes());
+            damaged.extend_from_slice(b"\n\x00\xff\xfe junk\n[]\n\n");
+        }
+        let path = written(&folder, "junk.jsonl", damaged);
+        let log = SessionLog::read(&path, None).unwrap();
+        assert_eq!(log.request(), read(name).request(), "{name}");
+        assert_eq!(log.damaged, text.lines().count() * 2, "{name}");
+        assert_eq!(log.damage[0].line, 2, "{name}");
+    }
+    let many = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"1\"}}\n".to_owned()
+        + &"junk\n".repeat(1_000)
+        + "{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"hi\"}]}}\n";
+    let path = written(&folder, "many.jsonl", many);
+    let log = SessionLog::read(&path, None).unwrap();
+    assert_eq!((log.damaged, log.damage.len()), (1_000, MAX_DAMAGE));
+}
+
+#[test]
+fn a_missing_entry_does_not_lose_what_came_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data("claude-code.jsonl")).unwrap();
+    // The answer that wrote the file.
+    let kept: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.contains("\"toolu_3\",\"name\""))
+        .collect();
+    let path = written(&folder, "missing.jsonl", kept.join("\n"));
+    let log = SessionLog::read(&path, None).unwrap();
+    let shape = shape(&messages(&log, &log.request()));
+    assert_eq!(shape[0], "u Port the lamp controller");
+    assert!(shape.contains(&"r toolu_3 error".to_owned()), "an orphan");
+    assert!(log.damage.iter().any(|one| one.what.contains("missing")));
+}
+
+#[test]
+fn each_wrong_file_is_refused_with_its_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let sparse = folder.path().join("sparse.jsonl");
+    File::create(&sparse)
+        .unwrap()
+        .set_len(5_000_000_000)
+        .unwrap();
+    assert!(error(&sparse).contains("tail -c"), "{}", error(&sparse));
+    let table: [(&str, &[u8], &str); 6] = [
+        ("junk", &[0, 159, 146, 150, 10, 0], "no session log"),
+        ("empty", b"", "no session log"),
+        ("request.json", br#"{"messages":[]}"#, "no session log"),
+        ("future.jsonl", br#"{"type":"session_meta","payload":{"v":9}}"#, "no message"),
+        ("side.jsonl", br#"{"parentUuid":null,"isSidechain":true,"uuid":"1","type":"user","message":{"role":"user","content":"hi"}}"#, "sub-agent"),
+        ("db", b"SQLite format 3\0junk", "opencode export"),
+    ];
+    for (name, content, expected) in table {
+        let path = written(&folder, name, content);
+        assert!(error(&path).contains(expected), "{name}: {}", error(&path));
+    }
+    assert!(error(folder.path()).contains("is a directory"));
+    let missing = folder.path().join("missing");
+    assert!(matches!(
+        SessionLog::read(&missing, None),
+        Err(LogError::Read { .. })
+    ));
+}
+
+#[test]
+fn sessions_are_found_where_the_environment_says_the_newest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_owned();
+    let put = |path: &str, name: &str| {
+        let path = home.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(data(name), &path).unwrap();
+        path
+    };
+    let claude = put(
+        ".claude/projects/-home-me/5e551011.jsonl",
+        "claude-code.jsonl",
+    );
+    put(
+        ".claude/projects/-home-me/agent-1.jsonl",
+        "claude-code.jsonl",
+    );
+    let codex = put(&format!("elsewhere/sessions/2026/11/01/{CODEX}"), CODEX);
+    let pi = put(".pi/agent/sessions/--home--/x_1.jsonl", "pi.jsonl");
+    let gemini = put(".gemini/tmp/abc/chats/session-1.jsonl", "gemini-old.json");
+    let ages = [(&claude, 3), (&codex, 1), (&pi, 4), (&gemini, 2)];
+    for (path, age) in ages {
+        let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 - age);
+        File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+    }
+    let variable = |name: &str| match name {
+        "HOME" => Some(home.clone()),
+        "CODEX_HOME" => Some(home.join("elsewhere")),
+        _ => None,
+    };
+    let found: Vec<PathBuf> = find(&variable, None)
+        .into_iter()
+        .map(|one| one.path)
+        .collect();
+    assert_eq!(found, [codex, gemini, claude.clone(), pi]);
+    let only = find(&variable, Some(Agent::ClaudeCode));
+    assert_eq!(only.len(), 1);
+    assert_eq!(agent_of(&claude).unwrap(), Some(Agent::ClaudeCode));
+    assert!(find(&|_| None, None).is_empty());
+}
+
+#[test]
+fn a_session_in_the_database_of_opencode_is_read_as_its_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    let export: serde_json::Value =
+        serde_json::from_slice(&fs::read(data("opencode.json")).unwrap()).unwrap();
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE session (id text, project_id text, parent_id text, slug text, directory text,
+               title text, version text, revert text, time_created integer, time_updated integer);
+             CREATE TABLE message (id text, session_id text, time_created integer, data text);
+             CREATE TABLE part (id text, message_id text, session_id text, data text);
+             INSERT INTO session VALUES ('ses_000000000001aaaaaaaaaaaaaa', 'global', NULL, 'lamp',
+               '/home/me/lamp', 'Lamp', '1', NULL, 1, 5);
+             INSERT INTO session VALUES ('ses_child', 'global', 'ses_000000000001aaaaaaaaaaaaaa', 'x', '/', 'x', '1', NULL, 1, 9);",
+        )
+        .unwrap();
+    for message in export["messages"].as_array().unwrap() {
+        let id = message["info"]["id"].as_str().unwrap();
+        database
+            .execute(
+                "INSERT INTO message VALUES (?1, 'ses_000000000001aaaaaaaaaaaaaa', 1, ?2)",
+                [id, &message["info"].to_string()],
+            )
+            .unwrap();
+        for part in message["parts"].as_array().unwrap() {
+            database
+                .execute(
+                    "INSERT INTO part VALUES (?1, ?2, '', ?3)",
+                    [part["id"].as_str().unwrap(), id, &part.to_string()],
+                )
+                .unwrap();
+        }
+    }
+    drop(database);
+    let log = SessionLog::read(&path, None).unwrap();
+    assert_eq!(log.request(), read("opencode.json").request());
+    assert_eq!(log.directory.as_deref(), Some("/home/me/lamp"));
+    let missing = SessionLog::read(&path, Some("ses_2"))
+        .unwrap_err()
+        .to_string();
+    assert!(missing.contains("no such session"), "{missing}");
+}

@@ -1,0 +1,136 @@
+//! Logs that the agents themselves wrote, checked against what is known of them. Skipped, saying so,
+//! where these are absent.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use plimsoll_context::Message;
+use plimsoll_logs::SessionLog;
+use serde_json::Value;
+
+use super::{assert_answered, copied, messages, read_back, shape, treated};
+
+fn folder() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = root.join("../../../shared/data");
+    if !folder.is_dir() {
+        eprintln!("skipped: no recorded sessions in {}", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+fn files(folder: &Path, source: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder.join("originals").join(source)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// The ids of calls in the normalized sessions of a source, behind the last compaction, by the names
+/// of their originals.
+fn known_calls(folder: &Path, source: &str) -> HashMap<String, HashSet<String>> {
+    let file = File::open(folder.join(format!("normalized/{source}.jsonl.gz"))).unwrap();
+    let mut known = HashMap::new();
+    for line in BufReader::new(GzDecoder::new(file)).lines() {
+        let session: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let name = session["path"].as_str().unwrap().replace('/', "_") + ".gz";
+        let last = session["events"]
+            .as_array()
+            .and_then(|events| events.last());
+        let from = last.map_or(0, |event| event["at"].as_u64().unwrap());
+        let messages = session["messages"].as_array().unwrap();
+        let messages = messages.iter().skip(usize::try_from(from).unwrap());
+        let calls =
+            messages.flat_map(|message| message["tool_calls"].as_array().into_iter().flatten());
+        let ids = calls.map(|call| call["id"].as_str().unwrap().to_owned());
+        known.insert(name, ids.collect());
+    }
+    known
+}
+
+fn calls(messages: &[Message]) -> HashSet<String> {
+    let calls = messages.iter().flat_map(Message::calls);
+    calls.map(|call| call.id.0.clone()).collect()
+}
+
+#[test]
+fn claude_code_has_the_calls_that_are_known() {
+    let Some(folder) = folder() else { return };
+    let known = known_calls(&folder, "claude-code-packmind");
+    let files = files(&folder, "claude-code-packmind");
+    assert_eq!(files.len(), 12);
+    for path in files {
+        let log = SessionLog::read(&path, None).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let read = messages(&log, &log.request());
+        assert_eq!(calls(&read), known[name], "{name}");
+        assert_eq!(log.damaged, 0, "{name}: {:?}", log.damage);
+        assert_answered(&read);
+    }
+}
+
+#[test]
+fn pi_has_the_calls_that_are_known() {
+    let Some(folder) = folder() else { return };
+    let known = known_calls(&folder, "pi-mono-fixtures");
+    for path in files(&folder, "pi-mono-fixtures") {
+        let log = SessionLog::read(&path, None).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let read = calls(&messages(&log, &log.request()));
+        // A compaction of pi keeps messages before it.
+        assert!(
+            read.is_superset(&known[name]) || log.compactions > 0,
+            "{name}"
+        );
+        assert!(!read.is_empty() && log.damaged == 0, "{name}");
+    }
+}
+
+#[test]
+fn codex_and_trajectories_have_their_calls() {
+    let Some(folder) = folder() else { return };
+    let table = [
+        ("codex-agentv", 76, 0),
+        ("swe-smith-trajs", 76, 0),
+        ("openhands-eval-examples", 23, 1),
+    ];
+    for (source, expected, open) in table {
+        let (mut found, mut answered) = (0, 0);
+        for path in files(&folder, source) {
+            let log = SessionLog::read(&path, None).unwrap();
+            let read = messages(&log, &log.request());
+            found += read.iter().flat_map(Message::calls).count();
+            answered += read
+                .iter()
+                .filter(|one| matches!(one, Message::ToolResult(_)))
+                .count();
+        }
+        assert_eq!((found, found - answered), (expected, open), "{source}");
+    }
+}
+
+#[test]
+fn copies_of_real_sessions_are_read_back() {
+    let Some(folder) = folder() else { return };
+    for source in ["claude-code-packmind", "codex-agentv", "pi-mono-fixtures"] {
+        for path in files(&folder, source) {
+            let log = SessionLog::read(&path, None).unwrap();
+            for budget in [None, Some(30_000)] {
+                let history = treated(&log, budget);
+                let again = read_back(&copied(&log, &history, budget));
+                let after = messages(&again, &again.request());
+                assert_answered(&after);
+                assert_eq!(
+                    shape(&after),
+                    shape(&messages(&log, &history)),
+                    "{}",
+                    path.display()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A recording under the compaction of another program, which is given whole messages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plimsoll_context::{Budget, Message, PriceSheet, TokenCounter, Tokens};
+
+use crate::bill::Bill;
+use crate::meter::{Cache, Cut, Made, Meter, Sent};
+use crate::recording::Recording;
+
+/// The compaction of another program. It is given a session message by message and says what each
+/// request contains.
+pub trait Compactor {
+    /// Adds a message to the context. `tokens` is what it weighs.
+    fn push(&mut self, message: &Arc<Message>, tokens: Tokens);
+
+    /// Returns the messages of the next request, after compacting them if that is due.
+    fn request(&mut self) -> Vec<Arc<Message>>;
+
+    /// Notes what the provider reports of the last request: the tokens that it sent.
+    fn sent(&mut self, tokens: Tokens);
+}
+
+/// Drives a recording through another program's compaction.
+pub(crate) fn drive(
+    recording: &Recording,
+    compactor: &mut dyn Compactor,
+    budget: &Budget,
+    sheet: &PriceSheet,
+    counter: &dyn TokenCounter,
+) -> Bill {
+    let mut meter = Meter::new(sheet, budget.limit, &recording.probes);
+    let mut numbers = Numbers::of(&recording.messages);
+    let mut before: Vec<Sent> = Vec::new();
+    for (at, message) in recording.messages.iter().enumerate() {
+        if matches!(**message, Message::Assistant { .. }) && at > 0 {
+            let mut view = Vec::new();
+            for message in compactor.request() {
+                let (number, is_original) = numbers.number(&message);
+                let sent = (number, counter.message(&message));
+                if !is_original {
+                    meter.note_edited(sent, &message);
+                }
+                view.push(sent);
+            }
+            compactor.sent(view.iter().map(|(_, tokens)| *tokens).sum());
+            // Messages that only came behind the last view make no view smaller.
+            let cut = if view.starts_with(&before) {
+                Cut::None
+            } else {
+                Cut::Made
+            };
+            before.clone_from(&view);
+            let cold = sheet.cold_after(recording.idle_before(at));
+            meter.request(Made {
+                view,
+                length: at,
+                answer: counter.message(message),
+                cut,
+                cache: if cold == plimsoll_context::Ppm::ONE {
+                    Cache::Expired
+                } else {
+                    Cache::Warm
+                },
+            });
+        }
+        compactor.push(message, counter.message(message));
+    }
+    meter.bill()
+}
+
+/// Numbers of messages by their content: a provider's cache knows nothing else.
+struct Numbers {
+    originals: u64,
+    of: HashMap<String, u64>,
+}
+
+impl Numbers {
+    fn of(originals: &[Arc<Message>]) -> Self {
+        let mut of = HashMap::new();
+        for (number, message) in (0..).zip(originals) {
+            of.entry(key(message)).or_insert(number);
+        }
+        Self {
+            originals: originals.len() as u64,
+            of,
+        }
+    }
+
+    /// Returns the number of a message, and whether it is as it was said.
+    fn number(&mut self, message: &Message) -> (u64, bool) {
+        // The other program's messages follow.
+        let next = self.originals + self.of.len() as u64;
+        let number = *self.of.entry(key(message)).or_insert(next);
+        (number, number < self.originals)
+    }
+}
+
+fn key(message: &Message) -> String {
+    format!("{message:?}")
+}

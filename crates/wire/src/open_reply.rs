@@ -1,0 +1,498 @@
+//! [`OpenReply`]: a reply while it arrives, the same for all protocols. A protocol's events are mapped to
+//! operations on it (`decoder.rs`); it tells observers what is new, counts what has come and says what
+//! the reply is in the end.
+
+use plimsoll_context::{Bytes, CallId, Delta, Part, Reply, StopReason, Thinking, ToolCall, Usage};
+
+use crate::error::WireError;
+use crate::hosted;
+
+/// What one reply may hold: over ten times what the longest answers of today take, so that only
+/// a server gone astray reaches it.
+pub const MAX_REPLY: Bytes = Bytes(16 * 1024 * 1024);
+/// How many tool calls, blocks or items one reply may hold.
+pub const MAX_PARTS: usize = 1_024;
+/// What stands between the parts of one block of thinking.
+const PARAGRAPH: &str = "\n\n";
+
+/// A reply while it arrives. `B` is what a protocol remembers of each block.
+#[derive(Debug, Clone)]
+pub struct OpenReply<B> {
+    blocks: Vec<OpenBlock<B>>,
+    /// How many of the blocks were there before anything arrived.
+    standing: usize,
+    /// The model that answers, as the provider names it.
+    pub(crate) model: Option<String>,
+    usage: Option<Usage>,
+    stop: Option<StopReason>,
+    /// Where and in which words the provider says that the model wrote a call that nobody can read.
+    unreadable: Option<(&'static str, String)>,
+    is_ended: bool,
+    is_closed: bool,
+    bytes: usize,
+    /// How often each byte may be counted.
+    copies: u64,
+    deltas: Vec<Delta>,
+}
+
+/// A part of a reply while it arrives: a block, an output item, a tool call.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenBlock<B> {
+    pub(crate) content: OpenContent,
+    pub(crate) state: B,
+}
+
+/// What the model has written in a block so far.
+#[derive(Debug, Clone)]
+pub(crate) enum OpenContent {
+    Text(OpenText),
+    Thinking(OpenText),
+    Call(OpenCall),
+    /// What goes back as it came. The protocol has it.
+    Opaque {
+        is_told: bool,
+    },
+}
+
+/// A text, in the parts that the server numbers. Most number none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OpenText(Vec<(u64, String)>);
+
+/// A tool call while it arrives.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenCall {
+    pub(crate) call: ToolCall,
+    is_told: bool,
+    /// Whether the tool takes a text of any form, not JSON.
+    pub(crate) is_text: bool,
+}
+
+impl<B> Default for OpenReply<B> {
+    fn default() -> Self {
+        Self {
+            blocks: Vec::new(),
+            standing: 0,
+            model: None,
+            usage: None,
+            stop: None,
+            unreadable: None,
+            is_ended: false,
+            is_closed: false,
+            bytes: 0,
+            copies: 1,
+            deltas: Vec::new(),
+        }
+    }
+}
+
+impl<B> OpenReply<B> {
+    /// Creates a reply with blocks that stay empty if nothing is written into them.
+    pub(crate) fn standing(contents: impl IntoIterator<Item = OpenContent>) -> Self
+    where
+        B: Default,
+    {
+        let blocks = contents.into_iter().map(|content| OpenBlock {
+            content,
+            state: B::default(),
+        });
+        let blocks: Vec<OpenBlock<B>> = blocks.collect();
+        Self {
+            standing: blocks.len(),
+            blocks,
+            ..Self::default()
+        }
+    }
+
+    /// Creates the reply of a server that sends each byte twice.
+    pub(crate) fn counting_twice() -> Self {
+        Self {
+            copies: 2,
+            ..Self::default()
+        }
+    }
+
+    /// Counts each byte once from here.
+    pub(crate) fn count_once(&mut self) {
+        self.copies = 1;
+    }
+
+    /// Counts bytes that arrived.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::TooLarge`] beyond [`MAX_REPLY`].
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes as u64 > MAX_REPLY.0.saturating_mul(self.copies) {
+            return Err(WireError::TooLarge { limit: MAX_REPLY });
+        }
+        Ok(())
+    }
+
+    /// Opens a block at a place, or at the end if there are fewer, and returns its place.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::TooManyParts`] beyond [`MAX_PARTS`].
+    pub(crate) fn open(
+        &mut self,
+        at: usize,
+        content: OpenContent,
+        state: B,
+    ) -> Result<usize, WireError> {
+        if self.blocks.len() - self.standing >= MAX_PARTS {
+            return Err(WireError::TooManyParts { limit: MAX_PARTS });
+        }
+        let at = at.min(self.blocks.len());
+        self.blocks.insert(at, OpenBlock { content, state });
+        Ok(at)
+    }
+
+    /// Opens a block behind the others.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::TooManyParts`] beyond [`MAX_PARTS`].
+    pub(crate) fn open_last(&mut self, content: OpenContent, state: B) -> Result<usize, WireError> {
+        self.open(self.blocks.len(), content, state)
+    }
+
+    pub(crate) fn blocks(&self) -> &[OpenBlock<B>] {
+        &self.blocks
+    }
+
+    pub(crate) fn block_mut(&mut self, at: usize) -> Option<&mut OpenBlock<B>> {
+        self.blocks.get_mut(at)
+    }
+
+    /// The tool calls so far.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(OpenBlock::call)
+    }
+
+    /// Returns an id that no other call of the reply has, whatever the server says.
+    pub(crate) fn unique_id(&self, mut id: String) -> CallId {
+        while self.calls().any(|call| call.id.0 == id) {
+            id.push('_');
+        }
+        CallId(id)
+    }
+
+    /// Adds to what a block says and counts it.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::TooLarge`] beyond [`MAX_REPLY`].
+    pub(crate) fn write(&mut self, at: usize, more: &str) -> Result<(), WireError> {
+        self.charge(more.len())?;
+        self.push(at, more);
+        Ok(())
+    }
+
+    /// Adds to what a block says.
+    pub(crate) fn push(&mut self, at: usize, more: &str) {
+        self.push_part(at, 0, more);
+    }
+
+    /// Adds to one part of what a block says.
+    pub(crate) fn push_part(&mut self, at: usize, part: u64, more: &str) {
+        let Some(block) = self.blocks.get_mut(at).filter(|_| !more.is_empty()) else {
+            return;
+        };
+        let text = more.to_owned();
+        self.deltas.push(match &mut block.content {
+            OpenContent::Text(said) => {
+                said.push(part, more);
+                Delta::Text { text }
+            }
+            OpenContent::Thinking(thought) => {
+                let is_first = thought.0.is_empty();
+                let text = match thought.push(part, more) && !is_first {
+                    true => format!("{PARAGRAPH}{text}"),
+                    false => text,
+                };
+                Delta::Thinking { text }
+            }
+            OpenContent::Call(open) => {
+                open.call.arguments.push_str(more);
+                open.arguments_delta(text)
+            }
+            OpenContent::Opaque { .. } => return,
+        });
+    }
+
+    /// Replaces the arguments of a tool call, and tells nothing.
+    pub(crate) fn begin_arguments(&mut self, at: usize, arguments: &str) {
+        let block = self.blocks.get_mut(at);
+        if let Some(OpenContent::Call(open)) = block.map(|block| &mut block.content) {
+            arguments.clone_into(&mut open.call.arguments);
+        }
+    }
+
+    /// Takes what a block says in the end and tells what of it has not come before. What was told
+    /// otherwise cannot be taken back.
+    pub(crate) fn settle(&mut self, at: usize, all: String) {
+        let Some(block) = self.blocks.get_mut(at) else {
+            return;
+        };
+        let told = block.said();
+        let rest = all
+            .strip_prefix(told.as_str())
+            .unwrap_or_default()
+            .to_owned();
+        let delta = match &mut block.content {
+            OpenContent::Text(said) => {
+                *said = OpenText(vec![(0, all)]);
+                Delta::Text { text: rest.clone() }
+            }
+            OpenContent::Thinking(thought) => {
+                *thought = OpenText(vec![(0, all)]);
+                Delta::Thinking { text: rest.clone() }
+            }
+            OpenContent::Call(open) => {
+                open.call.arguments = all;
+                open.arguments_delta(rest.clone())
+            }
+            OpenContent::Opaque { .. } => return,
+        };
+        if !rest.is_empty() {
+            self.deltas.push(delta);
+        }
+    }
+
+    /// Tells that a tool call has begun, once.
+    pub(crate) fn tell_call(&mut self, at: usize) {
+        let block = self.blocks.get_mut(at);
+        if let Some(OpenContent::Call(open)) = block.map(|block| &mut block.content)
+            && !std::mem::replace(&mut open.is_told, true)
+        {
+            self.deltas.push(Delta::CallStarted {
+                call: open.call.id.clone(),
+                name: open.call.name.clone(),
+            });
+        }
+    }
+
+    /// Tells what a block that came whole says of the provider's own tools, once.
+    pub(crate) fn tell_hosted(&mut self, at: usize, parts: &[Part]) {
+        let block = self.blocks.get_mut(at);
+        if let Some(OpenContent::Opaque { is_told }) = block.map(|block| &mut block.content)
+            && !std::mem::replace(is_told, true)
+        {
+            let opaque = parts.iter().filter_map(|part| match part {
+                Part::Opaque(opaque) => Some(opaque),
+                _ => None,
+            });
+            self.deltas.extend(opaque.flat_map(hosted::told));
+        }
+    }
+
+    /// Returns what is new since the last time.
+    pub(crate) fn take_deltas(&mut self) -> Vec<Delta> {
+        std::mem::take(&mut self.deltas)
+    }
+
+    /// Rewrites what is new. `None` tells nothing.
+    pub(crate) fn retell(&mut self, with: impl FnMut(Delta) -> Option<Delta>) {
+        self.deltas = self.take_deltas().into_iter().filter_map(with).collect();
+    }
+
+    /// Takes the usage, if the provider reports one.
+    pub(crate) fn used(&mut self, usage: Option<Usage>) {
+        self.usage = usage.or(self.usage);
+    }
+
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// The model has stopped. Usage may still follow.
+    pub(crate) fn stopped(&mut self, stop: StopReason) {
+        self.stop = Some(stop);
+        self.unreadable = None;
+    }
+
+    /// The model has stopped, in the provider's words with a call that nobody can read.
+    pub(crate) fn stopped_unreadable(&mut self, place: &'static str, words: &str) {
+        self.stop = Some(StopReason::Other);
+        self.unreadable = Some((place, words.to_owned()));
+    }
+
+    /// The reply is whole: no event follows.
+    pub(crate) fn end(&mut self) {
+        self.is_ended = true;
+        self.is_closed = true;
+    }
+
+    /// The server says that no event follows, whether the reply is whole or not.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_ended || self.stop.is_some()
+    }
+
+    /// Returns why a reply that has not ended would have stopped.
+    pub(crate) fn stop_so_far(&self) -> StopReason {
+        self.stop.unwrap_or(StopReason::Other)
+    }
+
+    /// Returns why the reply stopped; `None` if it has not ended.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Expected`] if the provider could not read the only calls.
+    pub(crate) fn stop(&self) -> Result<Option<StopReason>, WireError> {
+        let calls = self.calls().next().is_some();
+        if let Some((place, words)) = self.unreadable.as_ref().filter(|_| !calls) {
+            return Err(WireError::Expected {
+                place: (*place).to_owned(),
+                expected: "a tool call that can be read".into(),
+                got: words.clone(),
+            });
+        }
+        let stop = match (self.stop, calls) {
+            // Some servers say `stop` for a turn that calls tools, or say nothing.
+            (Some(StopReason::Stop) | None, true) => StopReason::ToolCalls,
+            (Some(StopReason::ToolCalls) | None, false) => StopReason::Stop,
+            (Some(stop), _) => stop,
+        };
+        Ok(self.has_ended().then_some(stop))
+    }
+
+    pub(crate) fn reply(&self, parts: Vec<Part>, stop: StopReason) -> Reply {
+        Reply {
+            parts,
+            stop,
+            usage: self.usage,
+            model: self.model.clone(),
+        }
+    }
+}
+
+impl<B> OpenBlock<B> {
+    pub(crate) fn call(&self) -> Option<&ToolCall> {
+        match &self.content {
+            OpenContent::Call(open) => Some(&open.call),
+            _ => None,
+        }
+    }
+
+    /// Returns what the model has written in it so far.
+    pub(crate) fn said(&self) -> String {
+        match &self.content {
+            OpenContent::Text(said) => said.joined(""),
+            OpenContent::Thinking(thought) => thought.joined(PARAGRAPH),
+            OpenContent::Call(open) => open.call.arguments.clone(),
+            OpenContent::Opaque { .. } => String::new(),
+        }
+    }
+
+    /// Returns the part that the model has written in it; `None` if it has written nothing.
+    pub(crate) fn part(&self, stop: StopReason) -> Option<Part> {
+        let OpenContent::Call(open) = &self.content else {
+            let text = Some(self.said()).filter(|said| !said.is_empty())?;
+            let opaque = None;
+            return Some(match self.content {
+                OpenContent::Thinking(_) => Part::Thinking(Thinking { text, opaque }),
+                _ => Part::text(text),
+            });
+        };
+        let mut call = open.call.clone();
+        // No arguments at all is how some servers write none; a cut call stays cut.
+        let is_whole = stop == StopReason::ToolCalls && !open.is_text;
+        if is_whole && call.arguments.trim().is_empty() {
+            call.arguments = "{}".into();
+        }
+        Some(Part::ToolCall(call))
+    }
+}
+
+impl OpenContent {
+    pub(crate) fn text() -> Self {
+        Self::Text(OpenText::default())
+    }
+
+    pub(crate) fn thinking() -> Self {
+        Self::Thinking(OpenText::default())
+    }
+
+    pub(crate) fn call(id: CallId, name: &str) -> Self {
+        Self::from(ToolCall {
+            id,
+            name: name.to_owned(),
+            arguments: String::new(),
+            opaque: None,
+        })
+    }
+
+    pub(crate) fn opaque() -> Self {
+        Self::Opaque { is_told: false }
+    }
+
+    /// Returns `true` if both are blocks of one kind.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl From<ToolCall> for OpenContent {
+    fn from(call: ToolCall) -> Self {
+        Self::Call(OpenCall {
+            call,
+            is_told: false,
+            is_text: false,
+        })
+    }
+}
+
+impl OpenText {
+    /// Adds to a part and returns whether it begins with this.
+    fn push(&mut self, part: u64, more: &str) -> bool {
+        let at = self.0.partition_point(|(known, _)| *known < part);
+        match self.0.get_mut(at) {
+            Some((known, text)) if *known == part => {
+                text.push_str(more);
+                false
+            }
+            _ => {
+                self.0.insert(at, (part, more.to_owned()));
+                true
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.parts().map(str::len).sum()
+    }
+
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, text)| text.as_str())
+    }
+
+    fn joined(&self, between: &str) -> String {
+        self.parts().collect::<Vec<_>>().join(between)
+    }
+}
+
+impl OpenCall {
+    fn arguments_delta(&self, text: String) -> Delta {
+        Delta::CallArguments {
+            call: self.call.id.clone(),
+            text,
+        }
+    }
+}

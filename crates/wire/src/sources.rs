@@ -1,0 +1,17 @@
+//! Where the bytes of an image or a file are, as the protocols of OpenAI spell it.
+
+use plimsoll_context::Source;
+
+/// Returns the source that an address or a `data:` URL names.
+pub(crate) fn from_url(url: String) -> Source {
+    from_data_url(&url).unwrap_or(Source::Url { url })
+}
+
+/// Returns the bytes in a `data:` URL; `None` for any other address.
+pub(crate) fn from_data_url(url: &str) -> Option<Source> {
+    let (media_type, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(Source::Data {
+        media_type: media_type.to_owned(),
+        base64: base64.to_owned(),
+    })
+}
