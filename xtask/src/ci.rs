@@ -40,6 +40,10 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
             act: Box::new(|| deny::run(root)),
         },
         Step {
+            name: "packages",
+            act: Box::new(|| packages(root).map(quiet)),
+        },
+        Step {
             name: "clippy",
             act: Box::new(|| clippy(root).map(quiet)),
         },
@@ -63,12 +67,26 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
     result
 }
 
-/// `Cargo.lock` is committed and says exactly what the manifests ask for. Every later step
+/// Both lock files are committed and say exactly what the manifests ask for. Every later step
 /// may then leave out `--locked`.
 fn locked(root: &Path) -> Result<(), Error> {
     println!("$ cargo metadata --locked");
     let job = Job::cargo(root).args(["metadata", "--locked", "--format-version", "1"]);
-    job.read().map(drop)
+    job.read().map(drop)?;
+    // The rivals are a workspace of their own; of theirs only the index is read.
+    Job::cargo(root)
+        .args(["update", "--workspace", "--locked"])
+        .args(["--manifest-path", "bench/rivals/Cargo.toml"])
+        .run()
+}
+
+/// Every published crate has all that a registry asks for, and its files. That it builds from them is
+/// seen by `cargo package --workspace`, which compiles everything once more.
+fn packages(root: &Path) -> Result<(), Error> {
+    Job::cargo(root)
+        .args(["package", "--workspace", "--exclude", "xtask"])
+        .args(["--no-verify", "--allow-dirty"])
+        .run()
 }
 
 fn clippy(root: &Path) -> Result<(), Error> {

@@ -7,7 +7,9 @@ use super::fault::Fault;
 use super::tree::Tree;
 
 /// Keys of `[package]` that every package takes from the workspace.
-const INHERITED: [&str; 5] = ["edition", "license", "publish", "rust-version", "version"];
+const INHERITED: [&str; 4] = ["edition", "license", "rust-version", "version"];
+/// Keys that a registry shows: every package that is published takes them from the workspace too.
+const SHOWN: [&str; 5] = ["categories", "homepage", "keywords", "readme", "repository"];
 
 /// What a dependency is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +86,16 @@ impl Manifest {
         if description.is_none_or(|text| text.trim().is_empty()) {
             faults.push("say in `description` what the package is".to_owned());
         }
-        for key in INHERITED {
+        let shown = folder.map_or(&[] as &[&str], |_| &SHOWN);
+        for key in INHERITED.iter().chain(shown) {
             if !self.package(key).is_some_and(inherits) {
                 faults.push(format!(
                     "take `{key}` from the workspace: `{key}.workspace = true`"
                 ));
             }
+        }
+        if folder.is_none() && self.package("publish") != Some(&Value::Boolean(false)) {
+            faults.push("nobody else needs it: `publish = false`".to_owned());
         }
         if !self.table.get("lints").is_some_and(inherits) {
             faults.push("take the lints from the workspace: `[lints] workspace = true`".to_owned());
@@ -108,7 +114,39 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         };
         faults.extend(found.into_iter().map(|text| Fault::of(&file.path, text)));
     }
+    let workspace = tree.file("Cargo.toml");
+    let found = workspace
+        .and_then(|file| file.text_if("Cargo.toml"))
+        .map(versions);
+    let found = found.into_iter().flatten();
+    faults.extend(found.map(|text| Fault::of("Cargo.toml", text)));
     faults
+}
+
+/// Returns the packages of ours that the workspace asks for in another version than its own: what a
+/// registry would hand out is not what was tested.
+fn versions(text: &str) -> Vec<String> {
+    let Ok(table) = text.parse::<Table>() else {
+        return vec!["it is no TOML".to_owned()];
+    };
+    let at = |keys: &[&str]| {
+        let mut value = table.get("workspace");
+        for key in keys {
+            value = value.and_then(|value| value.get(key));
+        }
+        value
+    };
+    let own = at(&["package", "version"]);
+    let dependencies = at(&["dependencies"]).and_then(Value::as_table);
+    let ours = dependencies
+        .into_iter()
+        .flatten()
+        .filter(|(_, asked)| asked.get("path").is_some());
+    let others = ours.filter(|(_, asked)| asked.get("version") != own);
+    let told = others.map(|(name, _)| {
+        format!("`{name}` is asked for in another version than `[workspace.package]` has")
+    });
+    told.collect()
 }
 
 fn inherits(value: &Value) -> bool {
@@ -127,7 +165,11 @@ version.workspace = true
 edition.workspace = true
 rust-version.workspace = true
 license.workspace = true
-publish.workspace = true
+categories.workspace = true
+homepage.workspace = true
+keywords.workspace = true
+readme.workspace = true
+repository.workspace = true
 
 [lints]
 workspace = true
@@ -160,5 +202,23 @@ workspace = true
             ["crates/store/Cargo.toml: say in `description` what the package is"]
         );
         assert_eq!(faults("not toml").len(), 1);
+    }
+
+    #[test]
+    fn our_packages_have_one_version() {
+        let workspace = |asked: &str| {
+            format!(
+                "[workspace.package]\nversion = \"1.2.3\"\n[workspace.dependencies]\n\
+                 serde = \"1\"\nplimsoll-store = {{ {asked}path = \"crates/store\" }}\n"
+            )
+        };
+        let faults = |asked| versions(&workspace(asked));
+        assert_eq!(faults("version = \"1.2.3\", "), [""; 0]);
+        for wrong in ["", "version = \"1.2.2\", "] {
+            assert_eq!(
+                faults(wrong),
+                ["`plimsoll-store` is asked for in another version than `[workspace.package]` has"]
+            );
+        }
     }
 }
