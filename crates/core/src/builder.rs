@@ -432,6 +432,7 @@ impl AgentBuilder {
             permissions: Arc::new(self.permissions),
             secrets: Secrets::with_environment(secrets),
             store: self.store,
+            files_of: None,
             gate: self.gate,
             observers: self.observers,
             retry: self.retry,

@@ -36,7 +36,7 @@ use crate::remote::Command;
 use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::session::Session;
-use crate::store::SessionStore;
+use crate::store::{SessionId, SessionStore};
 use crate::telemetry::{Manner, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
@@ -63,6 +63,8 @@ pub(crate) struct Parts {
     /// What is struck out of the results of tools.
     pub(crate) secrets: Secrets,
     pub(crate) store: Arc<dyn SessionStore>,
+    /// The session that changed files are kept for, if it is not the run's own.
+    pub(crate) files_of: Option<SessionId>,
     /// Where there is none, nobody is asked, which denies.
     pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) observers: Observers,

@@ -23,6 +23,7 @@ mod file_tool;
 mod glob;
 mod grep;
 mod input;
+pub mod kept;
 mod list;
 #[cfg(feature = "mcp")]
 pub mod mcp;

@@ -8,7 +8,7 @@ use plimsoll_core::Tool;
 
 use crate::bash::Bash;
 use crate::error::ToolsError;
-use crate::file_tool::{FileTool, Repeat};
+use crate::file_tool::{FileTool, Repeat, Work};
 use crate::nearest::nearest;
 use crate::page::{PAGE, PAGE_MIN};
 use crate::root::Root;
@@ -98,18 +98,48 @@ impl Toolbox {
         let all = Arc::new(self.workspace.clone());
         Some(match name {
             "bash" => Arc::new(Bash::new(all.root.path().to_owned())),
-            "read" => file_tool(&all, read::DESCRIPTION, Repeat::Harmless, READ, read::work),
+            "read" => file_tool(
+                &all,
+                read::DESCRIPTION,
+                Repeat::Harmless,
+                READ,
+                Work::Read(read::work),
+            ),
             "write" => file_tool(
                 &all,
                 write::DESCRIPTION,
                 Repeat::Harmless,
                 WRITE,
-                write::work,
+                Work::Change(write::plan),
             ),
-            "edit" => file_tool(&all, edit::DESCRIPTION, Repeat::Harmful, EDIT, edit::work),
-            "list" => file_tool(&all, list::DESCRIPTION, Repeat::Harmless, LIST, list::work),
-            "glob" => file_tool(&all, glob::DESCRIPTION, Repeat::Harmless, GLOB, glob::work),
-            "grep" => file_tool(&all, grep::DESCRIPTION, Repeat::Harmless, GREP, grep::work),
+            "edit" => file_tool(
+                &all,
+                edit::DESCRIPTION,
+                Repeat::Harmful,
+                EDIT,
+                Work::Change(edit::plan),
+            ),
+            "list" => file_tool(
+                &all,
+                list::DESCRIPTION,
+                Repeat::Harmless,
+                LIST,
+                Work::Read(list::work),
+            ),
+            "glob" => file_tool(
+                &all,
+                glob::DESCRIPTION,
+                Repeat::Harmless,
+                GLOB,
+                Work::Read(glob::work),
+            ),
+            "grep" => file_tool(
+                &all,
+                grep::DESCRIPTION,
+                Repeat::Harmless,
+                GREP,
+                Work::Read(grep::work),
+            ),
             _ => return None,
         })
     }
@@ -156,7 +186,7 @@ fn file_tool<I>(
     description: &str,
     repeat: Repeat,
     access: Access,
-    work: crate::file_tool::Work<I>,
+    work: Work<I>,
 ) -> Arc<dyn Tool>
 where
     I: schemars::JsonSchema + serde::de::DeserializeOwned + Send + 'static,
