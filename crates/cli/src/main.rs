@@ -17,6 +17,7 @@ mod doctor;
 mod event_printer;
 mod exit;
 mod explain;
+mod files;
 mod fill;
 mod flags;
 mod fork;

@@ -33,6 +33,7 @@ mod fake;
 mod forks;
 mod hosted;
 mod import;
+mod kept_files;
 mod ledger;
 mod long_runs;
 #[cfg(feature = "mcp")]
