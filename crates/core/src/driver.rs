@@ -31,6 +31,7 @@ use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, Polled, said_by};
 use crate::observer::Observers;
+use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::remote::Command;
 use crate::retry::RetryConfig;
@@ -60,6 +61,8 @@ pub(crate) struct Parts {
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) permissions: Arc<Permissions>,
+    /// The variables that commands get.
+    pub(crate) variables: InheritedVariables,
     /// What is struck out of the results of tools.
     pub(crate) secrets: Secrets,
     pub(crate) store: Arc<dyn SessionStore>,

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::allowance::{Allowance, Meter};
 use crate::file_edit::FileEdit;
+use crate::process::InheritedVariables;
 use crate::sub_agent::Origin;
 
 /// One result is never kept beyond this, whatever the budget: a bound for the process.
@@ -106,6 +107,8 @@ pub struct ToolContext {
     pub allowance: Allowance,
     /// The permission rules of the run, for tools that find out what they act on only as they run.
     pub permissions: Arc<Permissions>,
+    /// The variables of this process that a command gets which a tool starts.
+    pub variables: InheritedVariables,
     pub(crate) origin: Origin,
 }
 
@@ -122,6 +125,7 @@ impl ToolContext {
             updates: Updates::default(),
             allowance,
             permissions: Arc::default(),
+            variables: InheritedVariables::default(),
             origin: Origin::default(),
         }
     }

@@ -77,6 +77,7 @@ impl Bash {
             Command::new(name)
                 .args(["-c", command])
                 .cwd(&self.cwd)
+                .inherit(&cx.variables)
                 // Nobody is there to answer, and nobody sees colours.
                 .env("GIT_TERMINAL_PROMPT", "0")
                 .env("TERM", "dumb")

@@ -10,6 +10,7 @@ use plimsoll_agent::{Failure, MAX_RULES, Request};
 use plimsoll_context::{
     CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold, nearest,
 };
+use plimsoll_core::process::InheritedVariables;
 use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{
     ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret, Timeouts,
@@ -148,6 +149,18 @@ impl AgentConfig {
         let secrets = providers.flat_map(|provider| provider.secrets(variables));
         let secrets = secrets.chain(servers.flat_map(|server| server.secrets(variables)));
         secrets.collect()
+    }
+
+    /// The variables of this process that commands, hooks and MCP servers get: all but those that look
+    /// like keys or are named as one here, and those that `pass_env` names.
+    #[must_use]
+    pub fn inherited_variables(
+        &self,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> InheritedVariables {
+        let secrets = self.secrets(variables);
+        let named = secrets.iter().filter_map(Secret::name).map(str::to_owned);
+        InheritedVariables::new(self.settings.pass_env.iter().cloned(), named)
     }
 
     /// How long silence is waited through.

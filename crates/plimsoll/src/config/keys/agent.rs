@@ -146,6 +146,16 @@ pub(super) const ROWS: &[Key] = &[
     .method("permissions"),
     key(
         AGENT,
+        "pass_env",
+        Kind::Names(|s, names| s.pass_env = names),
+        Preset::Value("[]"),
+        "Variables of the environment that commands, hooks and MCP servers get although they look \
+         like keys.",
+    )
+    .trusted()
+    .method("pass_env"),
+    key(
+        AGENT,
         "hooks",
         Kind::Hooks(|s, hooks| s.hooks = hooks),
         Preset::Words("none"),
