@@ -70,6 +70,9 @@ pub(crate) enum Command {
     Doctor(Box<DoctorArgs>),
     /// Start a strict mock server of a model API, to test any client
     Mock(crate::mock::MockArgs),
+    /// Restrict this process and run a command; started for commands in a sandbox
+    #[command(hide = true)]
+    Sandbox(crate::sandbox::SandboxArgs),
     /// Print the version
     Version,
 }

@@ -12,6 +12,7 @@ use crate::file_tool::{FileTool, Repeat, Work};
 use crate::nearest::nearest;
 use crate::page::{PAGE, PAGE_MIN};
 use crate::root::Root;
+use crate::sandbox::Sandbox;
 use crate::scope::{Access, Workspace};
 use crate::{edit, glob, grep, list, read, write};
 
@@ -23,6 +24,7 @@ pub const NAMES: [&str; 7] = ["bash", "read", "write", "edit", "list", "glob", "
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     workspace: Workspace,
+    sandbox: Option<Sandbox>,
 }
 
 impl Toolbox {
@@ -34,7 +36,11 @@ impl Toolbox {
             page: 0,
             protected: Vec::new(),
         };
-        Self { workspace }.page(PAGE)
+        Self {
+            workspace,
+            sandbox: None,
+        }
+        .page(PAGE)
     }
 
     /// How many bytes of content one result of a file tool shows, [`PAGE`] unless set and
@@ -60,6 +66,13 @@ impl Toolbox {
         };
         let paths = paths.map(|path| real(&path).unwrap_or(path));
         self.workspace.protected.extend(paths);
+        self
+    }
+
+    /// What commands of `bash` may write to and reach. Default: whatever the user may.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
         self
     }
 
@@ -97,7 +110,7 @@ impl Toolbox {
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let all = Arc::new(self.workspace.clone());
         Some(match name {
-            "bash" => Arc::new(Bash::new(all.root.path().to_owned())),
+            "bash" => Arc::new(Bash::new(all.root.path().to_owned(), self.sandbox.clone())),
             "read" => file_tool(
                 &all,
                 read::DESCRIPTION,

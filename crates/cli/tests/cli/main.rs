@@ -52,6 +52,7 @@ mod restore;
 mod resumed;
 mod run_terminal;
 mod runs;
+mod sandbox;
 mod sessions;
 #[cfg(feature = "otlp")]
 mod telemetry;

@@ -18,6 +18,7 @@ use plimsoll_core::{
     AgentBuilder, Archive, CommandHook, EvictionStrategy, HOOK_TIMEOUT, MAX_STEP_RESULT,
     RetryConfig, TOOL_RETRIES, Window,
 };
+use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::permission::Rule;
@@ -123,6 +124,8 @@ pub struct AgentSettings {
     pub permissions: Vec<Rule>,
     /// What happens to calls that no rule decides about, if it is said.
     pub permission_mode: Option<PermissionMode>,
+    /// What commands may write to and reach.
+    pub sandbox: SandboxMode,
     /// Variables that children get although they look like keys.
     pub pass_env: Vec<String>,
     /// Commands that are asked or told.
@@ -213,6 +216,7 @@ impl Default for AgentSettings {
             max_step_result: MAX_STEP_RESULT,
             permissions: Vec::new(),
             permission_mode: None,
+            sandbox: SandboxMode::Off,
             pass_env: Vec::new(),
             hooks: Vec::new(),
             hook_timeout: HOOK_TIMEOUT,
