@@ -71,13 +71,17 @@ pub(crate) async fn prepare(
     settings.permission_mode = settings.permission_mode.or(Some(PermissionMode::Ask));
     // What a person allows for good stands there.
     agent.protect(paths::data()?);
-    if agent.settings().sandbox != SandboxMode::Off {
-        agent.sandbox_launcher(sandbox::launcher()?);
-        if said == Said::Everything && !plimsoll::tools::sandbox::denies_network() {
-            crate::say(sandbox::NETWORK);
-        }
+    let is_held = agent.settings().sandbox != SandboxMode::Off;
+    match sandbox::launcher() {
+        // An agent that this one calls may be in a sandbox.
+        Ok(launcher) => agent.sandbox_launcher(launcher),
+        Err(stop) if is_held => return Err(stop),
+        Err(_) => {}
     }
     let mut tools = agent.tools().map_err(Stop::usage)?;
+    if is_held && said == Said::Everything && !plimsoll::tools::sandbox::denies_network() {
+        crate::say(sandbox::NETWORK);
+    }
     let instructions = Instructions::read(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
