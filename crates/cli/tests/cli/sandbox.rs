@@ -93,6 +93,70 @@ fn commands_write_and_reach_what_the_mode_says() {
     }
 }
 
+/// A captain whose mate writes a file and runs a command, which says whether it could write outside.
+fn crew(captain: &str, mate: &str) -> (Home, String) {
+    let home = Home::new();
+    let outside = home.work().with_file_name("outside");
+    let temporary = home.work().with_file_name("tmp");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::create_dir(&temporary).unwrap();
+    let config = format!(
+        "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"mate\"]\n{captain}[[agents]]\nname = \
+         \"mate\"\ntools = \"bash,write\"\n{mate}"
+    );
+    home.file("plimsoll.toml", config);
+    home.trust();
+    let write = r#"{"path":"log.txt","content":"calm\n"}"#;
+    let bash = r#"{"command":"echo x > ../outside/made && echo outside || echo held"}"#;
+    let fake = Fake::new([
+        Answer::call(&[("mate", r#"{"task":"Write the log."}"#)]),
+        Answer::call(&[("write", write), ("bash", bash)]),
+        Answer::say("Written."),
+        Answer::say("Done."),
+    ]);
+    let args = [
+        "--max-context",
+        "20000",
+        "--yes",
+        "--session",
+        "s",
+        "--agent",
+        "captain",
+        "Go.",
+    ];
+    let mut run = home.command(with(&fake, &args));
+    run.env("TMPDIR", &temporary);
+    feed(run, b"").done();
+    let asked = fake.asked()[2]["messages"].to_string();
+    (home, asked)
+}
+
+#[test]
+fn a_called_agent_is_held_by_the_stricter_sandbox_and_its_files_are_the_callers() {
+    let held = "sandbox = \"workspace-write\"\n";
+    for (captain, mate, is_held) in [
+        ("", "", false),
+        (held, "", true),
+        (held, "sandbox = \"off\"\n", true),
+        ("", held, true),
+    ] {
+        if is_held && !is_offered() {
+            println!("skipped: this kernel offers no sandbox");
+            continue;
+        }
+        let (home, told) = crew(captain, mate);
+        assert_eq!(
+            told.contains("held\\n[exit 0]"),
+            is_held,
+            "{captain}{mate}: {told}"
+        );
+        let made = home.work().with_file_name("outside").join("made");
+        assert_eq!(made.exists(), !is_held);
+        let files = home.run(["sessions", "files", "s"]).done().out;
+        assert!(files.starts_with("log.txt  new file +1"), "{files}");
+    }
+}
+
 #[test]
 fn commands_in_a_sandbox_reach_no_network() {
     if !(is_offered() && denies_network()) {
