@@ -512,6 +512,17 @@ impl Run {
         true
     }
 
+    /// Says something to the model in the host's name, between runs. Returns `false`, and says nothing,
+    /// while a run is under way or tool calls wait for their results: nothing may stand between the two.
+    pub fn inform(&mut self, text: String) -> bool {
+        if self.is_running() || self.state.batch.is_some() {
+            return false;
+        }
+        self.open();
+        self.notice(text);
+        true
+    }
+
     /// Says something to the model in the user's place.
     pub(crate) fn notice(&mut self, text: String) {
         self.record(Entry::Said {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, AgentSettings, MakeAgent};
 use plimsoll::store::SqliteStore;
+use plimsoll::tools::SandboxMode;
 use plimsoll::{
     Agent, AgentBuilder, PermissionMode, RECALL_LEAST_WINDOW, Session, SessionStore, Tokens,
     Window, pin_tool,
@@ -18,6 +19,7 @@ use crate::choice::{self, Choice, ChosenBy, Fit, Said};
 use crate::exit::Stop;
 use crate::mcp::Mcp;
 use crate::paths;
+use crate::sandbox;
 use crate::settings::{Resolved, Sources};
 use crate::terminal::text::lines_of;
 
@@ -69,7 +71,17 @@ pub(crate) async fn prepare(
     settings.permission_mode = settings.permission_mode.or(Some(PermissionMode::Ask));
     // What a person allows for good stands there.
     agent.protect(paths::data()?);
+    let is_held = agent.settings().sandbox != SandboxMode::Off;
+    match sandbox::launcher() {
+        // An agent that this one calls may be in a sandbox.
+        Ok(launcher) => agent.sandbox_launcher(launcher),
+        Err(stop) if is_held => return Err(stop),
+        Err(_) => {}
+    }
     let mut tools = agent.tools().map_err(Stop::usage)?;
+    if is_held && said == Said::Everything && !plimsoll::tools::sandbox::denies_network() {
+        crate::say(sandbox::NETWORK);
+    }
     let instructions = Instructions::read(&agent)?;
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
@@ -97,6 +109,7 @@ pub(crate) async fn prepare(
         fit: choice.fit(),
         model: agent.settings().model.clone(),
         mode: agent.settings().permission_mode(),
+        sandbox: agent.settings().sandbox,
         asked: asked.clone(),
         mcp: mcp.clone(),
     };

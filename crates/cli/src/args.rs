@@ -70,6 +70,9 @@ pub(crate) enum Command {
     Doctor(Box<DoctorArgs>),
     /// Start a strict mock server of a model API, to test any client
     Mock(crate::mock::MockArgs),
+    /// Restrict this process and run a command; started for commands in a sandbox
+    #[command(hide = true)]
+    Sandbox(crate::sandbox::SandboxArgs),
     /// Print the version
     Version,
 }
@@ -251,6 +254,8 @@ Examples:
   plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
   plimsoll sessions loops 18f2c-a1           # its runs, and the entries of each
   plimsoll sessions undo 18f2c-a1            # the view as it was before the last run
+  plimsoll sessions files 18f2c-a1           # the files that it changed
+  plimsoll sessions restore 18f2c-a1 src/main.rs --to 12
   plimsoll sessions fork 18f2c-a1 --at 12 --to other
   plimsoll sessions import chat.json --to rescued
   plimsoll sessions import --from claude-code
@@ -312,10 +317,23 @@ pub(crate) enum SessionsCommand {
         /// Number of runs to undo
         #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         runs: u64,
+        /// Restore the files that they changed, without asking
+        #[arg(long)]
+        files: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
+    /// List the files that the session changed, and whether they were changed since
+    Files {
+        /// The session
+        id: String,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Restore files to what they contained before the session changed them
+    Restore(crate::files::RestoreArgs),
     /// Start a new session from the first entries of this one and print its name
     Fork {
         /// The session

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers;
+use plimsoll::tools::SandboxMode;
 use plimsoll::{
     Agent, AgentBuilder, Answer, DenyAll, Gate, PermissionMode, PriceSheet, Provider, Question,
     Window,
@@ -29,6 +30,7 @@ pub(crate) struct Called {
     pub(crate) fit: Fit,
     /// How much runs without a question; an agent may be stricter.
     pub(crate) mode: PermissionMode,
+    pub(crate) sandbox: SandboxMode,
     /// The caller's model by name; who names the same shares it.
     pub(crate) model: Option<String>,
     pub(crate) asked: Asked,
@@ -59,6 +61,7 @@ impl Called {
         let settings = config.settings_mut();
         let own = settings.permission_mode.unwrap_or(self.mode);
         settings.permission_mode = Some(own.min(self.mode));
+        settings.sandbox = settings.sandbox.min(self.sandbox);
         let model = settings.model.clone();
         let mut built_in = SYSTEM;
         let (provider, window, sheet) =

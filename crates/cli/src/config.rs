@@ -61,8 +61,10 @@ struct Tried {
 
 /// Tries them if there are settings for all agents; if there are none, checking reports why.
 async fn tried(config: &Config) -> Option<Tried> {
-    let root = config.defaults().ok()?.settings().root.clone();
-    let (told, all_there) = mcp::check(config.mcp(), &root).await;
+    let agent = config.defaults().ok()?;
+    let inherited = agent.inherited_variables(&plimsoll::providers::environment);
+    let root = &agent.settings().root;
+    let (told, all_there) = mcp::check(config.mcp(), root, &inherited).await;
     Some(Tried { told, all_there })
 }
 

@@ -258,7 +258,7 @@ fn table(id: &SessionId, rows: &[Row], plans: u64) -> Result<u8, Stop> {
 }
 
 /// `21 Nov 2026 13:02:11`.
-fn when(at: u64) -> String {
+pub(crate) fn when(at: u64) -> String {
     let Some(time) = UNIX_EPOCH.checked_add(Duration::from_secs(at.min(MAX_DATE))) else {
         return at.to_string();
     };

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
+use crate::files;
 use crate::out::out;
 
 /// Lists the runs of a session.
@@ -62,6 +63,7 @@ pub(crate) async fn undo(
     store: &SqliteStore,
     id: &SessionId,
     runs: u64,
+    restore_files: bool,
     json: bool,
 ) -> Result<u8, Stop> {
     let lease = store.acquire(id).await.map_err(Stop::failed)?;
@@ -83,7 +85,14 @@ pub(crate) async fn undo(
     }
     store.append(&lease, &entries).await.map_err(Stop::failed)?;
     if json {
-        out!("{}", json!({ "id": id, "undone": undone }));
+        let restored = match restore_files {
+            true => files::offer(store, id, &undone, true).await?,
+            false => Vec::new(),
+        };
+        out!(
+            "{}",
+            json!({ "id": id, "undone": undone, "restored": restored })
+        );
         return Ok(DONE);
     }
     let what = match undone.as_slice() {
@@ -97,6 +106,7 @@ pub(crate) async fn undo(
         "{what}: the view is as it was before; the log keeps it, and what \
          its tools did is done"
     ));
+    files::offer(store, id, &undone, restore_files).await?;
     Ok(DONE)
 }
 

@@ -17,6 +17,7 @@ mod doctor;
 mod event_printer;
 mod exit;
 mod explain;
+mod files;
 mod fill;
 mod flags;
 mod fork;
@@ -44,6 +45,7 @@ mod rescue;
 mod restore;
 mod resume;
 mod run;
+mod sandbox;
 mod sessions;
 mod settings;
 mod status;
@@ -70,6 +72,10 @@ fn main() -> ExitCode {
         ));
     }
     let cli = Cli::parse();
+    // A launcher becomes another program, and tells of nothing.
+    if let Command::Sandbox(args) = &cli.command {
+        return ended(sandbox::run(args));
+    }
     let telemetry = telemetry::begin();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
@@ -85,16 +91,23 @@ fn main() -> ExitCode {
         Command::Models(args) => wait_for(models::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
+        Command::Sandbox(args) => sandbox::run(args),
         Command::Version => version(),
     };
+    let code = ended(code);
+    // Last: what is said above does not wait for a collector.
+    telemetry::end(telemetry);
+    code
+}
+
+/// Says why a command ended, and returns its exit code.
+fn ended(code: Result<u8, Stop>) -> ExitCode {
     let code = code.unwrap_or_else(|stop| {
         if !stop.text.is_empty() {
             say(&stop.text);
         }
         stop.code
     });
-    // Last: what is said above does not wait for a collector.
-    telemetry::end(telemetry);
     ExitCode::from(code)
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
+use plimsoll::process::InheritedVariables;
 use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 
 use crate::choice::Said;
@@ -25,7 +26,8 @@ impl Mcp {
                 }
             }
         };
-        connect(&agent.mcp(), &agent.settings().root, told).await
+        let inherited = agent.inherited_variables(&plimsoll::providers::environment);
+        connect(&agent.mcp(), &agent.settings().root, &inherited, told).await
     }
 
     /// The tools of an agent's servers, named unlike its others.
@@ -58,10 +60,14 @@ impl Mcp {
 
 /// Tries all servers of a configuration, for `config check --connect`: a line of each, and whether
 /// all of them are there.
-pub(crate) async fn check(servers: &[McpServer], root: &Path) -> (Vec<String>, bool) {
+pub(crate) async fn check(
+    servers: &[McpServer],
+    root: &Path,
+    inherited: &InheritedVariables,
+) -> (Vec<String>, bool) {
     let (mut told, mut all_there) = (Vec::new(), true);
     for server in servers {
-        let mcp = connect(&[server], root, |_| {}).await;
+        let mcp = connect(&[server], root, inherited, |_| {}).await;
         match mcp {
             Ok(Mcp(Some(servers))) => {
                 for status in servers.status() {
@@ -83,13 +89,16 @@ pub(crate) async fn check(servers: &[McpServer], root: &Path) -> (Vec<String>, b
 async fn connect(
     servers: &[&McpServer],
     root: &Path,
+    inherited: &InheritedVariables,
     told: impl Fn(&McpStatus),
 ) -> Result<Mcp, Stop> {
     if servers.is_empty() {
         return Ok(Mcp(None));
     }
     let variables = &plimsoll::providers::environment;
-    let clients = servers.iter().map(|server| server.client(root, variables));
+    let clients = servers
+        .iter()
+        .map(|server| server.client(root, variables, inherited));
     let clients: Result<Vec<_>, String> = clients.collect();
     let clients = clients.map_err(Stop::usage)?;
     let servers = McpServers::connect(clients, told).await;

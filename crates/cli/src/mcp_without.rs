@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
+use plimsoll::process::InheritedVariables;
 
 use crate::choice::Said;
 use crate::exit::Stop;
@@ -39,7 +40,11 @@ impl Mcp {
     pub(crate) async fn close(&self) {}
 }
 
-pub(crate) async fn check(servers: &[McpServer], _root: &Path) -> (Vec<String>, bool) {
+pub(crate) async fn check(
+    servers: &[McpServer],
+    _root: &Path,
+    _inherited: &InheritedVariables,
+) -> (Vec<String>, bool) {
     match servers.is_empty() {
         true => (Vec::new(), true),
         false => (vec![WITHOUT.to_owned()], false),

@@ -13,6 +13,7 @@ use crate::args::{SessionsArgs, SessionsCommand};
 use crate::check;
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
+use crate::files;
 use crate::fill;
 use crate::fork;
 use crate::import;
@@ -47,8 +48,17 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         SessionsCommand::Loops { id, json } => {
             loops::list(&store, &known(&store, id).await?, *json).await
         }
-        SessionsCommand::Undo { id, runs, json } => {
-            loops::undo(&store, &known(&store, id).await?, *runs, *json).await
+        SessionsCommand::Undo {
+            id,
+            runs,
+            files,
+            json,
+        } => loops::undo(&store, &known(&store, id).await?, *runs, *files, *json).await,
+        SessionsCommand::Files { id, json } => {
+            files::list(&store, &known(&store, id).await?, *json).await
+        }
+        SessionsCommand::Restore(args) => {
+            files::restore(&store, &known(&store, &args.id).await?, args).await
         }
         SessionsCommand::Fork { id, at, to, json } => {
             let from = known(&store, id).await?;

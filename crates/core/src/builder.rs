@@ -30,6 +30,7 @@ use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
 use crate::observer::{Observer, Observers};
+use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::secret::{Secret, Secrets};
@@ -89,6 +90,7 @@ pub struct AgentBuilder {
     max_parallel_tools: Option<usize>,
     tool_execution: Option<ToolExecutionStrategy>,
     permissions: Permissions,
+    pass_env: Vec<String>,
     secrets: Vec<Secret>,
     tool_retries: u32,
     gate_timeout: Option<Duration>,
@@ -147,6 +149,7 @@ impl Agent {
             max_parallel_tools: None,
             tool_execution: None,
             permissions: Permissions::default(),
+            pass_env: Vec::new(),
             secrets: Vec::new(),
             tool_retries: TOOL_RETRIES,
             gate_timeout: None,
@@ -418,20 +421,26 @@ impl AgentBuilder {
             sampling: self.sampling,
             ..Setup::new(String::new(), counter, policy)
         };
+        let secrets = Secrets::with_environment(secrets);
+        let variables = InheritedVariables::new(self.pass_env, secrets.variables());
+        let mut hooks = self.hooks;
+        hooks.commands.variables = variables.clone();
         let parts = Parts {
             provider: self.provider,
             summarizer,
             asks_summarizer: !same,
             summary_timeout: self.summary_timeout,
-            hooks: self.hooks,
+            hooks,
             tools: self
                 .tools
                 .into_iter()
                 .map(|tool| (tool.spec().name.clone(), tool))
                 .collect(),
             permissions: Arc::new(self.permissions),
-            secrets: Secrets::with_environment(secrets),
+            variables,
+            secrets,
             store: self.store,
+            files_of: None,
             gate: self.gate,
             observers: self.observers,
             retry: self.retry,

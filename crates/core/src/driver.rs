@@ -31,12 +31,13 @@ use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, Polled, said_by};
 use crate::observer::Observers;
+use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::remote::Command;
 use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::session::Session;
-use crate::store::SessionStore;
+use crate::store::{SessionId, SessionStore};
 use crate::telemetry::{Manner, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
@@ -60,9 +61,13 @@ pub(crate) struct Parts {
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) permissions: Arc<Permissions>,
+    /// The variables that commands get.
+    pub(crate) variables: InheritedVariables,
     /// What is struck out of the results of tools.
     pub(crate) secrets: Secrets,
     pub(crate) store: Arc<dyn SessionStore>,
+    /// The session that changed files are kept for, if it is not the run's own.
+    pub(crate) files_of: Option<SessionId>,
     /// Where there is none, nobody is asked, which denies.
     pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) observers: Observers,

@@ -11,6 +11,7 @@ mod contained;
 mod context;
 mod driver;
 mod error;
+mod file_edit;
 mod fork;
 mod gate;
 mod heard;
@@ -44,6 +45,7 @@ pub use archive::{
 };
 pub use builder::{AgentBuilder, EvictionStrategy};
 pub use error::Error;
+pub use file_edit::{FileEdit, MAX_KEPT_FILE};
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{

@@ -42,7 +42,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
 pub use capture::{Captured, CapturedText};
-pub use environment::looks_secret;
+pub use environment::{InheritedVariables, looks_secret};
 pub use server::Server;
 
 use capture::Capture;
@@ -67,6 +67,7 @@ pub struct Command {
     args: Vec<OsString>,
     cwd: Option<PathBuf>,
     base: Environment,
+    inherited: InheritedVariables,
     env: Vec<(OsString, OsString)>,
     input: Option<Vec<u8>>,
 }
@@ -193,6 +194,7 @@ impl Command {
             args: Vec::new(),
             cwd: None,
             base: Environment::default(),
+            inherited: InheritedVariables::default(),
             env: Vec::new(),
             input: None,
         }
@@ -223,6 +225,13 @@ impl Command {
     #[must_use]
     pub fn environment(mut self, base: Environment) -> Self {
         self.base = base;
+        self
+    }
+
+    /// Which variables it gets besides what their names look like, unless it gets none.
+    #[must_use]
+    pub fn inherit(mut self, variables: &InheritedVariables) -> Self {
+        self.inherited = variables.clone();
         self
     }
 
@@ -383,7 +392,7 @@ impl Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args).env_clear();
         if self.base == Environment::WithoutSecrets {
-            command.envs(environment::without_secrets());
+            command.envs(self.inherited.iter());
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = &self.cwd {

@@ -2,6 +2,7 @@
 //! wherever others repeat it. [`Secrets`] are those of one run, which are struck out of what its tools
 //! return.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +11,6 @@ use plimsoll_context::Part;
 
 use crate::process::looks_secret;
 
-/// What stands in a text in place of a secret.
-const STRUCK_OUT: &str = "[secret]";
 /// Shorter keys are words that people put where no key is needed (`none`, `dummy`, `local`); striking
 /// them out would only garble a text.
 const MIN_STRUCK: usize = 9;
@@ -19,12 +18,14 @@ const MIN_STRUCK: usize = 9;
 const NO_WORD: usize = 20;
 
 /// A key. Has no `Display`, cannot be serialised, and its `Debug` says nothing.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Secret(Arc<Spellings>);
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone)]
 struct Spellings {
     text: String,
+    /// The variable that it was in.
+    name: Option<String>,
     /// The same as others may repeat it.
     encoded: Vec<String>,
 }
@@ -42,7 +43,26 @@ impl Secret {
             true => Vec::new(),
             false => encoded(text.as_bytes()),
         };
-        Self(Arc::new(Spellings { text, encoded }))
+        let name = None;
+        Self(Arc::new(Spellings {
+            text,
+            name,
+            encoded,
+        }))
+    }
+
+    /// Says in which variable of the environment it was. `[secret NAME]` replaces it in texts, and child
+    /// processes do not get the variable.
+    #[must_use]
+    pub fn named(mut self, variable: &str) -> Self {
+        Arc::make_mut(&mut self.0).name = Some(variable.to_owned());
+        self
+    }
+
+    /// Returns the variable of the environment that it was in, if that is known.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.0.name.as_deref()
     }
 
     /// The key in a header, if its name says that there is one: in `Authorization: Bearer KEY` it is `KEY`.
@@ -79,18 +99,34 @@ impl Secret {
     /// The text without the key, wherever it stood in it, as it is, in Base64 or in hexadecimal.
     #[must_use]
     pub fn strike_out(&self, mut text: String) -> String {
-        let Spellings { text: key, encoded } = &*self.0;
+        let Spellings {
+            text: key,
+            name,
+            encoded,
+        } = &*self.0;
         if key.len() < MIN_STRUCK {
             return text;
         }
+        let stands_for_it = match name {
+            Some(name) => Cow::Owned(format!("[secret {name}]")),
+            None => Cow::Borrowed("[secret]"),
+        };
         for spelling in std::iter::once(key).chain(encoded) {
             if text.contains(spelling.as_str()) {
-                text = text.replace(spelling.as_str(), STRUCK_OUT);
+                text = text.replace(spelling.as_str(), &stands_for_it);
             }
         }
         text
     }
 }
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for Secret {}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,10 +142,10 @@ impl Secrets {
             let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
             let secret = Secret::new(&value);
             let is_secret = looks_secret(&name) && secret.looks_like_a_key();
-            (is_secret && !Path::new(&value).exists()).then_some(secret)
+            (is_secret && !Path::new(&value).exists()).then(|| secret.named(&name))
         });
         let mut all: Vec<Secret> = Vec::new();
-        for secret in secrets.into_iter().chain(variables) {
+        for secret in variables.chain(secrets) {
             if !all.contains(&secret) {
                 all.push(secret);
             }
@@ -117,6 +153,12 @@ impl Secrets {
         // One that has another in it is struck out first, and whole.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Self(all.into())
+    }
+
+    /// The variables that they were in.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = String> + '_ {
+        let names = self.0.iter().filter_map(Secret::name);
+        names.map(str::to_owned)
     }
 
     /// The text without any of them.
@@ -184,7 +226,16 @@ mod tests {
             0
         );
         let echo = "Incorrect key: sk-0123456789 (sk-0123456789)".to_owned();
-        assert_eq!(key.strike_out(echo), "Incorrect key: [secret] ([secret])");
+        assert_eq!(
+            key.strike_out(echo.clone()),
+            "Incorrect key: [secret] ([secret])"
+        );
+        let named = key.clone().named("MY_KEY");
+        assert_eq!(
+            named.strike_out(echo),
+            "Incorrect key: [secret MY_KEY] ([secret MY_KEY])"
+        );
+        assert_eq!(named, key);
     }
 
     #[test]
@@ -206,7 +257,7 @@ mod tests {
             "736B2D53555045523F5345435245543E4B45597E31",
         ] {
             let struck = key.strike_out(format!("<{echo}>"));
-            let left = struck.replace(STRUCK_OUT, "");
+            let left = struck.replace("[secret]", "");
             assert!(struck != left && left.len() < 14, "{echo} became {struck}");
         }
         let part = "<sk-SUPER>".to_owned();

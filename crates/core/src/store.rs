@@ -11,6 +11,7 @@ use plimsoll_context::{Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
+use crate::file_edit::FileEdit;
 
 /// A session may be the fork of a fork so often: reading its log walks them all, and nobody has a
 /// use for more.
@@ -145,6 +146,17 @@ pub trait SessionStore: Send + Sync {
         let _ = session;
         Err(StoreError::NoArchive)
     }
+
+    /// Keeps what a file contains before and after a change, so that the change can be undone. It is
+    /// called before the file is changed, and the change is not made if it fails. A store need not
+    /// keep files.
+    ///
+    /// # Errors
+    /// If the contents cannot be written.
+    async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
+        let _ = (session, edit);
+        Ok(())
+    }
 }
 
 /// Names a session: 1 to 128 letters, digits, `-`, `_` and `.`, not beginning with `.`.
@@ -248,6 +260,14 @@ pub enum StoreError {
     )]
     Archive {
         /// Where it is.
+        place: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// Files cannot be kept before they are changed.
+    #[error("what files contain cannot be kept in {place}: {why}")]
+    Files {
+        /// Where.
         place: String,
         /// What is wrong with it, and what to do.
         why: String,

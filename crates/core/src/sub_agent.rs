@@ -367,9 +367,15 @@ async fn work(
         );
         Arc::new(relay) as Arc<dyn Observer>
     });
+    let files_of = caller.map(|caller| {
+        let above = caller.parts.files_of.as_ref();
+        above.unwrap_or(&caller.session).clone()
+    });
     let caller = caller.map(|caller| &*caller.parts);
     let mut agent = agent.within(&grant, &limits, caller, relay);
-    Arc::make_mut(&mut agent.parts).manner.called = Some(name.into());
+    let parts = Arc::make_mut(&mut agent.parts);
+    parts.manner.called = Some(name.into());
+    parts.files_of = files_of;
     agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
     let mut session = agent.session(id.clone()).await?;
     session.below(&grant);

@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::allowance::{Allowance, Meter};
+use crate::file_edit::FileEdit;
+use crate::process::InheritedVariables;
 use crate::sub_agent::Origin;
 
 /// One result is never kept beyond this, whatever the budget: a bound for the process.
@@ -105,6 +107,8 @@ pub struct ToolContext {
     pub allowance: Allowance,
     /// The permission rules of the run, for tools that find out what they act on only as they run.
     pub permissions: Arc<Permissions>,
+    /// The variables of this process that a command gets which a tool starts.
+    pub variables: InheritedVariables,
     pub(crate) origin: Origin,
 }
 
@@ -121,6 +125,7 @@ impl ToolContext {
             updates: Updates::default(),
             allowance,
             permissions: Arc::default(),
+            variables: InheritedVariables::default(),
             origin: Origin::default(),
         }
     }
@@ -129,6 +134,26 @@ impl ToolContext {
     /// wait and [`TOOL_UPDATES_A_CALL`] in all it is not told.
     pub fn update(&self, text: impl Into<String>) {
         self.updates.say(text.into());
+    }
+
+    /// Keeps what a file contains before the call changes it. The session's store has it from then on,
+    /// so that a person can restore the file. What a sub-agent changes belongs to the session that
+    /// called it.
+    ///
+    /// Call it before the change, and do not make the change if it fails. If no run has made the call,
+    /// nothing is kept.
+    ///
+    /// # Errors
+    /// If the store cannot keep it, with a text for the model.
+    pub async fn keep_file(&self, edit: FileEdit) -> Result<(), ToolError> {
+        let Some(caller) = &self.origin.of else {
+            return Ok(());
+        };
+        let path = edit.path.display().to_string();
+        let session = caller.parts.files_of.as_ref();
+        let session = session.unwrap_or(&caller.session);
+        let kept = caller.parts.store.keep_file(session, edit).await;
+        kept.map_err(|error| ToolError(format!("`{path}` was not changed: {error}")))
     }
 }
 

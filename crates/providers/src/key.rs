@@ -31,7 +31,7 @@ pub fn environment(name: &str) -> Option<String> {
 pub fn find_key(vendor: &Vendor, variables: Variables<'_>) -> Option<Key> {
     let mut names = vendor.key_variables.iter();
     names.find_map(|variable| {
-        let secret = Secret::new(&variables(variable)?);
+        let secret = Secret::new(&variables(variable)?).named(variable);
         (!secret.is_empty()).then_some(Key { secret, variable })
     })
 }

@@ -1,5 +1,5 @@
 //! Where sessions are kept: [`SqliteStore`], one SQLite file whose logs are only appended to, and
-//! beside it the archive of what has left their views.
+//! beside it the archive of what has left their views, and what files contained before they were changed.
 //! It folds nothing and decides nothing; what a log means is the business of `agent`.
 
 mod archive;
@@ -7,6 +7,7 @@ mod connection;
 mod damaged;
 mod export;
 mod fault;
+mod files;
 mod lineage;
 mod lock;
 mod options;
@@ -19,6 +20,10 @@ mod write;
 
 pub use archive::ARCHIVE;
 pub use export::{BadExport, ExportError, ExportedLog, Line};
+pub use files::{
+    ContentHash, FILES, KEPT_IN_ALL, KEPT_IN_SESSION, MAX_CHANGES, MAX_CHANGES_IN_ALL,
+    RecordedChange,
+};
 pub use options::{
     ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
 };

@@ -29,10 +29,16 @@ pub(crate) const ARCHIVE: Format = Format {
     ],
 };
 
+/// The kept contents of files: `files.db`.
+pub(crate) const FILES: Format = Format {
+    application: 0x506c_6966,
+    steps: &[include_str!("../schema/files-1.sql")],
+};
+
 /// One kind of file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Format {
-    /// Marks a file as ours in its header: "Plim" in ASCII, or "Plia".
+    /// Marks a file as ours in its header: "Plim" in ASCII, "Plia" or "Plif".
     application: i64,
     /// The steps from an empty file to the newest version: step k leads to version k.
     steps: &'static [&'static str],

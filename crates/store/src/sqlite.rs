@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
-use plimsoll_core::{Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
@@ -20,7 +20,8 @@ use crate::connection::{self, Shared, blocking};
 use crate::damaged::Damaged;
 use crate::export::{self, ExportError, ExportedLog, Line};
 use crate::fault;
-use crate::lineage::lineage;
+use crate::files::{ContentHash, Files, RecordedChange};
+use crate::lineage::{Kin, lineage};
 use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
@@ -56,6 +57,7 @@ pub struct SqliteStore {
     damaged: Damaged,
     leases: Leases,
     archive: Archive,
+    files: Files,
 }
 
 impl SqliteStore {
@@ -222,6 +224,26 @@ impl SqliteStore {
             .await
     }
 
+    /// Returns the changes of files by a session, the oldest first; of a fork, also those that it
+    /// shares. At most [`MAX_CHANGES`](crate::MAX_CHANGES) of a session are recorded.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn changed_files(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<RecordedChange>, StoreError> {
+        self.files.changes(self.lineage(session).await?).await
+    }
+
+    /// Returns what a file contained, or `None` if that is not kept any longer.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn kept_content(&self, hash: ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
+        self.files.content(hash).await
+    }
+
     fn open_now(folder: &Path, path: Arc<Path>, options: &Options) -> Result<Self, StoreError> {
         let is_new = fs::metadata(&path).map_or(true, |file| file.len() == 0);
         let open_writer = || -> Result<_, StoreError> {
@@ -258,6 +280,7 @@ impl SqliteStore {
             damaged,
             leases: Leases::new(&folder.join(LOCKS)),
             archive: Archive::new(folder, options),
+            files: Files::new(folder, options),
             options: Arc::new(options.clone()),
             path,
         })
@@ -318,12 +341,15 @@ impl SqliteStore {
     /// Where the archive may look for what a session has archived: at its own items, the first, and
     /// at those that it shares with what it is a fork of.
     async fn places(&self, session: &SessionId) -> Result<Places, StoreError> {
+        let kin = self.lineage(session).await?;
+        Ok(Places::new(session.clone(), kin))
+    }
+
+    /// The session and those that it is a fork of, itself first; none if nothing was written to it.
+    async fn lineage(&self, session: &SessionId) -> Result<Vec<Kin>, StoreError> {
         let session = session.clone();
         self.read(
-            move |connection, path| {
-                let kin = lineage(connection, &session).map_err(fault::sqlite(path))?;
-                Ok(Places::new(session.clone(), kin))
-            },
+            move |connection, path| lineage(connection, &session).map_err(fault::sqlite(path)),
             |_| Ok(None),
         )
         .await
@@ -457,6 +483,11 @@ impl SessionStore for SqliteStore {
 
     async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
         self.archive.rows(self.places(session).await?).await
+    }
+
+    async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
+        let of = self.lineage(session).await?.into_iter().next();
+        self.files.keep(session.clone(), of, edit).await
     }
 }
 

@@ -1,5 +1,5 @@
 //! `bash`: one command of the shell, bounded in time and output, ended with all that it has
-//! started. It is not held by the workspace root, so the gate is asked before each call.
+//! started. It is held by the workspace root only in a [`Sandbox`], so the gate is asked before each call.
 
 use std::fmt::Write;
 use std::io;
@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::input::{self, count};
 use crate::page::counted;
+use crate::sandbox::{SHELLS, Sandbox};
 use crate::shell;
 
 /// A command that asks for no time is stopped after this.
@@ -50,16 +51,18 @@ struct Input {
 pub(crate) struct Bash {
     spec: ToolSpec,
     cwd: PathBuf,
+    sandbox: Option<Sandbox>,
 }
 
 impl Bash {
-    pub(crate) fn new(cwd: PathBuf) -> Self {
+    pub(crate) fn new(cwd: PathBuf, sandbox: Option<Sandbox>) -> Self {
+        let told = sandbox.as_ref().map_or("", |it| it.mode().told());
         let spec = ToolSpec {
             name: "bash".to_owned(),
-            description: DESCRIPTION.to_owned(),
+            description: format!("{DESCRIPTION}{told}"),
             schema: input::schema::<Input>(),
         };
-        Self { spec, cwd }
+        Self { spec, cwd, sandbox }
     }
 
     /// The command in bash, or in the plain shell where there is no bash.
@@ -73,17 +76,22 @@ impl Bash {
             timeout,
             max_output: BASH_OUTPUT_MAX,
         };
-        let shell = |name: &str| {
-            Command::new(name)
-                .args(["-c", command])
+        let set_up = |shell: Command| {
+            shell
                 .cwd(&self.cwd)
+                .inherit(&cx.variables)
                 // Nobody is there to answer, and nobody sees colours.
                 .env("GIT_TERMINAL_PROMPT", "0")
                 .env("TERM", "dumb")
         };
-        match shell("bash").run(limits, cx.cancel.clone()).await {
+        let sandbox = self.sandbox.as_ref();
+        if let Some(launcher) = sandbox.and_then(|it| it.command(&self.cwd, command)) {
+            return set_up(launcher).run(limits, cx.cancel.clone()).await;
+        }
+        let [bash, sh] = SHELLS.map(|name| set_up(Command::new(name).args(["-c", command])));
+        match bash.run(limits, cx.cancel.clone()).await {
             Err(ProcessError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                shell("sh").run(limits, cx.cancel.clone()).await
+                sh.run(limits, cx.cancel.clone()).await
             }
             result => result,
         }
@@ -249,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn cancelled_it_ends() {
         let files = Files::new();
-        let tool = Bash::new(files.root().path().to_owned());
+        let tool = Bash::new(files.root().path().to_owned(), None);
         let mut cx = context();
         cx.cancel = CancellationToken::new();
         cx.cancel.cancel();
@@ -275,7 +283,7 @@ mod tests {
         let error = Files::new().call("bash", r#"{"timeout":5}"#).unwrap_err();
         assert!(error.contains("missing field `command`"), "{error}");
         // The root may go while a session is open.
-        let tool = Bash::new("/no/such/root".into());
+        let tool = Bash::new("/no/such/root".into(), None);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -6,9 +6,9 @@
 //! other. On Windows the path is opened as it stands.
 
 #[cfg(unix)]
-pub(crate) use unix::{open, readable, replace};
+pub(crate) use unix::{open, readable, remove, replace};
 #[cfg(not(unix))]
-pub(crate) use windows::{open, readable, replace};
+pub(crate) use windows::{open, readable, remove, replace};
 
 /// Names for a new file before it takes the place of the old one, at most: others may be taken by
 /// writes that a crash has cut off.
@@ -72,6 +72,15 @@ mod unix {
             let _ = fs::unlinkat(&folder, temporary.as_str(), AtFlags::empty());
         }
         written
+    }
+
+    /// Removes a file.
+    pub(crate) fn remove(root: &Path, relative: &Path) -> io::Result<()> {
+        let Some(name) = relative.file_name() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let folder = descend(root, relative.parent().unwrap_or(Path::new("")), FOLDER)?;
+        Ok(fs::unlinkat(&folder, name, AtFlags::empty())?)
     }
 
     fn fill(file: &mut File, folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
@@ -262,6 +271,11 @@ mod windows {
     /// Returns the path of a directory, and what keeps it open.
     pub(crate) fn readable(root: &Path, relative: &Path) -> io::Result<((), PathBuf)> {
         Ok(((), root.join(relative)))
+    }
+
+    /// Removes a file.
+    pub(crate) fn remove(root: &Path, relative: &Path) -> io::Result<()> {
+        fs::remove_file(root.join(relative))
     }
 
     /// Replaces or creates a file and the directories on the way, whole or not at all.

@@ -1,13 +1,15 @@
 //! [`FileChange`]: what a call of `write` or `edit` would change, found out beforehand. It changes nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_core::{ToolError, parse_arguments};
+use plimsoll_context::CallId;
+use plimsoll_core::{FileEdit, ToolError, parse_arguments};
 use serde_json::Value;
 
-use crate::scope::{Access, Scope, Workspace};
+use crate::scope::{Access, Located, Scope, Workspace};
 use crate::toolbox::{EDIT, Toolbox, WRITE};
-use crate::{edit, write};
+use crate::{beneath, edit, kept, write};
 
 /// A change of one file, before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +20,56 @@ pub struct FileChange {
     pub before: Option<String>,
     /// What it would hold.
     pub after: String,
+}
+
+/// A change that was checked and can be made.
+pub(crate) struct Planned {
+    pub(crate) file: Located,
+    /// The file, as the model is shown it.
+    pub(crate) shown: String,
+    /// What it contains; `None` if it does not exist.
+    pub(crate) before: Option<Vec<u8>>,
+    pub(crate) after: Vec<u8>,
+    /// What the model is told once it is done.
+    pub(crate) told: String,
+}
+
+impl Planned {
+    /// What is to be kept of it. Returns `None` if it changes nothing.
+    pub(crate) fn edit(&self, call: CallId, root: &Path) -> Option<FileEdit> {
+        (self.before.as_ref() != Some(&self.after)).then(|| FileEdit {
+            call: Some(call),
+            root: root.to_owned(),
+            path: self.file.relative.clone(),
+            before: self.before.clone(),
+            after: Some(self.after.clone()),
+        })
+    }
+
+    /// Makes the change. Returns what the model is told.
+    pub(crate) fn make(self, root: &Path) -> Result<String, ToolError> {
+        let Self { file, shown, .. } = &self;
+        let failed = |error| ToolError(format!("cannot write `{shown}`: {error}"));
+        let now = kept::content(root, &file.relative).map_err(failed)?;
+        if now != self.before {
+            return Err(ToolError(format!(
+                "`{shown}` was changed by another program meanwhile, so nothing was written; read it again"
+            )));
+        }
+        beneath::replace(root, &file.relative, &self.after).map_err(failed)?;
+        Ok(self.told)
+    }
+}
+
+impl From<Planned> for FileChange {
+    fn from(planned: Planned) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap_or_default();
+        Self {
+            path: planned.shown,
+            before: planned.before.map(text),
+            after: text(planned.after),
+        }
+    }
 }
 
 impl Toolbox {
@@ -46,12 +98,12 @@ impl Toolbox {
             "write" => {
                 let scope = scope(workspace, WRITE);
                 let input = parse_arguments(&self.tool(tool)?.spec().clone(), arguments.clone());
-                Some(input.and_then(|input| write::preview(&scope, &input)))
+                Some(input.and_then(|input| Ok(write::plan(&scope, &input)?.into())))
             }
             "edit" => {
                 let scope = scope(workspace, EDIT);
                 let input = parse_arguments(&self.tool(tool)?.spec().clone(), arguments.clone());
-                Some(input.and_then(|input| edit::preview(&scope, &input)))
+                Some(input.and_then(|input| Ok(edit::plan(&scope, &input)?.into())))
             }
             _ => None,
         }
@@ -103,6 +155,22 @@ mod tests {
             files.call(tool, &arguments.to_string()).unwrap();
             assert_eq!(fs::read_to_string(files.path("f")).unwrap(), change.after);
         }
+    }
+
+    #[test]
+    fn what_another_program_writes_meanwhile_is_not_written_over() {
+        let files = Files::new();
+        files.put("f", "old");
+        let scope = scope(
+            Arc::new(Toolbox::new(files.root()).workspace().clone()),
+            WRITE,
+        );
+        let input = serde_json::from_value(json!({"path": "f", "content": "new"})).unwrap();
+        let planned = write::plan(&scope, &input).unwrap();
+        files.put("f", "theirs");
+        let error = planned.make(files.root().path()).unwrap_err();
+        assert!(error.0.contains("changed by another program"), "{error}");
+        assert_eq!(fs::read_to_string(files.path("f")).unwrap(), "theirs");
     }
 
     #[test]

@@ -9,13 +9,11 @@ use plimsoll_core::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::beneath;
-use crate::change::FileChange;
+use crate::change::Planned;
 use crate::file;
-use crate::file_tool::Stop;
 use crate::input::flag;
 use crate::nearest::nearest;
-use crate::scope::{Located, Scope};
+use crate::scope::Scope;
 
 /// What the model is told.
 pub(crate) const DESCRIPTION: &str =
@@ -41,36 +39,8 @@ pub(crate) struct Input {
     replace_all: bool,
 }
 
-pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, ToolError> {
-    let Planned {
-        file,
-        change,
-        first,
-        times,
-    } = plan(scope, &input)?;
-    let shown = &change.path;
-    let saved = beneath::replace(scope.root().path(), &file.relative, change.after.as_bytes());
-    saved.map_err(|error| ToolError(format!("cannot write `{shown}`: {error}")))?;
-    Ok(match times {
-        1 => format!("replaced in `{shown}`, line {first}"),
-        times => format!("replaced {times} times in `{shown}`, first in line {first}"),
-    })
-}
-
-/// What a call would change.
-pub(crate) fn preview(scope: &Scope, input: &Input) -> Result<FileChange, ToolError> {
-    plan(scope, input).map(|planned| planned.change)
-}
-
-struct Planned {
-    file: Located,
-    change: FileChange,
-    /// The first line that changes, and how many passages do.
-    first: usize,
-    times: usize,
-}
-
-fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
+/// What a call is to change.
+pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
     let Input { path, old, new, .. } = input;
     if old.is_empty() {
         return Err(ToolError::new(
@@ -84,7 +54,7 @@ fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
     }
     let file = scope.existing(path)?;
     let shown = scope.shown(&file);
-    let text = file::read_text(scope, path, &file, EDIT_MAX.0)?;
+    let text = file::read_text(scope, path, &file, EDIT_MAX)?;
     if fs::metadata(&file.real).is_ok_and(|metadata| metadata.permissions().readonly()) {
         return Err(ToolError(format!(
             "`{shown}` is read-only; leave it, or change its permissions with bash"
@@ -106,15 +76,16 @@ fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
             "`{shown}` would grow beyond {EDIT_MAX} bytes; use bash"
         )));
     }
+    let first = places.first().map_or(1, |at| line_of(&text, *at));
     Ok(Planned {
-        file,
-        first: places.first().map_or(1, |at| line_of(&text, *at)),
-        times: text.matches(&old).count(),
-        change: FileChange {
-            path: shown,
-            before: Some(text),
-            after: replaced,
+        told: match text.matches(&old).count() {
+            1 => format!("replaced in `{shown}`, line {first}"),
+            times => format!("replaced {times} times in `{shown}`, first in line {first}"),
         },
+        file,
+        shown,
+        before: Some(text.into_bytes()),
+        after: replaced.into_bytes(),
     })
 }
 

@@ -4,6 +4,7 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 
+use plimsoll_context::Bytes;
 use plimsoll_core::ToolError;
 
 use crate::beneath;
@@ -78,29 +79,41 @@ pub(crate) fn no_text(shown: &str, kind: &str, bytes: u64) -> ToolError {
     ))
 }
 
-/// A text file of at most `max` bytes, whole.
-pub(crate) fn read_text(
+/// Reads a file of at most `max` bytes, whole. `why` says what larger ones cannot be.
+pub(crate) fn read_bytes(
     scope: &Scope,
     given: &str,
     file: &Located,
-    max: u64,
-) -> Result<String, ToolError> {
+    max: Bytes,
+    why: &str,
+) -> Result<Vec<u8>, ToolError> {
     let (file, len) = open(scope, file)?;
     let too_large = |len| {
         ToolError(format!(
-            "`{given}` has {len} bytes, more than the {max} that can be edited; use bash"
+            "`{given}` has {len} bytes, more than the {max} that can be {why}; use bash"
         ))
     };
-    if len > max {
+    if len > max.0 {
         return Err(too_large(len));
     }
     let mut bytes = Vec::new();
     // A file may grow while it is read, and one of /proc has no length at all.
-    let read = file.take(max.saturating_add(1)).read_to_end(&mut bytes);
+    let read = file.take(max.0.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| ToolError(format!("cannot read `{given}`: {error}")))?;
-    if bytes.len() as u64 > max {
-        return Err(too_large(bytes.len() as u64));
+    match bytes.len() as u64 > max.0 {
+        true => Err(too_large(bytes.len() as u64)),
+        false => Ok(bytes),
     }
+}
+
+/// Reads a text file of at most `max` bytes, whole.
+pub(crate) fn read_text(
+    scope: &Scope,
+    given: &str,
+    file: &Located,
+    max: Bytes,
+) -> Result<String, ToolError> {
+    let bytes = read_bytes(scope, given, file, max, "edited")?;
     let start = bytes.get(..SNIFFED).unwrap_or(&bytes);
     if let Some(kind) = not_text(start) {
         return Err(no_text(given, kind, bytes.len() as u64));

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::change::Planned;
 use crate::input;
 use crate::scope::{Access, Scope, Workspace};
 
@@ -34,7 +35,26 @@ pub(crate) enum Repeat {
 }
 
 /// The work of a file tool.
-pub(crate) type Work<I> = fn(&Scope, I, &Stop) -> Result<String, ToolError>;
+pub(crate) enum Work<I> {
+    /// It changes nothing, and returns what the model is told.
+    Read(fn(&Scope, I, &Stop) -> Result<String, ToolError>),
+    /// It changes one file. What that contains is kept before.
+    Change(fn(&Scope, &I) -> Result<Planned, ToolError>),
+}
+
+impl<I> Clone for Work<I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I> Copy for Work<I> {}
+
+/// What became of the work.
+enum Done {
+    Told(String),
+    Planned(Planned),
+}
 
 /// A tool that works on files.
 pub(crate) struct FileTool<I> {
@@ -64,6 +84,19 @@ impl<I: JsonSchema> FileTool<I> {
             access,
             workspace: Arc::clone(workspace),
             work,
+        }
+    }
+}
+
+impl<I> FileTool<I> {
+    /// Does the work on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) => Err(ToolError(format!("`{}` failed: {error}", self.spec.name))),
         }
     }
 }
@@ -110,14 +143,23 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
             permissions: Arc::clone(&cx.permissions),
         };
         let work = self.work;
+        let root = scope.root().path().to_owned();
         let cancel = cx.cancel.child_token();
         let stop = Stop::new(cancel.clone());
         // If this future is dropped, the work stops soon too.
         let _guard = cancel.drop_guard();
-        let done = tokio::task::spawn_blocking(move || work(&scope, input, &stop));
-        match done.await {
-            Ok(result) => result.map(Into::into),
-            Err(error) => Err(ToolError(format!("`{}` failed: {error}", self.spec.name))),
+        let done = self.blocking(move || match work {
+            Work::Read(work) => work(&scope, input, &stop).map(Done::Told),
+            Work::Change(plan) => plan(&scope, &input).map(Done::Planned),
+        });
+        let planned = match done.await? {
+            Done::Told(text) => return Ok(text.into()),
+            Done::Planned(planned) => planned,
+        };
+        if let Some(edit) = planned.edit(cx.call.clone(), &root) {
+            cx.keep_file(edit).await?;
         }
+        self.blocking(move || planned.make(&root).map(Into::into))
+            .await
     }
 }

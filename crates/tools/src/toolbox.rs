@@ -8,10 +8,11 @@ use plimsoll_core::Tool;
 
 use crate::bash::Bash;
 use crate::error::ToolsError;
-use crate::file_tool::{FileTool, Repeat};
+use crate::file_tool::{FileTool, Repeat, Work};
 use crate::nearest::nearest;
 use crate::page::{PAGE, PAGE_MIN};
 use crate::root::Root;
+use crate::sandbox::Sandbox;
 use crate::scope::{Access, Workspace};
 use crate::{edit, glob, grep, list, read, write};
 
@@ -23,6 +24,7 @@ pub const NAMES: [&str; 7] = ["bash", "read", "write", "edit", "list", "glob", "
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     workspace: Workspace,
+    sandbox: Option<Sandbox>,
 }
 
 impl Toolbox {
@@ -34,7 +36,11 @@ impl Toolbox {
             page: 0,
             protected: Vec::new(),
         };
-        Self { workspace }.page(PAGE)
+        Self {
+            workspace,
+            sandbox: None,
+        }
+        .page(PAGE)
     }
 
     /// How many bytes of content one result of a file tool shows, [`PAGE`] unless set and
@@ -60,6 +66,13 @@ impl Toolbox {
         };
         let paths = paths.map(|path| real(&path).unwrap_or(path));
         self.workspace.protected.extend(paths);
+        self
+    }
+
+    /// What commands of `bash` may write to and reach. Default: whatever the user may.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
         self
     }
 
@@ -97,19 +110,49 @@ impl Toolbox {
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let all = Arc::new(self.workspace.clone());
         Some(match name {
-            "bash" => Arc::new(Bash::new(all.root.path().to_owned())),
-            "read" => file_tool(&all, read::DESCRIPTION, Repeat::Harmless, READ, read::work),
+            "bash" => Arc::new(Bash::new(all.root.path().to_owned(), self.sandbox.clone())),
+            "read" => file_tool(
+                &all,
+                read::DESCRIPTION,
+                Repeat::Harmless,
+                READ,
+                Work::Read(read::work),
+            ),
             "write" => file_tool(
                 &all,
                 write::DESCRIPTION,
                 Repeat::Harmless,
                 WRITE,
-                write::work,
+                Work::Change(write::plan),
             ),
-            "edit" => file_tool(&all, edit::DESCRIPTION, Repeat::Harmful, EDIT, edit::work),
-            "list" => file_tool(&all, list::DESCRIPTION, Repeat::Harmless, LIST, list::work),
-            "glob" => file_tool(&all, glob::DESCRIPTION, Repeat::Harmless, GLOB, glob::work),
-            "grep" => file_tool(&all, grep::DESCRIPTION, Repeat::Harmless, GREP, grep::work),
+            "edit" => file_tool(
+                &all,
+                edit::DESCRIPTION,
+                Repeat::Harmful,
+                EDIT,
+                Work::Change(edit::plan),
+            ),
+            "list" => file_tool(
+                &all,
+                list::DESCRIPTION,
+                Repeat::Harmless,
+                LIST,
+                Work::Read(list::work),
+            ),
+            "glob" => file_tool(
+                &all,
+                glob::DESCRIPTION,
+                Repeat::Harmless,
+                GLOB,
+                Work::Read(glob::work),
+            ),
+            "grep" => file_tool(
+                &all,
+                grep::DESCRIPTION,
+                Repeat::Harmless,
+                GREP,
+                Work::Read(grep::work),
+            ),
             _ => return None,
         })
     }
@@ -156,7 +199,7 @@ fn file_tool<I>(
     description: &str,
     repeat: Repeat,
     access: Access,
-    work: crate::file_tool::Work<I>,
+    work: Work<I>,
 ) -> Arc<dyn Tool>
 where
     I: schemars::JsonSchema + serde::de::DeserializeOwned + Send + 'static,

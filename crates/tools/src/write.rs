@@ -4,14 +4,12 @@ use std::fs;
 use std::io::ErrorKind;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::ToolError;
+use plimsoll_core::{MAX_KEPT_FILE, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::beneath;
-use crate::change::FileChange;
+use crate::change::Planned;
 use crate::file;
-use crate::file_tool::Stop;
 use crate::page::counted;
 use crate::scope::{Located, Scope};
 
@@ -28,30 +26,30 @@ pub(crate) struct Input {
     content: String,
 }
 
-pub(crate) fn work(scope: &Scope, input: Input, _stop: &Stop) -> Result<String, ToolError> {
-    let (file, is_new) = target(scope, &input)?;
+/// What a call is to change.
+pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
+    let (file, is_new) = target(scope, input)?;
     let shown = scope.shown(&file);
-    let Input { content, .. } = input;
-    let saved = beneath::replace(scope.root().path(), &file.relative, content.as_bytes());
-    saved.map_err(|error| ToolError(format!("cannot write `{shown}`: {error}")))?;
+    let before = match is_new {
+        true => None,
+        false => Some(file::read_bytes(
+            scope,
+            &shown,
+            &file,
+            MAX_KEPT_FILE,
+            "kept before they are replaced",
+        )?),
+    };
+    let content = &input.content;
     let done = if is_new { "created" } else { "replaced" };
     let lines = counted(content.lines().count() as u64, "line");
     let bytes = counted(content.len() as u64, "byte");
-    Ok(format!("{done} `{shown}`: {lines}, {bytes}"))
-}
-
-/// What a call would change.
-pub(crate) fn preview(scope: &Scope, input: &Input) -> Result<FileChange, ToolError> {
-    let (file, is_new) = target(scope, input)?;
-    let before = match is_new {
-        true => None,
-        // What is no text is replaced all the same.
-        false => Some(file::read_text(scope, &input.path, &file, WRITE_MAX.0).unwrap_or_default()),
-    };
-    Ok(FileChange {
-        path: scope.shown(&file),
+    Ok(Planned {
+        told: format!("{done} `{shown}`: {lines}, {bytes}"),
+        file,
+        shown,
         before,
-        after: input.content.clone(),
+        after: content.clone().into_bytes(),
     })
 }
 
@@ -108,6 +106,20 @@ mod tests {
         }
         // Nothing but what was asked for.
         assert_eq!(fs::read_dir(files.root().path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_to_be_kept_is_not_replaced() {
+        let files = Files::new();
+        let large = fs::File::create(files.path("large")).unwrap();
+        large.set_len(16 * 1024 * 1024 + 1).unwrap();
+        let refused = files.call("write", r#"{"path":"large","content":"x"}"#);
+        assert_eq!(
+            refused.unwrap_err(),
+            "`large` has 16777217 bytes, more than the 16777216 that can be kept before they are \
+             replaced; use bash"
+        );
+        assert_eq!(large.metadata().unwrap().len(), 16 * 1024 * 1024 + 1);
     }
 
     #[cfg(unix)]

@@ -12,9 +12,11 @@ use plimsoll::{
 use super::order::{COMMANDS, Order};
 use super::{Chat, Next, Went, save};
 use crate::agent::{self, Prepared};
+use crate::ask::Reply;
 use crate::choice::{Choice, Said};
 use crate::event_printer::compacted;
 use crate::exit::Stop;
+use crate::files::Restoring;
 use crate::fill;
 use crate::outcome::stop_of;
 use crate::resume;
@@ -35,7 +37,7 @@ impl Chat {
                 self.terminal.say(&format!("{id} is pinned: {rule}"));
             }
             Order::Compact(focus) => return self.compact(focus.as_deref()).await,
-            Order::Undo => self.undo().await?,
+            Order::Undo => return self.undo().await,
             Order::Fork(name) => self.fork(name).await?,
             Order::Model(None) => {
                 let model = self.choice.provider.model().to_owned();
@@ -179,7 +181,7 @@ impl Chat {
         }
     }
 
-    async fn undo(&mut self) -> Result<(), Stop> {
+    async fn undo(&mut self) -> Result<Next, Stop> {
         let run = match self.session.undo().await {
             Ok(run) => run,
             Err(error @ Error::Undo(_)) => return Err(Stop::usage(error)),
@@ -189,7 +191,30 @@ impl Chat {
         self.terminal.say(&format!(
             "run {run} is undone: the view is what it was before{last}"
         ));
-        Ok(())
+        let id = self.session.id().clone();
+        let restoring = Restoring::of_runs(&self.store, &id, &[run]).await?;
+        for why in restoring.refused() {
+            self.terminal.must(why);
+        }
+        if restoring.is_empty() {
+            return Ok(Next::Line);
+        }
+        for line in restoring.lines(&self.terminal) {
+            self.terminal.must(&line);
+        }
+        let question = format!("{} [y]es, [n]o", restoring.question());
+        let (reply, next) = self.talk.ask_now(&question).await;
+        if reply == Some(Reply::Yes) {
+            let names = restoring.names().join(", ");
+            restoring.make(&self.store, &id).await?;
+            self.terminal.say(&format!("restored {names}"));
+        } else {
+            self.terminal.must(&restoring.hint(&id));
+        }
+        Ok(match next {
+            Went::On => Next::Line,
+            Went::Away => Next::Leave,
+        })
     }
 
     async fn fork(&mut self, name: Option<String>) -> Result<(), Stop> {

@@ -82,7 +82,7 @@ pub(crate) const COMMANDS: [Command; 16] = [
     command(
         "undo",
         Takes::Nothing,
-        "the view as it was before the last run",
+        "the view before the last run; offers its files",
     ),
     command(
         "fork",

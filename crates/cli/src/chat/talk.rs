@@ -93,6 +93,26 @@ impl Talk {
         }
     }
 
+    /// Asks with nothing under way. A line that is no answer is heard afterwards.
+    pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, Went) {
+        self.terminal.must(question);
+        match self.next().await {
+            Heard::Typed(Typed::Line(line)) => {
+                let reply = Reply::of(&line);
+                if reply.is_none() && !line.trim().is_empty() {
+                    self.held.push_front(Typed::Line(line));
+                }
+                (reply, Went::On)
+            }
+            Heard::Typed(Typed::End) => {
+                self.ended = true;
+                (None, Went::On)
+            }
+            Heard::Press(Press::Leave) => (None, Went::Away),
+            _ => (None, Went::On),
+        }
+    }
+
     /// What was under way has ended: nobody waits for answers any more.
     pub(crate) fn rest(&mut self) -> Went {
         self.asked.clear();

@@ -33,6 +33,7 @@ mod fake;
 mod forks;
 mod hosted;
 mod import;
+mod kept_files;
 mod ledger;
 mod long_runs;
 #[cfg(feature = "mcp")]
@@ -51,6 +52,7 @@ mod restore;
 mod resumed;
 mod run_terminal;
 mod runs;
+mod sandbox;
 mod sessions;
 #[cfg(feature = "otlp")]
 mod telemetry;

@@ -239,3 +239,45 @@ fn a_command_cannot_give_keys_away() {
         );
     }
 }
+
+#[test]
+fn a_command_gets_a_key_only_if_the_configuration_passes_it_on_and_its_value_is_struck_out() {
+    let look = "echo \"deploy=$DEPLOY_TOKEN mine=$MINE model=$THE_MODEL\"";
+    let call = serde_json::json!({ "command": look }).to_string();
+    for (passed, told) in [
+        ("", "deploy= mine= model="),
+        (
+            "pass_env = [\"DEPLOY_TOKEN\", \"MINE\"]\n",
+            "deploy=[secret DEPLOY_TOKEN] mine=[secret MINE] model=",
+        ),
+    ] {
+        let home = Home::new();
+        let fake = Fake::new([Answer::call(&[("bash", &call)]), Answer::say("done")]);
+        // No name says that these are keys; the configuration does.
+        let providers = format!(
+            "[providers.mine]\nbase_url = \"{}\"\napi_key_env = \"THE_MODEL\"\n[providers.other]\nbase_url = \
+             \"{}\"\napi_key_env = \"MINE\"\n",
+            fake.url(),
+            fake.url()
+        );
+        home.file("plimsoll.toml", format!("{passed}{providers}"));
+        home.trust();
+        let args = [
+            "run",
+            "--yes",
+            "--model",
+            "mine/m",
+            "--max-context",
+            "20000",
+            "Look.",
+        ];
+        let mut command = home.command(args);
+        command
+            .env("DEPLOY_TOKEN", "tok-0123456789abcdef")
+            .env("MINE", "mine-0123456789abcdef")
+            .env("THE_MODEL", "model-0123456789abcdef");
+        feed(command, b"").done();
+        let sent = fake.asked()[1].to_string();
+        assert!(sent.contains(&format!("{told}\\n[exit 0]")), "{sent}");
+    }
+}

@@ -83,7 +83,7 @@ impl AgentBuilder {
                 self.input_filters.len()
             ),
         );
-        let commands = &self.hooks.commands.0;
+        let commands = &self.hooks.commands.hooks;
         fault(
             commands.len() > MAX_COMMAND_HOOKS,
             format!(

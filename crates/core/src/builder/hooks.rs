@@ -227,7 +227,7 @@ impl AgentBuilder {
 
     /// A hook that is a program; it is called behind the closures of its place.
     pub fn command_hook(mut self, hook: CommandHook) -> Self {
-        self.hooks.commands.0.push(hook);
+        self.hooks.commands.hooks.push(hook);
         self
     }
 

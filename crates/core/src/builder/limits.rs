@@ -121,6 +121,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Variables of the environment that commands get although their names look like those of secrets.
+    /// Default: none. Their values are struck out of what tools return all the same.
+    pub fn pass_env(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.pass_env.extend(names);
+        self
+    }
+
     /// How often a call of an idempotent tool is made again where it does not end in time; others
     /// never are. Default 3.
     pub fn tool_retries(mut self, retries: u32) -> Self {

@@ -74,6 +74,7 @@ pub(super) async fn execute(
                 updates: updates.clone(),
                 allowance: allowance.clone(),
                 permissions: Arc::clone(&parts.permissions),
+                variables: parts.variables.clone(),
                 origin: origin.clone(),
             };
             let tries = match tool.idempotent() {

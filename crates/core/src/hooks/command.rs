@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{Asked, Seen};
-use crate::process::{Command, Ended, ProcessLimits};
+use crate::process::{Command, Ended, InheritedVariables, ProcessLimits};
 use crate::remote::Said;
 
 /// Of what a hook prints, so much is kept: a verdict is short.
@@ -46,7 +46,11 @@ pub struct CommandHook {
 
 /// All programs of an agent, in the order in which they are called.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Commands(pub(crate) Vec<CommandHook>);
+pub(crate) struct Commands {
+    pub(crate) hooks: Vec<CommandHook>,
+    /// The variables that they get.
+    pub(crate) variables: InheritedVariables,
+}
 
 /// What a program is told.
 #[derive(Debug)]
@@ -87,7 +91,7 @@ enum Word {
 impl Commands {
     /// Where there are any.
     pub(crate) fn points(&self) -> impl Iterator<Item = HookPoint> + '_ {
-        self.0.iter().map(|hook| hook.on)
+        self.hooks.iter().map(|hook| hook.on)
     }
 
     /// What those at a place are told, if there are any.
@@ -143,8 +147,9 @@ impl Commands {
         };
         let (point, input) = (about.point, about.input());
         let is_meant = |hook: &&CommandHook| hook.on == point && hook.is_for(about.tool.as_deref());
-        for hook in self.0.iter().filter(is_meant) {
-            match hook.run(&input, hook.timeout.unwrap_or(timeout)).await {
+        for hook in self.hooks.iter().filter(is_meant) {
+            let timeout = hook.timeout.unwrap_or(timeout);
+            match hook.run(&input, timeout, &self.variables).await {
                 Ok(says) => {
                     let ends = says.no.is_some() && point.decides();
                     all.push(says);
@@ -232,7 +237,12 @@ impl CommandHook {
     ///
     /// # Errors
     /// What is wrong with it, as the end of a sentence that begins with its name.
-    async fn run(&self, input: &str, timeout: Duration) -> Result<Says, String> {
+    async fn run(
+        &self,
+        input: &str,
+        timeout: Duration,
+        variables: &InheritedVariables,
+    ) -> Result<Says, String> {
         let Some((program, args)) = self.command.split_first() else {
             return Err("has no command".to_owned());
         };
@@ -240,7 +250,10 @@ impl CommandHook {
             timeout,
             max_output: MAX_HOOK_OUTPUT,
         };
-        let command = Command::new(program).args(args).input(input);
+        let command = Command::new(program)
+            .args(args)
+            .inherit(variables)
+            .input(input);
         let ran = command.run(limits, CancellationToken::new()).await;
         let output = ran.map_err(|error| format!("was not run: {error}"))?;
         let short = |text: String| {

@@ -2,6 +2,7 @@
 //! A name is all that is looked at; a password inside an address, say, is not found.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 /// A name with one of these in it is a secret's.
 const ANYWHERE: [&str; 8] = [
@@ -31,15 +32,59 @@ pub fn looks_secret(name: &str) -> bool {
         && (ANYWHERE.iter().any(|part| name.contains(part)) || has_word())
 }
 
-/// This process's variables without those that look like secrets.
-#[cfg(unix)]
-pub(super) fn without_secrets() -> impl Iterator<Item = (OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| !looks_secret(&name.to_string_lossy()))
+/// Which of this process's variables children get, besides what their names look like.
+#[derive(Debug, Clone, Default)]
+pub struct InheritedVariables {
+    passed: Arc<[String]>,
+    withheld: Arc<[String]>,
+}
+
+impl InheritedVariables {
+    /// Variables that children get although they look like secrets, and others that they do not get
+    /// although they do not look like it. A name in both lists is passed on.
+    pub fn new(
+        passed: impl IntoIterator<Item = String>,
+        withheld: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self {
+            passed: passed.into_iter().collect(),
+            withheld: withheld.into_iter().collect(),
+        }
+    }
+
+    /// Returns `true` if children get a variable of this name.
+    #[must_use]
+    pub fn includes(&self, name: &str) -> bool {
+        let has = |names: &[String]| names.iter().any(|it| it == name);
+        has(&self.passed) || !(looks_secret(name) || has(&self.withheld))
+    }
+
+    /// The variables that children get.
+    #[cfg(unix)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        std::env::vars_os().filter(|(name, _)| self.includes(&name.to_string_lossy()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_named_decides_over_what_a_name_looks_like() {
+        let list = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let inherited =
+            InheritedVariables::new(list(&["GH_TOKEN", "BOTH"]), list(&["MINE", "BOTH"]));
+        for (name, included) in [
+            ("GH_TOKEN", true),
+            ("GITHUB_TOKEN", false),
+            ("MINE", false),
+            ("BOTH", true),
+            ("PATH", true),
+        ] {
+            assert_eq!(inherited.includes(name), included, "{name}");
+        }
+    }
 
     #[test]
     fn names_of_secrets() {

@@ -2,6 +2,7 @@
 //! becomes a builder's settings in `make.rs`. Not the file; that is a [`super::Config`].
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,11 +11,12 @@ use plimsoll_agent::{Failure, MAX_RULES, Request};
 use plimsoll_context::{
     CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold, nearest,
 };
+use plimsoll_core::process::InheritedVariables;
 use plimsoll_core::{Agent, Error, Provider, Tool};
 use plimsoll_providers::{
     ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret, Timeouts,
 };
-use plimsoll_tools::{Root, Toolbox};
+use plimsoll_tools::{Root, Sandbox, SandboxMode, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
 use super::fault::{ConfigError, Fault, Faults};
@@ -150,6 +152,18 @@ impl AgentConfig {
         secrets.collect()
     }
 
+    /// The variables of this process that commands, hooks and MCP servers get: all but those that look
+    /// like keys or are named as one here, and those that `pass_env` names.
+    #[must_use]
+    pub fn inherited_variables(
+        &self,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> InheritedVariables {
+        let secrets = self.secrets(variables);
+        let named = secrets.iter().filter_map(Secret::name).map(str::to_owned);
+        InheritedVariables::new(self.settings.pass_env.iter().cloned(), named)
+    }
+
     /// How long silence is waited through.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
@@ -165,6 +179,12 @@ impl AgentConfig {
     /// calls. The configuration, its prompts and the files that its commands name are protected anyway.
     pub fn protect(&mut self, path: impl Into<PathBuf>) {
         self.guards.protected.push(path.into());
+    }
+
+    /// Names the program, with its first arguments, that enters the sandbox of `bash`, for this agent and
+    /// those that it calls. See [`Sandbox::new`].
+    pub fn sandbox_launcher(&mut self, words: impl IntoIterator<Item = impl Into<OsString>>) {
+        self.guards.sandbox_launcher = words.into_iter().map(Into::into).collect();
     }
 
     /// The files that this configuration makes Plimsoll obey or run, if they are changed.
@@ -193,7 +213,17 @@ impl AgentConfig {
         } else {
             names
         };
-        let toolbox = Toolbox::new(root).protect(self.protected_paths());
+        let mut toolbox = Toolbox::new(root).protect(self.protected_paths());
+        if self.settings.sandbox != SandboxMode::Off {
+            let launcher = &self.guards.sandbox_launcher;
+            if launcher.is_empty() {
+                let why =
+                    "`sandbox` needs a launcher; name one with `AgentConfig::sandbox_launcher`";
+                return Err(self.fault(why.to_owned()));
+            }
+            let sandbox = Sandbox::new(self.settings.sandbox, launcher);
+            toolbox = toolbox.sandbox(sandbox.map_err(|error| self.fault(error.to_string()))?);
+        }
         let tools = toolbox.select(&names);
         tools.map_err(|error| self.fault(error.to_string()))
     }

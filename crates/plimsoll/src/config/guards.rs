@@ -1,6 +1,7 @@
 //! [`Guards`]: what the command line and the environment forbid, which holds for every agent that the
 //! one calls which runs. Not what they allow: that is the caller's alone.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use plimsoll_agent::Permission;
@@ -18,6 +19,8 @@ pub(crate) struct Guards {
     root: Option<PathBuf>,
     /// Files that are changed only after a question.
     pub(super) protected: Vec<PathBuf>,
+    /// What enters the sandbox of `bash`.
+    pub(super) sandbox_launcher: Vec<OsString>,
 }
 
 impl Guards {

@@ -165,8 +165,8 @@ impl McpServer {
         words.into_iter().flatten()
     }
 
-    /// The server as it can be connected to. A command starts in `root`; the token is looked up with
-    /// `variables`.
+    /// The server as it can be connected to. A command starts in `root` with the `inherited` variables
+    /// of this process; the token is looked up with `variables`.
     ///
     /// # Errors
     /// The variable of its token is not set.
@@ -175,13 +175,15 @@ impl McpServer {
         &self,
         root: &std::path::Path,
         variables: &dyn Fn(&str) -> Option<String>,
+        inherited: &plimsoll_core::process::InheritedVariables,
     ) -> Result<plimsoll_tools::mcp::McpServer, String> {
         use plimsoll_tools::mcp::McpServer as Client;
         let mut client = match &self.reach {
             McpReach::Command { command, args, env } => {
                 let mut command = plimsoll_core::process::Command::new(command)
                     .args(args)
-                    .cwd(root);
+                    .cwd(root)
+                    .inherit(inherited);
                 for (name, value) in env {
                     command = command.env(name, value.expose());
                 }
@@ -221,14 +223,13 @@ impl McpServer {
     /// Its keys, as far as they are there: its token, and the headers and variables that are named for
     /// keys.
     pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
-        let token = self.bearer_env.as_deref().and_then(variables);
+        let variable = self.bearer_env.as_deref();
+        let token = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));
         let (McpReach::Command { env: named, .. } | McpReach::Url { headers: named, .. }) =
             &self.reach;
         let named = named.iter();
         let named = named.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
-        named
-            .chain(token.map(|token| Secret::new(&token)))
-            .collect()
+        named.chain(token).collect()
     }
 
     pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {

@@ -108,8 +108,8 @@ impl ProviderSettings {
 
     /// Its keys, as far as they are there.
     pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
-        let variable = self.api_key_env.as_deref().and_then(variables);
-        let key = variable.map(|key| Secret::new(&key));
+        let variable = self.api_key_env.as_deref();
+        let key = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));
         let headers = self.headers.iter();
         let headers = headers.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
         let keys = self.api_key.iter().cloned().chain(key);
@@ -142,7 +142,7 @@ impl ProviderSettings {
                     self.name
                 )
             })?;
-            builder = builder.key_of(variable, Secret::new(&key));
+            builder = builder.key_of(variable, Secret::new(&key).named(variable));
         }
         for (name, value) in &self.headers {
             builder = builder.header(name, value.clone());

@@ -18,6 +18,7 @@ use plimsoll_core::{
     AgentBuilder, Archive, CommandHook, EvictionStrategy, HOOK_TIMEOUT, MAX_STEP_RESULT,
     RetryConfig, TOOL_RETRIES, Window,
 };
+use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::permission::Rule;
@@ -123,6 +124,10 @@ pub struct AgentSettings {
     pub permissions: Vec<Rule>,
     /// What happens to calls that no rule decides about, if it is said.
     pub permission_mode: Option<PermissionMode>,
+    /// What commands may write to and reach.
+    pub sandbox: SandboxMode,
+    /// Variables that children get although they look like keys.
+    pub pass_env: Vec<String>,
     /// Commands that are asked or told.
     pub hooks: Vec<CommandHook>,
     /// How long a hook may take.
@@ -211,6 +216,8 @@ impl Default for AgentSettings {
             max_step_result: MAX_STEP_RESULT,
             permissions: Vec::new(),
             permission_mode: None,
+            sandbox: SandboxMode::Off,
+            pass_env: Vec::new(),
             hooks: Vec::new(),
             hook_timeout: HOOK_TIMEOUT,
             gate_timeout: None,
@@ -330,6 +337,7 @@ impl AgentSettings {
             builder = builder.thinking_level(level);
         }
         builder
+            .pass_env(self.pass_env.iter().cloned())
             .tool_retries(self.tool_retries)
             .max_step_result_size(self.max_step_result)
             .hook_timeout(self.hook_timeout)

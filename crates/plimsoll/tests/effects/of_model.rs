@@ -359,6 +359,16 @@ pub(super) const ROWS: &[Row] = &[
         shows: |without, with| assert_eq!((without.calls, with.calls), (0, 2)),
     },
     Row {
+        key: "pass_env",
+        // A variable that every test has, taken for a key, and a hook that needs it.
+        base: "tools = \"none\"\nhooks = [{ on = \"before_tool_execution\", command = [\"sh\", \"-c\", \
+               'test -n \"$CARGO_MANIFEST_DIR\"'] }]\n[providers.mine]\nbase_url = \
+               \"http://127.0.0.1:9/v1\"\napi_key_env = \"CARGO_MANIFEST_DIR\"\n",
+        set: "pass_env = [\"CARGO_MANIFEST_DIR\"]",
+        scene: Scene::Commands(2),
+        shows: |without, with| assert_eq!((without.calls, with.calls), (0, 2)),
+    },
+    Row {
         key: "hooks",
         base: NO_TOOLS,
         set: "hooks = [{ on = \"before_tool_execution\", command = [\"grep\", \"-qv\", '\"at\":0'] }]",

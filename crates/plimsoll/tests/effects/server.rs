@@ -17,6 +17,7 @@ pub(crate) const KEYS: &[&str] = &[
     "idle_timeout",
     "summary.model",
     "mcp",
+    "sandbox",
 ];
 
 const ANSWER: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Aye.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -169,4 +170,27 @@ fn an_agent_has_the_servers_that_it_names() {
     };
     assert_eq!(of(""), ["x", "y"]);
     assert_eq!(of("mcp = [\"y\"]"), ["y"]);
+}
+
+#[test]
+fn a_sandbox_is_entered_by_a_launcher_or_refused() {
+    let agent = |text: &str| Config::parse(text).unwrap().defaults().unwrap();
+    assert_eq!(agent("tools = \"bash\"").tools().unwrap().len(), 1);
+    let mut agent = agent("tools = \"bash\"\nsandbox = \"read-only\"");
+    let error = agent.tools().err().unwrap().to_string();
+    assert!(error.contains("needs a launcher"), "{error}");
+    agent.sandbox_launcher(["launcher"]);
+    match agent.tools() {
+        Ok(tools) => {
+            let told = &tools[0].spec().description;
+            assert!(
+                told.ends_with("It cannot write files or use the network."),
+                "{told}"
+            );
+        }
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.contains("offers no sandbox for commands"), "{error}");
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
 
+use plimsoll_tools::SandboxMode;
+
 use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
 use super::AGENT;
@@ -144,6 +146,30 @@ pub(super) const ROWS: &[Key] = &[
     .flag("permission-mode")
     .trusted()
     .method("permissions"),
+    key(
+        AGENT,
+        "sandbox",
+        Kind::Choice(&SandboxMode::NAMES, |s, name| {
+            s.sandbox = name.parse().unwrap_or_default();
+        }),
+        Preset::Value("\"off\""),
+        "What commands of `bash` may write to and reach, held by the kernel: off (no limit), \
+         workspace-write (write below the root and in the temporary directory, no network) or \
+         read-only (write nothing, no network). Needs Landlock in Linux 6.2 or newer.",
+    )
+    .flag("sandbox")
+    .trusted()
+    .method("tools"),
+    key(
+        AGENT,
+        "pass_env",
+        Kind::Names(|s, names| s.pass_env = names),
+        Preset::Value("[]"),
+        "Variables of the environment that commands, hooks and MCP servers get although they look \
+         like keys.",
+    )
+    .trusted()
+    .method("pass_env"),
     key(
         AGENT,
         "hooks",

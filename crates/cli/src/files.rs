@@ -1,0 +1,192 @@
+//! `plimsoll sessions files`: the files that a session changed, and how they are now. It changes none.
+
+mod restore;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use plimsoll::SessionId;
+use plimsoll::store::{ContentHash, RecordedChange, SqliteStore};
+use plimsoll::tools::{FileChange, kept};
+use serde_json::json;
+
+use crate::diff::Diff;
+use crate::exit::{DONE, Stop};
+use crate::ledger::when;
+use crate::out::out;
+use crate::terminal::style::Colours;
+
+pub(crate) use restore::{RestoreArgs, Restoring, offer, restore};
+
+/// One file, and how a session changed it.
+#[derive(Debug)]
+pub(crate) struct ChangedFile {
+    pub(crate) root: PathBuf,
+    /// Relative to the root.
+    pub(crate) path: PathBuf,
+    /// The oldest first; never empty.
+    pub(crate) changes: Vec<RecordedChange>,
+}
+
+/// How a file is now, compared with how the session left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileState {
+    Unchanged,
+    Changed,
+    Gone,
+}
+
+impl FileState {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged",
+            Self::Changed => "changed",
+            Self::Gone => "gone",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged since",
+            Self::Changed => "changed since",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl ChangedFile {
+    /// The files that a session changed, in the order of their paths.
+    pub(crate) async fn all(store: &SqliteStore, id: &SessionId) -> Result<Vec<Self>, Stop> {
+        let changes = store.changed_files(id).await.map_err(Stop::failed)?;
+        let mut files: BTreeMap<(PathBuf, PathBuf), Vec<RecordedChange>> = BTreeMap::new();
+        for change in changes {
+            let file = (change.root.clone(), change.path.clone());
+            files.entry(file).or_default().push(change);
+        }
+        let files = files.into_iter();
+        let files = files.map(|((root, path), changes)| Self {
+            root,
+            path,
+            changes,
+        });
+        Ok(files.collect())
+    }
+
+    /// As a person is shown it: relative to the working directory if it is the root, else whole.
+    pub(crate) fn shown(&self) -> String {
+        let here = std::env::current_dir().and_then(|here| here.canonicalize());
+        match here.is_ok_and(|here| here == self.root) {
+            true => self.path.display().to_string(),
+            false => self.root.join(&self.path).display().to_string(),
+        }
+    }
+
+    /// What the session left.
+    fn after(&self) -> Option<ContentHash> {
+        self.changes.last().and_then(|change| change.after)
+    }
+
+    /// What it contains now. The error says why that is not known.
+    pub(crate) fn now(&self) -> Result<Option<Vec<u8>>, String> {
+        if !self.root.is_dir() {
+            return Ok(None);
+        }
+        kept::content(&self.root, &self.path).map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn state(&self, now: Option<&[u8]>) -> FileState {
+        match (now.map(ContentHash::of), self.after()) {
+            (now, after) if now == after => FileState::Unchanged,
+            (None, _) => FileState::Gone,
+            (Some(_), _) => FileState::Changed,
+        }
+    }
+
+    fn state_now(&self) -> FileState {
+        match self.now() {
+            Ok(now) => self.state(now.as_deref()),
+            // It is no regular file any more, or larger than any that was kept.
+            Err(_) => FileState::Changed,
+        }
+    }
+
+    /// The whole change by the session; `None` if the contents are not kept any longer, are no text or
+    /// are too large to compare.
+    async fn diff(&self, store: &SqliteStore) -> Result<Option<Diff>, Stop> {
+        let first = self.changes.first().and_then(|change| change.before);
+        let (Some(before), Some(after)) = (
+            text_of(store, first).await?,
+            text_of(store, self.after()).await?,
+        ) else {
+            return Ok(None);
+        };
+        Ok(diff(&self.path, before, after))
+    }
+}
+
+/// The change from one content to another.
+pub(crate) fn diff(path: &Path, before: Option<String>, after: Option<String>) -> Option<Diff> {
+    Diff::of(&FileChange {
+        path: path.display().to_string(),
+        before,
+        after: after.unwrap_or_default(),
+    })
+}
+
+/// A content as text. The inner `None` is a file that did not exist, the outer one a content that is no
+/// text or not kept any longer.
+async fn text_of(
+    store: &SqliteStore,
+    hash: Option<ContentHash>,
+) -> Result<Option<Option<String>>, Stop> {
+    let Some(hash) = hash else {
+        return Ok(Some(None));
+    };
+    let content = store.kept_content(hash).await.map_err(Stop::failed)?;
+    let text = content.and_then(|bytes| String::from_utf8(bytes).ok());
+    Ok(text.map(Some))
+}
+
+/// Lists the files that a session changed.
+pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+    let files = ChangedFile::all(store, id).await?;
+    if files.is_empty() && !json {
+        crate::say(&format!(
+            "session {id} changed no file with `write` or `edit`; what commands changed is not known"
+        ));
+    }
+    let width = files.iter().map(|file| file.shown().chars().count());
+    let width = width.max().unwrap_or_default();
+    for file in &files {
+        let Some(last) = file.changes.last() else {
+            continue;
+        };
+        let diff = file.diff(store).await?;
+        let state = file.state_now();
+        if json {
+            let entries: Vec<u64> = file.changes.iter().map(|change| change.entry).collect();
+            let first = file.changes.first();
+            let line = json!({
+                "path": file.path,
+                "root": file.root,
+                "entries": entries,
+                "at": last.at,
+                "new": first.is_some_and(|change| change.before.is_none()),
+                "added": diff.as_ref().map(|diff| diff.added),
+                "removed": diff.as_ref().map(|diff| diff.removed),
+                "state": state.word(),
+            });
+            out!("{line}");
+            continue;
+        }
+        let lines = diff.map_or_else(|| "-".to_owned(), |diff| diff.summary(Colours::None));
+        out!(
+            "{:<width$}  {lines:<15}  entry {:<6}  {}  {}",
+            file.shown(),
+            last.entry,
+            when(last.at),
+            state.label()
+        );
+    }
+    Ok(DONE)
+}

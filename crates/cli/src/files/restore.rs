@@ -1,0 +1,460 @@
+//! `plimsoll sessions restore`: puts files back to what they contained before a session changed them.
+//! What they contain now is kept first, so that it can be undone.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll::store::SqliteStore;
+use plimsoll::tools::kept;
+use plimsoll::{
+    Chars4, Entry, FileEdit, Lease, LoopReader, Policy, Run, SessionId, SessionStore, Setup, Step,
+};
+
+use super::{ChangedFile, FileState, diff};
+use crate::ask::{Reply, read_line};
+use crate::diff::ASKED;
+use crate::exit::{DONE, Stop};
+use crate::terminal::Terminal;
+use crate::terminal::style::colours;
+use crate::terminal::text::{clean, counted};
+
+/// Files that the model is told of by name, at most.
+const NAMED: usize = 20;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestoreArgs {
+    /// The session
+    pub(crate) id: String,
+    /// Files to restore, as `files` lists them [default: all that the session changed]
+    paths: Vec<PathBuf>,
+    /// Restore what they contained after this entry [default: before the session]
+    #[arg(long, value_name = "ENTRY")]
+    to: Option<u64>,
+    /// Restore without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Replace files that were changed since by something else
+    #[arg(long)]
+    force: bool,
+}
+
+/// What files are put back to.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    /// Before the session changed them.
+    Beginning,
+    /// After this entry.
+    Entry(u64),
+}
+
+/// Whether a file that something else has changed since may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Since {
+    Refused,
+    Replaced,
+}
+
+/// Files that are put back together.
+pub(crate) struct Restoring {
+    target: Target,
+    restores: Vec<FileRestore>,
+    /// Why others are not.
+    refused: Vec<String>,
+    /// How many are as they should be.
+    as_wanted: usize,
+}
+
+struct FileRestore {
+    file: ChangedFile,
+    now: Option<Vec<u8>>,
+    wanted: Option<Vec<u8>>,
+}
+
+/// Runs the command.
+pub(crate) async fn restore(
+    store: &SqliteStore,
+    id: &SessionId,
+    args: &RestoreArgs,
+) -> Result<u8, Stop> {
+    // Nobody runs the session meanwhile.
+    let lease = store.acquire(id).await.map_err(Stop::failed)?;
+    let target = match args.to {
+        None => Target::Beginning,
+        Some(entry) => {
+            let info = store.info(id).await.map_err(Stop::failed)?;
+            let last = info.map_or(0, |info| info.entries);
+            if entry > last {
+                return Err(Stop::usage(format!(
+                    "session {id} has {}, so there is no entry {entry}; `plimsoll sessions files {id}` \
+                     names those at which files were changed",
+                    counted(last, "entry")
+                )));
+            }
+            Target::Entry(entry)
+        }
+    };
+    let files = chosen(id, ChangedFile::all(store, id).await?, &args.paths)?;
+    let since = match args.force {
+        true => Since::Replaced,
+        false => Since::Refused,
+    };
+    let restoring = Restoring::plan(store, files, target, since).await?;
+    if !restoring.refused.is_empty() {
+        return Err(Stop::failed(format!(
+            "nothing was restored: {}",
+            restoring.refused.join("; ")
+        )));
+    }
+    if restoring.is_empty() {
+        crate::note(&match restoring.as_wanted {
+            0 => format!("session {id} changed no file since"),
+            1 => "nothing to restore: 1 file is as it was".to_owned(),
+            count => format!("nothing to restore: {count} files are as they were"),
+        });
+        return Ok(DONE);
+    }
+    let terminal = Terminal::plain(crate::terminal::Verbosity::Everything);
+    for line in restoring.lines(&terminal) {
+        crate::note(&line);
+    }
+    if !args.yes && !is_allowed(&restoring).await? {
+        crate::note("nothing was restored");
+        return Ok(DONE);
+    }
+    let count = restoring.restores.len();
+    let entry = inform(store, &lease, &restoring.names()).await?;
+    restoring.make(store, id).await?;
+    let undo = entry.map_or_else(String::new, |entry| {
+        format!(
+            "; undo it with: plimsoll sessions restore {id} --to {}",
+            entry.saturating_sub(1)
+        )
+    });
+    crate::note(&format!("restored {}{undo}", counted(count, "file")));
+    Ok(DONE)
+}
+
+/// Asks the person at the terminal.
+async fn is_allowed(restoring: &Restoring) -> Result<bool, Stop> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(Stop::usage(
+            "nobody can be asked here, so nothing was restored; --yes restores without asking",
+        ));
+    }
+    let terminal = Terminal::direct(colours());
+    let asking = terminal.ask(&format!("{} [y]es, [N]o: ", restoring.question()));
+    let said = tokio::task::spawn_blocking(read_line).await;
+    asking.answered();
+    terminal.flush();
+    Ok(Reply::of(&said.unwrap_or_default()) == Some(Reply::Yes))
+}
+
+/// Those that were named; all if none was.
+fn chosen(
+    id: &SessionId,
+    files: Vec<ChangedFile>,
+    paths: &[PathBuf],
+) -> Result<Vec<ChangedFile>, Stop> {
+    if paths.is_empty() {
+        return Ok(files);
+    }
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let here = here.unwrap_or_default();
+    let is_named = |file: &ChangedFile, path: &Path| {
+        let whole = file.root.join(&file.path);
+        path == file.path || here.join(path) == whole || normal(&here.join(path)) == whole
+    };
+    for path in paths {
+        if !files.iter().any(|file| is_named(file, path)) {
+            return Err(Stop::usage(format!(
+                "session {id} changed no file {}; `plimsoll sessions files {id}` lists them",
+                path.display()
+            )));
+        }
+    }
+    let mut files = files;
+    files.retain(|file| paths.iter().any(|path| is_named(file, path)));
+    Ok(files)
+}
+
+/// A path without `.` and `..`.
+fn normal(path: &Path) -> PathBuf {
+    use std::path::Component;
+    let mut whole = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                whole.pop();
+            }
+            part => whole.push(part),
+        }
+    }
+    whole
+}
+
+/// Tells the model that files were restored. Returns the number of that entry, or `None` if tool calls
+/// wait for their results.
+async fn inform(store: &SqliteStore, lease: &Lease, names: &[String]) -> Result<Option<u64>, Stop> {
+    let log = store.load(lease.session()).await.map_err(Stop::failed)?;
+    let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
+    let mut run = Run::resume(&log, setup).map_err(Stop::failed)?;
+    let mut named = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
+    if names.len() > NAMED {
+        named.push(format!("and {} more", names.len() - NAMED));
+    }
+    let text = format!(
+        "[The user has restored earlier versions of files that you changed: {}. Read them again before \
+         you edit them.]",
+        named.join(", ")
+    );
+    if !run.inform(text) {
+        return Ok(None);
+    }
+    let entries = recorded(&mut run);
+    store.append(lease, &entries).await.map_err(Stop::failed)?;
+    Ok(Some((log.len() + entries.len()) as u64))
+}
+
+/// The entries that a machine wants recorded while no run is under way.
+fn recorded(run: &mut Run) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    loop {
+        match run.poll() {
+            Step::Record(entry) => entries.push(entry),
+            Step::Wait => return entries,
+            _ => {}
+        }
+    }
+}
+
+/// The entry before the first of some runs, by their numbers. `None` if there are no such runs.
+async fn before_runs(
+    store: &SqliteStore,
+    id: &SessionId,
+    runs: &[u64],
+) -> Result<Option<u64>, Stop> {
+    let mut reader = LoopReader::new(id.as_str());
+    let mut after = 0;
+    loop {
+        let page = store.page(id, after).await.map_err(Stop::failed)?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        after = last.n;
+        page.iter().for_each(|line| reader.read(&line.entry));
+    }
+    let records = reader.records();
+    // In a fork, a run that it shares may have the same number as a later one.
+    let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
+    let first = runs.iter().filter_map(newest).map(|it| it.first).min();
+    Ok(first.map(|first| first.saturating_sub(1)))
+}
+
+/// Offers to restore the files that undone runs changed: at once, by a question at a terminal, or in a
+/// note. Returns the files that were restored.
+pub(crate) async fn offer(
+    store: &SqliteStore,
+    id: &SessionId,
+    runs: &[u64],
+    at_once: bool,
+) -> Result<Vec<String>, Stop> {
+    let restoring = Restoring::of_runs(store, id, runs).await?;
+    for why in restoring.refused() {
+        crate::say(why);
+    }
+    if restoring.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = restoring.names();
+    if !at_once {
+        let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
+        if can_ask {
+            let terminal = Terminal::direct(colours());
+            for line in restoring.lines(&terminal) {
+                terminal.note(&line);
+            }
+            terminal.flush();
+        }
+        if !can_ask || !is_allowed(&restoring).await? {
+            crate::note(&restoring.hint(id));
+            return Ok(Vec::new());
+        }
+    }
+    restoring.make(store, id).await?;
+    crate::note(&format!("restored {}", names.join(", ")));
+    Ok(names)
+}
+
+impl Restoring {
+    /// Finds out what restoring would do; it changes nothing.
+    async fn plan(
+        store: &SqliteStore,
+        files: Vec<ChangedFile>,
+        target: Target,
+        since: Since,
+    ) -> Result<Self, Stop> {
+        let mut restoring = Self {
+            target,
+            restores: Vec::new(),
+            refused: Vec::new(),
+            as_wanted: 0,
+        };
+        for file in files {
+            let is_later = |entry: u64| match target {
+                Target::Beginning => true,
+                Target::Entry(to) => entry > to,
+            };
+            let Some(change) = file.changes.iter().find(|it| is_later(it.entry)) else {
+                continue;
+            };
+            let shown = file.shown();
+            let now = match file.now() {
+                Ok(now) => now,
+                Err(why) => {
+                    let why = format!("{shown} cannot be restored: {why}; move it away first");
+                    restoring.refused.push(why);
+                    continue;
+                }
+            };
+            let wanted = match change.before {
+                None => None,
+                Some(hash) => {
+                    let content = store.kept_content(hash).await.map_err(Stop::failed)?;
+                    let Some(content) = content else {
+                        let entry = change.entry;
+                        restoring.refused.push(format!(
+                            "what {shown} contained before entry {entry} is not kept any longer, since the \
+                             oldest contents give way"
+                        ));
+                        continue;
+                    };
+                    Some(content)
+                }
+            };
+            if now == wanted {
+                restoring.as_wanted += 1;
+                continue;
+            }
+            let is_ours = file.state(now.as_deref()) == FileState::Unchanged;
+            if !is_ours && since == Since::Refused {
+                let how = if now.is_none() { "removed" } else { "changed" };
+                restoring.refused.push(format!(
+                    "{shown} was {how} since by something else; --force restores it all the same"
+                ));
+                continue;
+            }
+            restoring.restores.push(FileRestore { file, now, wanted });
+        }
+        Ok(restoring)
+    }
+
+    /// The files that some runs changed, to be put back to what they were before. Those that something
+    /// else has changed since stay.
+    pub(crate) async fn of_runs(
+        store: &SqliteStore,
+        id: &SessionId,
+        runs: &[u64],
+    ) -> Result<Self, Stop> {
+        let files = ChangedFile::all(store, id).await?;
+        let target = match files.is_empty() {
+            true => None,
+            false => before_runs(store, id, runs).await?,
+        };
+        match target {
+            Some(entry) => Self::plan(store, files, Target::Entry(entry), Since::Refused).await,
+            None => Self::plan(store, Vec::new(), Target::Beginning, Since::Refused).await,
+        }
+    }
+
+    /// How the files are restored later.
+    pub(crate) fn hint(&self, id: &SessionId) -> String {
+        let to = match self.target {
+            Target::Beginning => String::new(),
+            Target::Entry(entry) => format!(" --to {entry}"),
+        };
+        let are = if self.restores.len() == 1 {
+            "is"
+        } else {
+            "are"
+        };
+        format!(
+            "{} {are} as the run left it; to restore: plimsoll sessions restore {id}{to}",
+            self.names().join(", ")
+        )
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.restores.is_empty()
+    }
+
+    /// Why files stay as they are.
+    pub(crate) fn refused(&self) -> &[String] {
+        &self.refused
+    }
+
+    /// The files, as a person is shown them.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.restores.iter().map(|it| it.file.shown()).collect()
+    }
+
+    /// Restore 2 files?
+    pub(crate) fn question(&self) -> String {
+        format!("Restore {}?", counted(self.restores.len(), "file"))
+    }
+
+    /// What would change, line by line.
+    pub(crate) fn lines(&self, terminal: &Terminal) -> Vec<String> {
+        let colours = terminal.colours();
+        let mut lines = Vec::new();
+        for restore in &self.restores {
+            let name = clean(&restore.file.shown());
+            let verb = match (&restore.now, &restore.wanted) {
+                (_, None) => "remove",
+                (None, _) => "create",
+                _ => "restore",
+            };
+            let text = |bytes: &Option<Vec<u8>>| match bytes {
+                None => Some(None),
+                Some(bytes) => String::from_utf8(bytes.clone()).ok().map(Some),
+            };
+            let diff = match (text(&restore.now), text(&restore.wanted)) {
+                (Some(now), Some(wanted)) => diff(&restore.file.path, now, wanted),
+                _ => None,
+            };
+            let Some(diff) = diff else {
+                let bytes = restore.wanted.as_ref().map_or(0, Vec::len);
+                lines.push(format!("{verb} {name}: {}", counted(bytes as u64, "byte")));
+                continue;
+            };
+            lines.push(format!("{verb} {name} {}", diff.summary(colours)));
+            lines.extend(diff.lines(ASKED, colours));
+        }
+        lines
+    }
+
+    /// Puts the files back, each kept first as it is now.
+    pub(crate) async fn make(self, store: &SqliteStore, id: &SessionId) -> Result<(), Stop> {
+        for FileRestore { file, now, wanted } in self.restores {
+            let shown = file.shown();
+            if file.now().as_ref() != Ok(&now) {
+                return Err(Stop::failed(format!(
+                    "{shown} was changed by something else just now; look at it, then restore again"
+                )));
+            }
+            let edit = FileEdit {
+                call: None,
+                root: file.root.clone(),
+                path: file.path.clone(),
+                before: now,
+                after: wanted.clone(),
+            };
+            store.keep_file(id, edit).await.map_err(Stop::failed)?;
+            let restored = kept::restore(&file.root, &file.path, wanted.as_deref());
+            restored
+                .map_err(|error| Stop::failed(format!("{shown} cannot be restored: {error}")))?;
+        }
+        Ok(())
+    }
+}

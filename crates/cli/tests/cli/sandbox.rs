@@ -1,0 +1,186 @@
+//! Commands in a sandbox: what they may write to and reach where the kernel offers one, and the refusal
+//! where it does not.
+
+use plimsoll::tools::{Sandbox, SandboxMode, sandbox::denies_network};
+
+use super::command::{Home, feed, with};
+use super::fake::{Answer, Fake};
+
+fn is_offered() -> bool {
+    Sandbox::new(SandboxMode::ReadOnly, ["launcher"]).is_ok()
+}
+
+/// What the model reads of a command in a sandbox. The temporary directory is one of the home's own.
+fn ran(mode: &str, command: impl Fn(&Home, &Fake) -> String) -> (Home, String) {
+    let home = Home::new();
+    let outside = home.work().with_file_name("outside");
+    let temporary = home.work().with_file_name("tmp");
+    for folder in [&outside, &temporary] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    // A server to reach; nobody asks it anything.
+    let other = Fake::new([]);
+    let call = serde_json::json!({ "command": command(&home, &other) }).to_string();
+    let fake = Fake::new([Answer::call(&[("bash", &call)]), Answer::say("done")]);
+    let args = ["--max-context", "20000", "--yes", "--sandbox", mode, "Go."];
+    let mut run = home.command(with(&fake, &args));
+    run.env("TMPDIR", &temporary);
+    feed(run, b"").done();
+    let asked = fake.asked();
+    let told = asked[1]["messages"].as_array().unwrap().last().unwrap();
+    let text = told["content"].as_str().unwrap().to_owned();
+    (home, text)
+}
+
+#[test]
+fn a_sandbox_that_this_kernel_does_not_offer_is_refused_in_one_sentence() {
+    if is_offered() {
+        println!("skipped: this kernel offers a sandbox");
+        return;
+    }
+    for mode in ["read-only", "workspace-write"] {
+        let (home, fake) = (Home::new(), Fake::new([Answer::say("done")]));
+        let args = ["--max-context", "20000", "--yes", "--sandbox", mode, "Go."];
+        let said = home.agent(&fake, &args);
+        said.refused(
+            2,
+            &[
+                "offers no sandbox for commands",
+                "Linux 6.2",
+                "`sandbox` off",
+            ],
+        );
+        assert!(fake.asked().is_empty(), "nothing was run");
+        let args = ["sandbox", "--mode", mode, "--root", ".", "--", "echo ran"];
+        let said = home.run(args);
+        said.refused(1, &["offers no sandbox for commands"]);
+        assert_eq!(said.out, "");
+    }
+    let (home, fake) = (Home::new(), Fake::new([]));
+    let said = home.agent(&fake, &["--sandbox", "on", "Go."]);
+    said.refused(2, &["--sandbox", "workspace-write"]);
+}
+
+#[test]
+fn without_a_sandbox_the_launcher_is_the_shell() {
+    let home = Home::new();
+    let command = "echo \"$0 here\" > made; cat made; exit 3";
+    let said = home.run(["sandbox", "--mode", "off", "--root", ".", "--", command]);
+    assert_eq!((said.code, said.out.as_str()), (Some(3), "bash here\n"));
+}
+
+#[test]
+fn commands_write_and_reach_what_the_mode_says() {
+    if !is_offered() {
+        println!("skipped: this kernel offers no sandbox");
+        return;
+    }
+    let tries = "echo x > made && echo root; echo x > $TMPDIR/made && echo temporary; echo x > ../outside/made \
+         && echo outside; echo x > /dev/null && echo null; cat ../seen && echo read; mkdir -p a/b && echo x > \
+         a/b/f && mv a/b/f a/f && echo moved";
+    for (mode, may) in [
+        ("off", "root temporary outside null read moved"),
+        ("workspace-write", "root temporary null read moved"),
+        ("read-only", "null read"),
+    ] {
+        let (home, told) = ran(mode, |home, _| {
+            std::fs::write(home.work().with_file_name("seen"), "").unwrap();
+            format!("({tries}) 2>/dev/null | tr '\\n' ' '")
+        });
+        assert!(told.starts_with(&format!("{may} ")), "{mode}: {told}");
+        let outside = home.work().with_file_name("outside").join("made");
+        assert_eq!(outside.exists(), mode == "off");
+    }
+}
+
+/// A captain whose mate writes a file and runs a command, which says whether it could write outside.
+fn crew(captain: &str, mate: &str) -> (Home, String) {
+    let home = Home::new();
+    let outside = home.work().with_file_name("outside");
+    let temporary = home.work().with_file_name("tmp");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::create_dir(&temporary).unwrap();
+    let config = format!(
+        "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"mate\"]\n{captain}[[agents]]\nname = \
+         \"mate\"\ntools = \"bash,write\"\n{mate}"
+    );
+    home.file("plimsoll.toml", config);
+    home.trust();
+    let write = r#"{"path":"log.txt","content":"calm\n"}"#;
+    let bash = r#"{"command":"echo x > ../outside/made && echo outside || echo held"}"#;
+    let fake = Fake::new([
+        Answer::call(&[("mate", r#"{"task":"Write the log."}"#)]),
+        Answer::call(&[("write", write), ("bash", bash)]),
+        Answer::say("Written."),
+        Answer::say("Done."),
+    ]);
+    let args = [
+        "--max-context",
+        "20000",
+        "--yes",
+        "--session",
+        "s",
+        "--agent",
+        "captain",
+        "Go.",
+    ];
+    let mut run = home.command(with(&fake, &args));
+    run.env("TMPDIR", &temporary);
+    feed(run, b"").done();
+    let asked = fake.asked()[2]["messages"].to_string();
+    (home, asked)
+}
+
+#[test]
+fn a_called_agent_is_held_by_the_stricter_sandbox_and_its_files_are_the_callers() {
+    let held = "sandbox = \"workspace-write\"\n";
+    for (captain, mate, is_held) in [
+        ("", "", false),
+        (held, "", true),
+        (held, "sandbox = \"off\"\n", true),
+        ("", held, true),
+    ] {
+        if is_held && !is_offered() {
+            println!("skipped: this kernel offers no sandbox");
+            continue;
+        }
+        let (home, told) = crew(captain, mate);
+        assert_eq!(
+            told.contains("held\\n[exit 0]"),
+            is_held,
+            "{captain}{mate}: {told}"
+        );
+        let made = home.work().with_file_name("outside").join("made");
+        assert_eq!(made.exists(), !is_held);
+        let files = home.run(["sessions", "files", "s"]).done().out;
+        assert!(files.starts_with("log.txt  new file +1"), "{files}");
+    }
+}
+
+#[test]
+fn commands_in_a_sandbox_reach_no_network() {
+    if !(is_offered() && denies_network()) {
+        println!("skipped: this kernel cannot keep commands from the network");
+        return;
+    }
+    for (mode, reaches) in [
+        ("off", true),
+        ("workspace-write", false),
+        ("read-only", false),
+    ] {
+        let (_home, told) = ran(mode, |_, other| {
+            let url = other.url();
+            let port = url
+                .rsplit(':')
+                .next()
+                .unwrap()
+                .trim_end_matches("/v1")
+                .to_owned();
+            format!(
+                "(echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached || echo refused"
+            )
+        });
+        assert_eq!(told.starts_with("reached"), reaches, "{mode}: {told}");
+        assert_eq!(told.starts_with("refused"), !reaches, "{mode}: {told}");
+    }
+}

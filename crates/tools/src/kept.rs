@@ -1,0 +1,48 @@
+//! Reads and restores files that a session has kept, without following links below the root. When and
+//! which, the caller decides.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use plimsoll_core::MAX_KEPT_FILE;
+
+use crate::beneath;
+
+/// Returns what a file contains, or `None` if it does not exist.
+///
+/// Blocks.
+///
+/// # Errors
+/// If it cannot be read, is not a regular file or is larger than
+/// [`MAX_KEPT_FILE`].
+pub fn content(root: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match beneath::open(root, relative) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    let most = MAX_KEPT_FILE.0;
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let why = format!("it has more than the {most} bytes that can be kept");
+        return Err(io::Error::other(why));
+    }
+    Ok(Some(bytes))
+}
+
+/// Gives a file this content, or removes it if there is none. Directories on the way are created.
+///
+/// Blocks.
+///
+/// # Errors
+/// If it cannot be written or removed; it is then as it was.
+pub fn restore(root: &Path, relative: &Path, content: Option<&[u8]>) -> io::Result<()> {
+    match content {
+        Some(bytes) => beneath::replace(root, relative, bytes),
+        None => beneath::remove(root, relative),
+    }
+}

@@ -1,0 +1,305 @@
+//! [`Sandbox`]: what a command of `bash` may write to and reach, held by the kernel (Landlock on Linux). It
+//! restricts no file tool: those stay inside the workspace root by themselves.
+//!
+//! A process can only restrict itself. So a command is not started directly but by a launcher, a program
+//! that calls [`run_shell`]: it restricts itself and becomes the shell.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use plimsoll_core::process::Command;
+
+/// What commands may write to and reach. The strictest mode is the smallest.
+///
+/// | mode | writes | TCP connections |
+/// |---|---|---|
+/// | `read-only` | nothing | refused |
+/// | `workspace-write` | the workspace root and the temporary directory | refused |
+/// | `off` | as the user may | as the user may |
+///
+/// Reading is never restricted. Connections are refused if the kernel can do that, see
+/// [`denies_network`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SandboxMode {
+    /// Commands write nothing.
+    ReadOnly,
+    /// Commands write below the workspace root and in the temporary directory.
+    WorkspaceWrite,
+    /// There is no sandbox. The default.
+    #[default]
+    Off,
+}
+
+/// It is no sandbox mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no sandbox mode; write read-only, workspace-write or off")]
+pub struct NoSandboxMode(String);
+
+/// Why commands cannot be restricted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The system has no sandbox that Plimsoll can use.
+    #[error(
+        "this system offers no sandbox for commands, which needs Landlock in Linux 6.2 or newer; leave `sandbox` off, or offer no `bash`"
+    )]
+    NotOffered,
+    /// The kernel refuses.
+    #[error("the sandbox cannot be entered: {0}")]
+    Refused(String),
+    /// There is no shell.
+    #[error("no shell can be started: {0}")]
+    Shell(std::io::Error),
+}
+
+/// A sandbox for commands, and the launcher that enters it.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    mode: SandboxMode,
+    launcher: Vec<OsString>,
+}
+
+/// The shells in which a command is run: the first that is there.
+pub(crate) const SHELLS: [&str; 2] = ["bash", "sh"];
+
+impl SandboxMode {
+    /// All names, as a configuration writes them.
+    pub const NAMES: [&'static str; 3] = ["off", "workspace-write", "read-only"];
+
+    /// Returns the name, as a configuration writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::WorkspaceWrite => "workspace-write",
+            Self::Off => "off",
+        }
+    }
+
+    /// What the model is told of its commands.
+    pub(crate) fn told(self) -> &'static str {
+        match self {
+            Self::ReadOnly => " It cannot write files or use the network.",
+            Self::WorkspaceWrite => {
+                " It can write only there and in the temporary directory, and cannot use the network."
+            }
+            Self::Off => "",
+        }
+    }
+}
+
+impl FromStr for SandboxMode {
+    type Err = NoSandboxMode;
+
+    fn from_str(word: &str) -> Result<Self, NoSandboxMode> {
+        match word {
+            "read-only" => Ok(Self::ReadOnly),
+            "workspace-write" => Ok(Self::WorkspaceWrite),
+            "off" => Ok(Self::Off),
+            other => Err(NoSandboxMode(other.to_owned())),
+        }
+    }
+}
+
+impl Sandbox {
+    /// A sandbox that is entered by a launcher, a program with its first arguments. It gets
+    /// `--mode MODE --root ROOT -- COMMAND` as well, and must call [`run_shell`] with these.
+    ///
+    /// # Errors
+    /// If the system offers no sandbox and the mode is not [`SandboxMode::Off`].
+    pub fn new(
+        mode: SandboxMode,
+        launcher: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Result<Self, SandboxError> {
+        if mode != SandboxMode::Off && !kernel::denies_writes() {
+            return Err(SandboxError::NotOffered);
+        }
+        Ok(Self {
+            mode,
+            launcher: launcher.into_iter().map(Into::into).collect(),
+        })
+    }
+
+    pub(crate) fn mode(&self) -> SandboxMode {
+        self.mode
+    }
+
+    /// The launcher with a command of the shell. Returns `None` if there is no sandbox.
+    pub(crate) fn command(&self, root: &Path, command: &str) -> Option<Command> {
+        let (program, first) = self.launcher.split_first()?;
+        (self.mode != SandboxMode::Off).then(|| {
+            Command::new(program)
+                .args(first)
+                .args(["--mode", self.mode.name(), "--root"])
+                .arg(root)
+                .args(["--", command])
+        })
+    }
+}
+
+/// Returns `true` if the kernel can refuse TCP connections in a sandbox: Landlock in Linux 6.7 or newer.
+#[must_use]
+pub fn denies_network() -> bool {
+    kernel::denies_network()
+}
+
+/// Restricts this process and becomes the shell that runs a command. It returns only if that fails. To be
+/// called by launchers, before they start a thread.
+///
+/// # Errors
+/// If the system offers no sandbox, or there is no shell. The command is not run then.
+#[cfg(unix)]
+pub fn run_shell(
+    mode: SandboxMode,
+    root: &Path,
+    command: &str,
+) -> Result<std::convert::Infallible, SandboxError> {
+    use std::io::ErrorKind;
+    use std::os::unix::process::CommandExt;
+    if mode != SandboxMode::Off {
+        kernel::enter(&writable(mode, root))?;
+    }
+    let mut why = std::io::Error::from(ErrorKind::NotFound);
+    for shell in SHELLS {
+        why = std::process::Command::new(shell)
+            .args(["-c", command])
+            .exec();
+        if why.kind() != ErrorKind::NotFound {
+            break;
+        }
+    }
+    Err(SandboxError::Shell(why))
+}
+
+/// Restricts this process and becomes the shell that runs a command: not on this system.
+///
+/// # Errors
+/// Always.
+#[cfg(not(unix))]
+pub fn run_shell(
+    _mode: SandboxMode,
+    _root: &Path,
+    _command: &str,
+) -> Result<std::convert::Infallible, SandboxError> {
+    Err(SandboxError::NotOffered)
+}
+
+/// What may be written to. Devices that hold nothing always are.
+#[cfg(unix)]
+fn writable(mode: SandboxMode, root: &Path) -> Vec<PathBuf> {
+    let devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+    let mut paths: Vec<PathBuf> = devices.map(PathBuf::from).into();
+    if mode == SandboxMode::WorkspaceWrite {
+        paths.push(root.to_owned());
+        paths.push(std::env::temp_dir());
+        paths.extend(["/dev/shm", "/dev/ptmx", "/dev/pts"].map(PathBuf::from));
+    }
+    paths
+}
+
+#[cfg(target_os = "linux")]
+mod kernel {
+    use std::path::PathBuf;
+
+    use landlock::{
+        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
+        RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
+    };
+
+    use super::SandboxError;
+
+    /// Writes cannot be denied whole by an older Landlock: files could be truncated.
+    const NEEDED: ABI = ABI::V3;
+    /// What is denied as well if the kernel can: connections, signals to other processes.
+    const WANTED: ABI = ABI::V6;
+
+    pub(super) fn denies_writes() -> bool {
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let ruleset = ruleset.handle_access(AccessFs::from_write(NEEDED));
+        ruleset.and_then(Ruleset::create).is_ok()
+    }
+
+    pub(super) fn denies_network() -> bool {
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V4));
+        ruleset.and_then(Ruleset::create).is_ok()
+    }
+
+    pub(super) fn enter(writable: &[PathBuf]) -> Result<(), SandboxError> {
+        if !denies_writes() {
+            return Err(SandboxError::NotOffered);
+        }
+        let status =
+            restrict(writable).map_err(|error| SandboxError::Refused(error.to_string()))?;
+        match status {
+            RulesetStatus::NotEnforced => Err(SandboxError::NotOffered),
+            _ => Ok(()),
+        }
+    }
+
+    fn restrict(writable: &[PathBuf]) -> Result<RulesetStatus, RulesetError> {
+        let status = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_write(NEEDED))?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_write(WANTED))?
+            .handle_access(AccessNet::from_all(WANTED))?
+            .scope(Scope::from_all(WANTED))?
+            .create()?
+            .add_rules(path_beneath_rules(writable, AccessFs::from_write(WANTED)))?
+            .restrict_self()?;
+        Ok(status.ruleset)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod kernel {
+    use std::path::PathBuf;
+
+    use super::SandboxError;
+
+    pub(super) fn denies_writes() -> bool {
+        false
+    }
+
+    pub(super) fn denies_network() -> bool {
+        false
+    }
+
+    #[cfg_attr(not(unix), allow(dead_code))]
+    pub(super) fn enter(_writable: &[PathBuf]) -> Result<(), SandboxError> {
+        Err(SandboxError::NotOffered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_have_names_and_an_order() {
+        for name in SandboxMode::NAMES {
+            assert_eq!(name.parse::<SandboxMode>().unwrap().name(), name);
+        }
+        let error = "on".parse::<SandboxMode>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`on` is no sandbox mode; write read-only, workspace-write or off"
+        );
+        assert!(SandboxMode::ReadOnly < SandboxMode::WorkspaceWrite);
+        assert!(SandboxMode::WorkspaceWrite < SandboxMode::Off);
+    }
+
+    #[test]
+    fn a_sandbox_that_the_system_does_not_offer_is_refused() {
+        assert!(Sandbox::new(SandboxMode::Off, ["x"]).is_ok());
+        match Sandbox::new(SandboxMode::ReadOnly, ["x"]) {
+            Ok(_) => println!("skipped: this kernel offers a sandbox"),
+            Err(error) => assert!(
+                error.to_string().contains("Landlock in Linux 6.2"),
+                "{error}"
+            ),
+        }
+    }
+}
