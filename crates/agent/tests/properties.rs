@@ -630,11 +630,27 @@ impl WithRecall for Setup {
 
 /// What has to stay for the sake of what is pinned, the task aside.
 fn pinned(items: &[Item]) -> Tokens {
-    let exchanges = Exchange::of(items);
-    let exchanges = exchanges.iter().map(|exchange| &items[exchange.at.clone()]);
-    let pinned = exchanges.filter(|items| items.iter().any(|item| item.pin.is_some()));
-    let pinned = pinned.filter(|items| !items[0].message.is_user() || items[0].seq > Seq(0));
-    pinned.flatten().map(|item| item.tokens).sum()
+    let (mut sum, mut question) = (Tokens::ZERO, Tokens::ZERO);
+    for exchange in Exchange::of(items) {
+        let items = &items[exchange.at];
+        let is_pinned = items.iter().any(|item| item.pin.is_some());
+        let is_task = items[0].message.is_user() && items[0].seq == Seq(0);
+        if is_pinned && !is_task {
+            sum = sum + items.iter().map(|item| item.tokens).sum();
+        }
+        if items[0].message.is_user() {
+            let counts = !is_pinned && !is_task;
+            question = if counts {
+                items[0].tokens
+            } else {
+                Tokens::ZERO
+            };
+        } else if is_pinned {
+            // An answer that stays keeps its question.
+            sum = sum + std::mem::take(&mut question);
+        }
+    }
+    sum
 }
 
 /// 1,000 turns with results of 100 KB: what is held stays within a bound that the turns do not

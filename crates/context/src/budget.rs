@@ -18,7 +18,7 @@ pub const TRIGGER: Ppm = Ppm(800_000);
 /// The same in tokens, for windows in which that would be more.
 pub const WORKING_TRIGGER: Tokens = Tokens(80_000);
 /// The share of room at which a plan ends.
-pub const TARGET: Ppm = Ppm(280_000);
+pub const TARGET: Ppm = Ppm(260_000);
 /// The same in tokens, for windows in which that would be more.
 pub const WORKING_TARGET: Tokens = Tokens(40_000);
 /// Where a plan ends at most if the provider's cache has expired, so that everything is written
@@ -373,7 +373,7 @@ mod tests {
             "8,000 − a quarter for the answer − 1,000"
         );
         assert_eq!(budget.trigger, Tokens(4_000));
-        assert_eq!(budget.target, Tokens(1_400));
+        assert_eq!(budget.target, Tokens(1_300));
         assert_eq!(budget.forced, Tokens(4_750));
         assert_eq!(budget.cold_target, budget.target);
         assert_eq!(budget.max_result, Tokens(1_250));
@@ -390,7 +390,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             (budget.limit, budget.trigger, budget.target),
-            (Tokens(5_500), Tokens(4_500), Tokens(1_900)),
+            (Tokens(5_500), Tokens(4_500), Tokens(1_800)),
             "500 beside the shares of 5,000"
         );
         let exact = Line::exactly(Tokens(2_000));

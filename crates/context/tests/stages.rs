@@ -681,7 +681,7 @@ fn the_line_is_exact() {
     // room = 100,000 − 4,000 − 6,000
     assert_eq!(budget.limit, Tokens(90_000));
     assert_eq!(budget.trigger, Tokens(72_000));
-    assert_eq!(budget.target, Tokens(25_200));
+    assert_eq!(budget.target, Tokens(23_400));
     let policy = Policy::sliding_window();
     // Each answer weighs 1,000 tokens.
     let mut filled = view("u:task");

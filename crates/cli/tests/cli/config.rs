@@ -65,7 +65,7 @@ fn what_is_good_is_said_with_its_thresholds() {
                 "without a model",
                 "the model's window decides",
                 "fires when it pays, above 95 % of the room at the latest",
-                "ends at 28 % of the room, 40,000 tokens at most, or at 20,000 tokens if",
+                "ends at 26 % of the room, 40,000 tokens at most, or at 20,000 tokens if",
             ],
         ),
         (

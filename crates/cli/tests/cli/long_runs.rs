@@ -148,7 +148,7 @@ fn messages() {
 /// alone; no other session takes it for a window.
 #[test]
 fn a_minutes_allowance() {
-    const MINUTE: u64 = 9_000;
+    const MINUTE: u64 = 8_000;
     for (model, mock) in [
         ("anthropic/claude-sonnet-4-5", Mock::messages_without_keys()),
         ("openai-responses/gpt-5", Mock::responses()),

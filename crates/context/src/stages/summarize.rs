@@ -33,7 +33,7 @@ const SPARE: Ppm = Ppm(20_000);
 /// The share that it may take in any case.
 const EXTRACT_FLOOR: Ppm = Ppm(60_000);
 /// What such a summary may weigh beside the user's words, in percent of them.
-const EXTRACT_PERCENT: u64 = 170;
+const EXTRACT_PERCENT: u64 = 320;
 /// The least that a summary without a model may have: its frame and a line or two.
 pub(crate) const LEAST_EXTRACT: Tokens = Tokens(96);
 /// How often a summary without a model is written again of fewer exchanges, at most.
