@@ -86,20 +86,23 @@ Examples:
   plimsoll run --pin \"Never touch vendor/\" \"Make the tests pass\"
   plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
-  plimsoll run --session 18f2c-a1 \"And now the other file\"
+  plimsoll run -c \"And now the other file\"   # continue the newest session of this folder
   plimsoll run --session 18f2c-a1            # continue an interrupted run";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The task; `-` reads it from standard input. Without a task, --session continues the last run
+    /// The task; `-` reads it from standard input. Without a task, --session or -c continues the last run
     pub(crate) task: Option<String>,
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Continue this session
+    /// Continue this session; a name that Plimsoll gave may be shortened
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// Continue the newest session of this folder
+    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
+    pub(crate) goes_on: bool,
     /// Allow every tool call without asking, like --permission-mode yes
     #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,
@@ -116,6 +119,7 @@ Examples:
   plimsoll chat                              # a server on this machine, else the local model
   plimsoll chat --model openai/gpt-5-mini \"What does this project do?\"
   plimsoll chat --agent reviewer --config plimsoll.toml
+  plimsoll chat -c                           # continue the newest session of this folder
   plimsoll chat --session 18f2c-a1           # continue that session
   plimsoll chat --quiet < questions.txt      # a line, an answer; the exit code is the last run's
 
@@ -131,9 +135,12 @@ pub(crate) struct ChatArgs {
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Continue this session
+    /// Continue this session; a name that Plimsoll gave may be shortened
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// Continue the newest session of this folder
+    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
+    pub(crate) goes_on: bool,
     /// Allow every tool call without asking, like --permission-mode yes
     #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,

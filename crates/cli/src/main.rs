@@ -53,6 +53,7 @@ mod telemetry;
 mod terminal;
 mod tool_line;
 mod view;
+mod which_session;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

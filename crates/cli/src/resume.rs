@@ -2,6 +2,7 @@
 //! address and settings. Flags of the continuing command win. Consent is not remembered: `--yes`,
 //! `--allow` and modes that ask less have to be given again.
 
+use std::env;
 use std::path::{Path, PathBuf};
 
 use plimsoll::config::{self, Kind};
@@ -30,6 +31,9 @@ struct SessionSettings {
     no_config: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
+    /// The folder that it was run in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder: Option<PathBuf>,
     /// The flags that set something else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<Flag>,
@@ -71,6 +75,7 @@ pub(crate) async fn save(
         config: sources.config.as_deref().and_then(NamedFile::of),
         no_config: sources.no_config,
         agent: sources.agent.clone(),
+        folder: env::current_dir().ok(),
         flags: sources.flags.entries().filter_map(lasting).collect(),
     };
     let mut text = serde_json::to_string(&settings).map_err(Stop::failed)?;
@@ -104,6 +109,14 @@ pub(crate) async fn restore(
     settings.restore(id, sources)
 }
 
+/// Returns the folder that a session was last run in; `None` if that is not known.
+pub(crate) async fn folder(store: &SqliteStore, id: &SessionId) -> Result<Option<PathBuf>, Stop> {
+    let text = store.settings(id).await.map_err(Stop::failed)?;
+    // What another version wrote may have no folder that this one can read.
+    let settings = text.and_then(|text| serde_json::from_str::<SessionSettings>(&text).ok());
+    Ok(settings.and_then(|settings| settings.folder))
+}
+
 impl SessionSettings {
     fn of_model(model: String) -> Self {
         Self {
@@ -112,11 +125,18 @@ impl SessionSettings {
             config: None,
             no_config: false,
             agent: None,
+            folder: None,
             flags: Vec::new(),
         }
     }
 
     fn restore(self, id: &SessionId, sources: &mut Sources) -> Result<(), Stop> {
+        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            let folder = folder.display();
+            crate::say(&format!(
+                "session {id} was run in {folder}, which is no longer there; it goes on in this folder"
+            ));
+        }
         let flags = &mut sources.flags;
         let mut earlier = self.flags;
         if !flags.has("model") {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, EndReason, Error, Event, Remote, Session, SessionId, new_session_id};
+use plimsoll::{AgentOutput, EndReason, Error, Event, Remote, Session};
 
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::approvals::Approvals;
@@ -21,19 +21,17 @@ use crate::preview::Previews;
 use crate::resume;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity};
+use crate::which_session;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let task = task(args)?;
-    let id = match &args.session {
-        Some(id) => SessionId::new(id).map_err(Stop::usage)?,
-        None => new_session_id(),
-    };
     let said = match args.json || args.quiet {
         true => Said::Nothing,
         false => Said::Everything,
     };
     let store = agent::store().await?;
+    let id = which_session::of_run(&store, args.session.as_deref(), args.goes_on).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     if store.info(&id).await.map_err(Stop::failed)?.is_some() {

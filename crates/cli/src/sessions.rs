@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Bpe, Contents, Edit, Entry, Fork, MESSAGE_OVERHEAD, Memo, Message, SessionId, SessionStore,
-    State, Tokens,
+    Bpe, Contents, Edit, Entry, Fork, MESSAGE_OVERHEAD, Memo, Message, SessionStore, State, Tokens,
 };
 
 use crate::args::{SessionsArgs, SessionsCommand};
@@ -27,6 +26,7 @@ use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
 use crate::view::{openai, started};
+use crate::which_session::known;
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
@@ -239,16 +239,6 @@ async fn export(store: &SqliteStore, id: &str) -> Result<u8, Stop> {
     let mut out = out;
     out.flush().map_err(Stop::failed)?;
     Ok(DONE)
-}
-
-async fn known(store: &SqliteStore, id: &str) -> Result<SessionId, Stop> {
-    let id = SessionId::new(id).map_err(Stop::usage)?;
-    match store.info(&id).await.map_err(Stop::failed)? {
-        Some(_) => Ok(id),
-        None => Err(Stop::usage(format!(
-            "there is no session {id}; `plimsoll sessions list` lists them"
-        ))),
-    }
 }
 
 fn role(message: &Message) -> &'static str {

@@ -22,6 +22,7 @@ use crate::outcome::stop_of;
 use crate::resume;
 use crate::settings::Sources;
 use crate::terminal::text::{clean, counted, one_line};
+use crate::which_session;
 
 impl Chat {
     /// Does what was asked for.
@@ -315,16 +316,12 @@ impl Chat {
 
     /// Goes on with another session, and with what that was last run with.
     async fn session(&mut self, id: String) -> Result<(), Stop> {
-        let id = SessionId::new(id).map_err(Stop::usage)?;
-        if id == *self.session.id() {
+        // This one need not be stored yet.
+        if id == self.session.id().as_str() {
             self.terminal.say(&format!("this is session {id}"));
             return Ok(());
         }
-        if self.store.info(&id).await.map_err(Stop::failed)?.is_none() {
-            return Err(Stop::usage(format!(
-                "there is no session {id}; `plimsoll sessions list` lists them"
-            )));
-        }
+        let id = which_session::known(&self.store, &id).await?;
         let mut sources = self.given.clone();
         resume::restore(&self.store, &id, &mut sources).await?;
         // Its rules and its servers would not be those that this chat has.

@@ -21,7 +21,7 @@ use plimsoll::providers::{self, ModelBook, ServerState, VENDORS};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
     Agent, AgentOutput, EndReason, Error, Gate, Observer, PermissionMode, Session, SessionId,
-    SessionStore, new_session_id,
+    SessionStore,
 };
 
 use tokio::sync::mpsc::channel;
@@ -49,6 +49,7 @@ use crate::settings::Sources;
 use crate::terminal::style::colours;
 use crate::terminal::text::{SEPARATOR, clean, counted};
 use crate::terminal::{Terminal, Verbosity};
+use crate::which_session;
 
 /// A chat under way.
 struct Chat {
@@ -92,15 +93,12 @@ enum Work {
 
 /// Runs the command.
 pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
-    let id = match &args.session {
-        Some(id) => SessionId::new(id).map_err(Stop::usage)?,
-        None => new_session_id(),
-    };
     let said = match args.quiet {
         true => Said::Nothing,
         false => Said::Everything,
     };
     let store = agent::store().await?;
+    let id = which_session::of_run(&store, args.session.as_deref(), args.goes_on).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     resume::restore(&store, &id, &mut sources).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::command::{Home, Said};
+use super::command::{Home, Said, feed, with};
 use super::fake::{Answer, Fake};
 use super::runs::messages;
 
@@ -183,4 +183,61 @@ fn sessions_that_are_not_there_are_told() {
         .refused(2, &["no session nobody", "sessions list"]);
     home.agent(&idle, &["--session", "a b", "Hi"])
         .refused(2, &["`a b` cannot name a session"]);
+}
+
+#[test]
+fn the_newest_session_of_a_folder_is_continued() {
+    let home = Home::new();
+    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let here = home.agent(&fake, &["First here."]).done().session();
+    let other = home.work().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = home.command(with(&fake, args));
+        command.current_dir(&other);
+        feed(command, b"")
+    };
+    run(&["-c", "Nothing yet."]).refused(2, &["no session was run in", "other"]);
+    let there = run(&["First there."]).done().session();
+    assert_ne!(here, there);
+    assert_eq!(
+        home.agent(&fake, &["-c", "Again."]).done().session(),
+        here,
+        "the newest of all is that of the other folder"
+    );
+    let both = home.agent(&fake, &["-c", "--session", &here, "Both."]);
+    assert_eq!(both.code, Some(2), "{}", both.err);
+
+    std::fs::remove_dir(&other).unwrap();
+    let more = Fake::new([Answer::say("four")]);
+    let moved = home
+        .agent(&more, &["--session", &there, "Here now."])
+        .done();
+    assert!(moved.err.contains("no longer there"), "{}", moved.err);
+}
+
+#[test]
+fn names_may_be_shortened() {
+    let home = Home::new();
+    let fake = Fake::new(["one", "two", "three", "four"].map(Answer::say));
+    home.agent(&fake, &["--session", "18f2c4a1-3f2a", "One."])
+        .done();
+    home.agent(&fake, &["--session", "18f2c4a2-77b0", "Two."])
+        .done();
+    for short in ["3f2a", "18f2c4a1"] {
+        let show = home.run(["sessions", "show", short]).done();
+        assert!(show.out.contains("session 18f2c4a1-3f2a"), "{}", show.out);
+    }
+    let end = home.agent(&fake, &["--session", "77b0", "More."]).done();
+    assert_eq!(end.session(), "18f2c4a2-77b0");
+    let words = ["18f2c4a1-3f2a", "18f2c4a2-77b0", "give more of the name"];
+    home.run(["sessions", "show", "18f2c"]).refused(2, &words);
+    home.agent(&fake, &["--session", "18f2c", "Which?"])
+        .refused(2, &words);
+    home.run(["sessions", "show", "18"])
+        .refused(2, &["there is no session 18"]);
+    // A name that begins like a chosen one is a new one.
+    home.agent(&fake, &["--session", "18f2c4a2-77b0-notes", "New."])
+        .done();
+    home.run(["sessions", "show", "notes"]).done();
 }
