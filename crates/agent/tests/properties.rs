@@ -636,7 +636,7 @@ fn pinned(items: &[Item]) -> Tokens {
         let is_pinned = items.iter().any(|item| item.pin.is_some());
         let is_task = items[0].message.is_user() && items[0].seq == Seq(0);
         if is_pinned && !is_task {
-            sum = sum + items.iter().map(|item| item.tokens).sum();
+            sum += items.iter().map(|item| item.tokens).sum();
         }
         if items[0].message.is_user() {
             let counts = !is_pinned && !is_task;
@@ -647,7 +647,7 @@ fn pinned(items: &[Item]) -> Tokens {
             };
         } else if is_pinned {
             // An answer that stays keeps its question.
-            sum = sum + std::mem::take(&mut question);
+            sum += std::mem::take(&mut question);
         }
     }
     sum

@@ -85,13 +85,13 @@ impl Economy {
     /// use plimsoll_context::{Budget, Chars4, Economy, Line, Message, Outlook, Tokens, Transcript};
     /// let line = Line { window: Some(Tokens(106_096)), ..Line::default() };
     /// let line = line.budget(Tokens(2_000), Tokens::ZERO, Default::default()).unwrap();
-    /// assert_eq!((line.trigger, line.target), (Tokens(80_000), Tokens(28_000)));
+    /// assert_eq!((line.trigger, line.target), (Tokens(80_000), Tokens(26_000)));
     /// let mut view = Transcript::new(Arc::new(Chars4));
     /// view.push(Message::user("What is in README.md?"));
     /// let outlook = Outlook { grows: Tokens(400), turns_left: 100, ..Outlook::default() };
-    /// // √(2 · (0.9 · 27,590 + 11,200) · 400 / 0.1) = 16,977 at the usual ratio of prices
+    /// // √(2 · (0.9 · 25,590 + 10,400) · 400 / 0.1) = 16,353 at the usual ratio of prices
     /// let priced = Economy::Priced.budget(&line, &view, None, &outlook);
-    /// assert_eq!(priced, Budget { trigger: Tokens(44_977), ..line });
+    /// assert_eq!(priced, Budget { trigger: Tokens(42_353), ..line });
     /// assert_eq!(Economy::Fixed.budget(&line, &view, None, &outlook), line);
     /// ```
     #[must_use]
