@@ -254,6 +254,7 @@ pub(crate) struct CountArgs {
 const SESSIONS_EXAMPLES: &str = "\
 Examples:
   plimsoll sessions list
+  plimsoll sessions list --here              # those of this folder
   plimsoll sessions show 18f2c-a1            # what the model would see now
   plimsoll sessions export 18f2c-a1 > log.jsonl
   plimsoll sessions ledger 18f2c-a1          # what was evicted: when, why, its size
@@ -281,8 +282,11 @@ pub(crate) struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// List all sessions, newest first
+    /// List all sessions, newest first; times are UTC
     List {
+        /// List only sessions that were last run in this folder
+        #[arg(long)]
+        here: bool,
         /// Print JSON lines
         #[arg(long)]
         json: bool,

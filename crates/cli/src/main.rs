@@ -46,6 +46,7 @@ mod restore;
 mod resume;
 mod run;
 mod sandbox;
+mod session_list;
 mod sessions;
 mod settings;
 mod status;

@@ -109,12 +109,22 @@ pub(crate) async fn restore(
     settings.restore(id, sources)
 }
 
-/// Returns the folder that a session was last run in; `None` if that is not known.
-pub(crate) async fn folder(store: &SqliteStore, id: &SessionId) -> Result<Option<PathBuf>, Stop> {
+/// How a session was last run.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct LastRun {
+    /// The model, as `--model` takes it; empty if that is not known.
+    #[serde(default)]
+    pub(crate) model: String,
+    /// The folder; `None` if that is not known.
+    #[serde(default)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// Returns how a session was last run; `None` if that is not known.
+pub(crate) async fn last_run(store: &SqliteStore, id: &SessionId) -> Result<Option<LastRun>, Stop> {
     let text = store.settings(id).await.map_err(Stop::failed)?;
-    // What another version wrote may have no folder that this one can read.
-    let settings = text.and_then(|text| serde_json::from_str::<SessionSettings>(&text).ok());
-    Ok(settings.and_then(|settings| settings.folder))
+    // Another version may have written what this one cannot read.
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 impl SessionSettings {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Bpe, Contents, Edit, Entry, Fork, MESSAGE_OVERHEAD, Memo, Message, SessionStore, State, Tokens,
+    Bpe, Contents, Edit, Entry, MESSAGE_OVERHEAD, Memo, Message, SessionStore, State, Tokens,
 };
 
 use crate::args::{SessionsArgs, SessionsCommand};
@@ -22,6 +22,7 @@ use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, Wanted};
+use crate::session_list::{self, described};
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
@@ -34,7 +35,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         .await
         .map_err(Stop::failed)?;
     match &args.command {
-        SessionsCommand::List { json } => list(&store, *json).await,
+        SessionsCommand::List { here, json } => session_list::run(&store, *here, *json).await,
         SessionsCommand::Show { id, json, context } => {
             let shown = match (*context, *json) {
                 (true, json) => Shown::Context { json },
@@ -107,34 +108,6 @@ pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
     State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
 }
 
-async fn list(store: &SqliteStore, json: bool) -> Result<u8, Stop> {
-    let sessions = store.list().await.map_err(Stop::failed)?;
-    if store.is_damaged() {
-        crate::say(&format!(
-            "{} is damaged; `plimsoll sessions check` says which sessions are whole",
-            store.path().display()
-        ));
-    }
-    if sessions.is_empty() && !json {
-        crate::say("there are no sessions yet; `plimsoll run` makes one");
-    }
-    for session in sessions {
-        if json {
-            out!("{}", serde_json::to_string(&session).map_err(Stop::failed)?);
-        } else {
-            let fork = session.fork.map(|fork| format!("  ({})", described(&fork)));
-            out!(
-                "{:<24}  {:>6} entries  {}{}",
-                session.id.as_str(),
-                session.entries,
-                session.title,
-                fork.unwrap_or_default()
-            );
-        }
-    }
-    Ok(DONE)
-}
-
 async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
     let id = known(store, id).await?;
     let log = store.load(&id).await.map_err(Stop::failed)?;
@@ -199,11 +172,6 @@ async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
         usage.output
     );
     Ok(DONE)
-}
-
-/// What a session is a fork of.
-fn described(fork: &Fork) -> String {
-    format!("fork of {} at entry {}", fork.from, fork.entries)
 }
 
 /// What fills the view. The tools' schemas are not in the log, and nor is the window.

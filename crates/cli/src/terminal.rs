@@ -28,6 +28,8 @@ use crate::terminal::screen::{Printer, Screen, Stream};
 use crate::terminal::style::{Colours, Style};
 use crate::terminal::text::clean;
 
+pub(crate) use screen::columns;
+
 /// So long the end of a chat waits for what it has written.
 const FLUSH: Duration = Duration::from_secs(2);
 

@@ -61,7 +61,8 @@ pub(crate) async fn of_run(
 async fn newest_here(store: &SqliteStore) -> Result<SessionId, Stop> {
     let here = env::current_dir().map_err(Stop::failed)?;
     for SessionInfo { id, .. } in store.newest(NEWEST).await.map_err(Stop::failed)? {
-        if resume::folder(store, &id).await?.as_ref() == Some(&here) {
+        let last = resume::last_run(store, &id).await?;
+        if last.and_then(|last| last.folder).as_ref() == Some(&here) {
             return Ok(id);
         }
     }

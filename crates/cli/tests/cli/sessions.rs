@@ -205,6 +205,19 @@ fn the_newest_session_of_a_folder_is_continued() {
         here,
         "the newest of all is that of the other folder"
     );
+    let listed = home.run(["sessions", "list", "--here"]).done().out;
+    let is_line = |line: &&str| line.contains(&here) && line.contains("  m ");
+    assert_eq!(listed.lines().filter(is_line).count(), 1, "{listed}");
+    assert!(!listed.contains(&there), "{listed}");
+    let all = home.run(["sessions", "list", "--json"]).done().out;
+    let all: Vec<Value> = all
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(all.len(), 2);
+    let of_there = all.iter().find(|one| one["id"] == *there).unwrap();
+    assert_eq!(of_there["model"], "openai-compatible/m");
+    assert!(of_there["folder"].as_str().unwrap().ends_with("other"));
     let both = home.agent(&fake, &["-c", "--session", &here, "Both."]);
     assert_eq!(both.code, Some(2), "{}", both.err);
 

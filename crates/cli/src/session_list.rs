@@ -1,0 +1,118 @@
+//! `plimsoll sessions list`: all sessions or those of this folder, a line each.
+
+use std::env;
+use std::path::PathBuf;
+
+use console::{Term, measure_text_width};
+use plimsoll::store::SqliteStore;
+use plimsoll::{Fork, SessionInfo, SessionStore};
+use serde_json::{Value, json};
+
+use crate::exit::{DONE, Stop};
+use crate::ledger::when;
+use crate::out::out;
+use crate::resume::{self, LastRun};
+use crate::terminal::columns;
+use crate::terminal::text::clip;
+
+/// What a session's name and a model's may take of a line.
+const NAME: usize = 24;
+
+/// Runs the command.
+pub(crate) async fn run(store: &SqliteStore, here: bool, as_json: bool) -> Result<u8, Stop> {
+    let mut sessions = Vec::new();
+    let folder = match here {
+        true => Some(env::current_dir().map_err(Stop::failed)?),
+        false => None,
+    };
+    for session in store.list().await.map_err(Stop::failed)? {
+        // Of a damaged store, the sessions are listed all the same.
+        let last = resume::last_run(store, &session.id).await.ok().flatten();
+        let last = last.unwrap_or_default();
+        if folder.is_none() || last.folder == folder {
+            sessions.push((session, last));
+        }
+    }
+    if store.is_damaged() {
+        crate::say(&format!(
+            "{} is damaged; `plimsoll sessions check` says which sessions are whole",
+            store.path().display()
+        ));
+    }
+    if as_json {
+        for (session, last) in &sessions {
+            out!("{}", as_value(session, last)?);
+        }
+        return Ok(DONE);
+    }
+    if sessions.is_empty() {
+        crate::say(match here {
+            true => {
+                "there are no sessions of this folder yet; without --here, those of all are listed"
+            }
+            false => "there are no sessions yet; `plimsoll run` makes one",
+        });
+        return Ok(DONE);
+    }
+    let mut table = Vec::with_capacity(sessions.len() + 1);
+    let terminal = Term::stdout();
+    let width = terminal.is_term().then(|| columns(&terminal));
+    if width.is_some() {
+        table.push(["session", "last written", "entries", "model", "title"].map(str::to_owned));
+    }
+    for (session, last) in sessions {
+        let fork = session.fork.as_ref().map(described);
+        let title = [Some(session.title), fork.map(|fork| format!("({fork})"))];
+        let title: Vec<String> = title.into_iter().flatten().collect();
+        let model = last.model.rsplit('/').next().unwrap_or_default();
+        table.push([
+            session.id.as_str().to_owned(),
+            minute(&when(session.updated)).to_owned(),
+            session.entries.to_string(),
+            clip(model, NAME),
+            title.join("  ").trim_start().to_owned(),
+        ]);
+    }
+    for line in aligned(&table) {
+        out!("{}", width.map_or(line.clone(), |width| clip(&line, width)));
+    }
+    Ok(DONE)
+}
+
+/// Sets the columns of a table under each other, two spaces apart.
+fn aligned(table: &[[String; 5]]) -> impl Iterator<Item = String> {
+    let mut widths = [0; 5];
+    for row in table {
+        for (widest, cell) in widths.iter_mut().zip(row) {
+            *widest = measure_text_width(cell).min(NAME).max(*widest);
+        }
+    }
+    let [id, written, entries, model, _] = widths;
+    table.iter().map(move |[name, when, count, of, title]| {
+        format!("{name:<id$}  {when:<written$}  {count:>entries$}  {of:<model$}  {title}")
+    })
+}
+
+/// What a session is a fork of.
+pub(crate) fn described(fork: &Fork) -> String {
+    format!("fork of {} at entry {}", fork.from, fork.entries)
+}
+
+/// A date without its seconds.
+fn minute(date: &str) -> &str {
+    date.rsplit_once(':').map_or(date, |(minute, _)| minute)
+}
+
+fn as_value(session: &SessionInfo, last: &LastRun) -> Result<Value, Stop> {
+    let mut value = serde_json::to_value(session).map_err(Stop::failed)?;
+    if let Value::Object(fields) = &mut value {
+        let model = (!last.model.is_empty()).then_some(&last.model);
+        fields.insert("model".to_owned(), json!(model));
+        let folder = last
+            .folder
+            .as_ref()
+            .map(|folder: &PathBuf| folder.display().to_string());
+        fields.insert("folder".to_owned(), json!(folder));
+    }
+    Ok(value)
+}
