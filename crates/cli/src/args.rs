@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::sessions::SessionsArgs;
 use crate::settings::Sources;
+use crate::which_session::SessionChoice;
 
 /// Parses a number of tokens: 8000, 8_000, 8k or 1m.
 pub(crate) fn tokens(text: &str) -> Result<u64, String> {
@@ -87,22 +89,20 @@ Examples:
   plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
   plimsoll run -c \"And now the other file\"   # continue the newest session of this folder
+  plimsoll run -r                            # choose the session from a list, or search
   plimsoll run --session 18f2c-a1            # continue an interrupted run";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The task; `-` reads it from standard input. Without a task, --session or -c continues the last run
+    /// The task; `-` reads it from standard input. Without a task, the session's last run goes on
     pub(crate) task: Option<String>,
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Continue this session; a name that Plimsoll gave may be shortened
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Continue the newest session of this folder
-    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
-    pub(crate) goes_on: bool,
+    /// Which session it continues.
+    #[command(flatten)]
+    pub(crate) session: SessionChoice,
     /// Allow every tool call without asking, like --permission-mode yes
     #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,
@@ -120,6 +120,7 @@ Examples:
   plimsoll chat --model openai/gpt-5-mini \"What does this project do?\"
   plimsoll chat --agent reviewer --config plimsoll.toml
   plimsoll chat -c                           # continue the newest session of this folder
+  plimsoll chat -r                           # choose the session from a list, or search
   plimsoll chat --session 18f2c-a1           # continue that session
   plimsoll chat --quiet < questions.txt      # a line, an answer; the exit code is the last run's
 
@@ -135,12 +136,9 @@ pub(crate) struct ChatArgs {
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Continue this session; a name that Plimsoll gave may be shortened
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    /// Continue the newest session of this folder
-    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
-    pub(crate) goes_on: bool,
+    /// Which session it continues.
+    #[command(flatten)]
+    pub(crate) session: SessionChoice,
     /// Allow every tool call without asking, like --permission-mode yes
     #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,
@@ -249,160 +247,6 @@ pub(crate) struct CountArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-const SESSIONS_EXAMPLES: &str = "\
-Examples:
-  plimsoll sessions list
-  plimsoll sessions list --here              # those of this folder
-  plimsoll sessions show 18f2c-a1            # what the model would see now
-  plimsoll sessions export 18f2c-a1 > log.jsonl
-  plimsoll sessions ledger 18f2c-a1          # what was evicted: when, why, its size
-  plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
-  plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
-  plimsoll sessions loops 18f2c-a1           # its runs, and the entries of each
-  plimsoll sessions undo 18f2c-a1            # the view as it was before the last run
-  plimsoll sessions files 18f2c-a1           # the files that it changed
-  plimsoll sessions restore 18f2c-a1 src/main.rs --to 12
-  plimsoll sessions fork 18f2c-a1 --at 12 --to other
-  plimsoll sessions import chat.json --to rescued
-  plimsoll sessions import --from claude-code
-
-Evicted messages are archived (archive.db), where the model can search and recall them. The archive
-holds at most 1 GiB, per session 256 MiB and 100,000 items, for 30 days; then the oldest items
-expire. The log (sessions.db) keeps everything, so `sessions recall` always finds an item.";
-
-#[derive(Debug, Args)]
-#[command(after_help = SESSIONS_EXAMPLES)]
-pub(crate) struct SessionsArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: SessionsCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// List all sessions, newest first; times are UTC
-    List {
-        /// List only sessions that were last run in this folder
-        #[arg(long)]
-        here: bool,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what the model would see now, and what was evicted
-    Show {
-        /// The session
-        id: String,
-        /// Print the view as a chat in OpenAI's format
-        #[arg(long)]
-        json: bool,
-        /// Show what fills the context, by kind and by tool (with --json: as JSON)
-        #[arg(long)]
-        context: bool,
-    },
-    /// Read every session and report those that are damaged
-    Check {
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the whole log as JSON lines, for `import`
-    Export {
-        /// The session
-        id: String,
-    },
-    /// List the runs: task, result, usage and log entries of each
-    Loops {
-        /// The session
-        id: String,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Restore the view from before the last run; the log keeps everything
-    Undo {
-        /// The session
-        id: String,
-        /// Number of runs to undo
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-        runs: u64,
-        /// Restore the files that they changed, without asking
-        #[arg(long)]
-        files: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// List the files that the session changed, and whether they were changed since
-    Files {
-        /// The session
-        id: String,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Restore files to what they contained before the session changed them
-    Restore(crate::files::RestoreArgs),
-    /// Start a new session from the first entries of this one and print its name
-    Fork {
-        /// The session
-        id: String,
-        /// Last entry to share, as numbered by `loops` and `export` [default: the newest]
-        #[arg(long, value_name = "ENTRY")]
-        at: Option<u64>,
-        /// Name of the new session [default: generated]
-        #[arg(long, value_name = "NEW")]
-        to: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Start a session from an export or from another client's history, and print its name
-    Import(crate::import::ImportArgs),
-    /// List what was evicted: when, why, its size, and where it can be recalled from
-    Ledger {
-        /// The session
-        id: String,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// List pinned messages, which are never evicted or shortened
-    Pins {
-        /// The session
-        id: String,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Remove a pin
-    Unpin {
-        /// The session
-        id: String,
-        /// The item, as named by `pins` (such as m3)
-        item: String,
-    },
-    /// Print the exact bytes of an evicted item
-    Recall {
-        /// The session
-        id: String,
-        /// The item, as named by `ledger` (such as m12), or the id of its tool call
-        item: String,
-        /// First byte to print
-        #[arg(long, default_value_t = 0, value_name = "BYTES")]
-        offset: u64,
-        /// Maximum number of bytes [default: all]
-        #[arg(long, value_name = "BYTES")]
-        limit: Option<u64>,
-        /// Print only matching lines, as line:offset: text (regular expression or plain text)
-        #[arg(long, value_name = "PATTERN")]
-        pattern: Option<String>,
-        /// Print the message as JSON, with images and call ids
-        #[arg(long, conflicts_with_all = ["offset", "limit", "pattern"])]
-        json: bool,
-    },
 }
 
 const MODEL_EXAMPLES: &str = "\

@@ -46,7 +46,6 @@ mod restore;
 mod resume;
 mod run;
 mod sandbox;
-mod session_list;
 mod sessions;
 mod settings;
 mod status;

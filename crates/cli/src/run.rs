@@ -31,7 +31,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         false => Said::Everything,
     };
     let store = agent::store().await?;
-    let id = which_session::of_run(&store, args.session.as_deref(), args.goes_on).await?;
+    let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     if store.info(&id).await.map_err(Stop::failed)?.is_some() {
@@ -183,7 +183,7 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
             text
         }
         Some(task) => task.to_owned(),
-        None if args.session.is_some() => return Ok(None),
+        None if args.session.is_made() => return Ok(None),
         None => {
             return Err(Stop::usage(
                 "no task: say what the agent is to do, as in plimsoll run \"Read README.md and sum it up\"",

@@ -1,5 +1,9 @@
 //! `plimsoll sessions`: what is in the store, what a model would see of it, and the log itself.
 
+mod args;
+pub(crate) mod list;
+pub(crate) mod search;
+
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -8,7 +12,6 @@ use plimsoll::{
     Bpe, Contents, Edit, Entry, MESSAGE_OVERHEAD, Memo, Message, SessionStore, State, Tokens,
 };
 
-use crate::args::{SessionsArgs, SessionsCommand};
 use crate::check;
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
@@ -22,12 +25,15 @@ use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, Wanted};
-use crate::session_list::{self, described};
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
 use crate::view::{openai, started};
 use crate::which_session::known;
+
+pub(crate) use args::SessionsArgs;
+use args::SessionsCommand;
+use list::described;
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
@@ -35,7 +41,8 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         .await
         .map_err(Stop::failed)?;
     match &args.command {
-        SessionsCommand::List { here, json } => session_list::run(&store, *here, *json).await,
+        SessionsCommand::List { here, json } => list::run(&store, *here, *json).await,
+        SessionsCommand::Search(args) => search::run(&store, args).await,
         SessionsCommand::Show { id, json, context } => {
             let shown = match (*context, *json) {
                 (true, json) => Shown::Context { json },

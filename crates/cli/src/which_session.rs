@@ -1,17 +1,27 @@
 //! Which session a command means: a whole name, a shortened one, or the newest of this folder.
 
 use std::env;
+use std::io::{self, IsTerminal};
 
+use console::Term;
 use plimsoll::store::SqliteStore;
 use plimsoll::{SessionId, SessionInfo, SessionStore, new_session_id};
 
+use crate::ask::read_line;
 use crate::exit::Stop;
 use crate::resume;
+use crate::sessions::list::{self, Listed};
+use crate::sessions::search;
+use crate::terminal::style::colours;
+use crate::terminal::text::clip;
+use crate::terminal::{Terminal, columns};
 
 /// A shortened name has at least this many characters.
 const SHORTEST: usize = 3;
 /// How many of the newest sessions are asked for their folder.
 const NEWEST: u32 = 1_000;
+/// How many sessions a person is shown to choose from.
+const PICKED: usize = 15;
 /// How many sessions an ambiguous name lists.
 const LISTED: usize = 5;
 
@@ -33,28 +43,137 @@ pub(crate) async fn known(store: &SqliteStore, text: &str) -> Result<SessionId, 
     }
 }
 
-/// Returns the session of `run` and `chat`: the newest of this folder, the one that is meant by
-/// `name`, or a new one. A name that was chosen by somebody is never taken for a shortened one, since a
-/// new session may have it.
+/// Which session `run` and `chat` continue.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionChoice {
+    /// Continue this session; a name that Plimsoll gave may be shortened
+    #[arg(long = "session", value_name = "ID")]
+    id: Option<String>,
+    /// Continue the newest session of this folder
+    #[arg(long = "continue", short = 'c', conflicts_with = "id")]
+    newest: bool,
+    /// Choose the session from a list, or search in all that was said
+    #[arg(long = "resume", short = 'r', conflicts_with_all = ["id", "newest"])]
+    pick: bool,
+}
+
+impl SessionChoice {
+    /// Whether a session is named or chosen, rather than a new one begun.
+    pub(crate) fn is_made(&self) -> bool {
+        self.id.is_some() || self.newest || self.pick
+    }
+}
+
+/// Returns the session of `run` and `chat`: a new one unless one is chosen. A name that was chosen by
+/// somebody is never taken for a shortened one, since a new session may have it.
 ///
 /// # Errors
-/// If no session was run in this folder, or if `name` may mean several.
-pub(crate) async fn of_run(
-    store: &SqliteStore,
-    name: Option<&str>,
-    goes_on: bool,
-) -> Result<SessionId, Stop> {
-    let Some(text) = name else {
-        return match goes_on {
-            true => newest_here(store).await,
-            false => Ok(new_session_id()),
-        };
+/// If no session was run in this folder, if the name may mean several, or if nobody can choose or
+/// nothing was chosen.
+pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Result<SessionId, Stop> {
+    if choice.newest {
+        return newest_here(store).await;
+    }
+    if choice.pick {
+        return pick(store).await;
+    }
+    let Some(text) = choice.id.as_deref() else {
+        return Ok(new_session_id());
     };
     let id = SessionId::new(text).map_err(Stop::usage)?;
     if store.info(&id).await.map_err(Stop::failed)?.is_some() {
         return Ok(id);
     }
     Ok(shortened(store, text, is_generated).await?.unwrap_or(id))
+}
+
+/// Asks the person at the terminal: a list of the newest sessions, of this folder if there are any, in
+/// which a number chooses and words search.
+async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(Stop::usage(
+            "nobody can choose a session here; name it with --session ID, or use -c for the newest",
+        ));
+    }
+    let mut listed = list::sessions(store, true).await?;
+    if listed.is_empty() {
+        listed = list::sessions(store, false).await?;
+    }
+    if listed.is_empty() {
+        return Err(Stop::usage(
+            "there are no sessions yet; `plimsoll run` makes one",
+        ));
+    }
+    listed.truncate(PICKED);
+    for (number, line) in list::lines(&listed, false).iter().enumerate() {
+        show(number + 1, line);
+    }
+    loop {
+        let said = ask().await;
+        if said.is_empty() {
+            return Err(Stop::usage("no session was chosen"));
+        }
+        if let Ok(number) = said.parse::<usize>() {
+            let chosen = number.checked_sub(1).and_then(|index| listed.get(index));
+            match chosen {
+                Some((session, _)) => return Ok(session.id.clone()),
+                None => crate::note(&format!("there is no {number} in the list")),
+            }
+            continue;
+        }
+        let found = found(store, &said).await?;
+        if found.is_empty() {
+            crate::note("nothing was found; an entry is found if all of the words are in it");
+            continue;
+        }
+        listed = found;
+    }
+}
+
+/// Shows the newest sessions in which all of some words were said, and returns them.
+async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Listed>, Stop> {
+    let query = match search::query(words) {
+        Ok(query) => query,
+        Err(stop) => {
+            crate::note(&stop.text);
+            return Ok(Vec::new());
+        }
+    };
+    let mut found = Vec::new();
+    for listed in list::sessions(store, false).await? {
+        let places = search::places(store, &listed.0, &query).await;
+        if places.is_empty() {
+            continue;
+        }
+        let mut lines = search::lines(&listed, &places).into_iter();
+        show(found.len() + 1, &lines.next().unwrap_or_default());
+        for line in lines {
+            shown(&format!("    {line}"));
+        }
+        found.push(listed);
+        if found.len() == PICKED {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn show(number: usize, line: &str) {
+    shown(&format!("{number:>4}  {line}"));
+}
+
+/// Writes one line of the list, cut at the width.
+fn shown(line: &str) {
+    crate::note(&clip(line, columns(&Term::stderr())));
+}
+
+async fn ask() -> String {
+    let terminal = Terminal::direct(colours());
+    let asking = terminal.ask("Number, or words to search for (Enter cancels): ");
+    let said = tokio::task::spawn_blocking(read_line).await;
+    asking.answered();
+    terminal.flush();
+    said.unwrap_or_default().trim().to_owned()
 }
 
 /// Returns the session that was written last of those that were last run in this folder.

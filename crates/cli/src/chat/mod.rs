@@ -98,7 +98,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
         false => Said::Everything,
     };
     let store = agent::store().await?;
-    let id = which_session::of_run(&store, args.session.as_deref(), args.goes_on).await?;
+    let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     resume::restore(&store, &id, &mut sources).await?;
@@ -175,7 +175,7 @@ impl Chat {
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
         let headline = agent::headline(config.settings(), &choice, &session);
         terminal.note(&terminal.dim(&headline));
-        if args.session.is_some() && session.view().transcript().items().is_empty() {
+        if args.session.is_made() && session.view().transcript().items().is_empty() {
             terminal.note(&terminal.dim("this session is new"));
         }
         if is_live {

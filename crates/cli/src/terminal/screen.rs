@@ -272,8 +272,9 @@ impl Screen {
         self.begin(Kind::Note);
         let status = self.status.take();
         self.draw();
-        let rows = rows_of(question, self.width);
-        self.printer.print(&rows.join("\n"));
+        // Rows end without blanks; the answer stands one after the question.
+        let rows = rows_of(question, self.width).join("\n");
+        self.printer.print(&format!("{rows} "));
         if answered.recv().is_err() {
             self.printer.print("\n");
         }

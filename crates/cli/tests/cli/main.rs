@@ -43,6 +43,7 @@ mod mock;
 mod models;
 mod no_model;
 mod permissions;
+mod pick_session;
 mod prices;
 mod recorded;
 mod repair;

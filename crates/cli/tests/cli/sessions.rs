@@ -254,3 +254,70 @@ fn names_may_be_shortened() {
         .done();
     home.run(["sessions", "show", "notes"]).done();
 }
+
+#[test]
+fn all_that_was_ever_said_is_searched() {
+    let home = Home::new();
+    home.file("a.txt", "the pool has eight connections");
+    let read = Answer::call(&[("read", "{\"path\":\"a.txt\"}")]);
+    let fake = Fake::new([
+        Answer::say("Nothing here."),
+        read,
+        Answer::say("Eight."),
+        Answer::say("More."),
+    ]);
+    let other = home.agent(&fake, &["Look."]).done().session();
+    let id = home.agent(&fake, &["How large is it?"]).done().session();
+
+    // Of a fork, only what it does not share is found.
+    home.run(["sessions", "fork", &id, "--to", "fork"]).done();
+    home.agent(&fake, &["--session", "fork", "And the connector?"])
+        .done();
+    let search = |words: &[&str]| {
+        let args = ["sessions", "search"].iter().chain(words);
+        home.run(args.copied()).done().out
+    };
+    let found = search(&["Pool", "connec"]);
+    assert!(found.starts_with(&id), "{found}");
+    assert!(
+        found.contains("tool result: the pool has eight connections"),
+        "{found}"
+    );
+    assert_eq!(
+        found.lines().count(),
+        2,
+        "one place of one session: {found}"
+    );
+    let found = search(&["connec", "--json"]);
+    let places: Vec<Value> = found
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let sessions: Vec<&str> = places
+        .iter()
+        .map(|place| place["session"].as_str().unwrap())
+        .collect();
+    assert_eq!(sessions, ["fork", &id], "newest first");
+    assert_eq!(places[0]["kind"], "user");
+    assert!(!found.contains(&other), "{found}");
+    let none = home.run(["sessions", "search", "pool", "zebra"]).done();
+    assert_eq!(none.out, "");
+    assert!(none.err.contains("nothing was found"), "{}", none.err);
+    let one = home
+        .run(["sessions", "search", "connec", "--limit", "1"])
+        .done();
+    assert!(one.out.starts_with("fork  "), "{}", one.out);
+    assert!(one.err.contains("a larger --limit"), "{}", one.err);
+    home.run(["sessions", "search", "--", "-"])
+        .refused(2, &["no word to search for"]);
+}
+
+#[test]
+fn a_run_that_was_cut_off_goes_on_with_c_alone() {
+    let home = Home::new();
+    let fake = Fake::new([Answer::error(400, "busy"), Answer::say("Here it is.")]);
+    let cut = home.agent(&fake, &["Do it."]);
+    assert_ne!(cut.code, Some(0));
+    let on = home.agent(&fake, &["-c"]).done();
+    assert!(on.out.contains("Here it is."), "{}", on.out);
+}

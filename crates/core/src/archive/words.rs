@@ -108,6 +108,19 @@ impl SearchQuery {
         }
         best(&places)
     }
+
+    /// Returns where in a text the terms are, if all of them are in it, as far as texts are searched.
+    #[must_use]
+    pub fn find_all(&self, text: &str) -> Option<Found> {
+        // Most texts are rejected here, before they are split into words.
+        let lower = searched(text).to_lowercase();
+        let mut words = self.terms.iter().flat_map(|term| &term.words);
+        if words.any(|word| word.is_ascii() && !lower.contains(word.as_str())) {
+            return None;
+        }
+        self.find(text)
+            .filter(|found| found.terms == self.terms.len())
+    }
 }
 
 impl Term {
@@ -352,6 +365,9 @@ mod tests {
         ];
         for (query, terms) in table {
             assert_eq!(found(query, text), terms, "{query}");
+            let parsed = SearchQuery::parse(query).unwrap();
+            let has_all = terms == Some(parsed.terms().len());
+            assert_eq!(parsed.find_all(text).is_some(), has_all, "{query}");
         }
     }
 

@@ -18,21 +18,12 @@ use crate::terminal::text::clip;
 /// What a session's name and a model's may take of a line.
 const NAME: usize = 24;
 
+/// A session, and how it was last run.
+pub(crate) type Listed = (SessionInfo, LastRun);
+
 /// Runs the command.
 pub(crate) async fn run(store: &SqliteStore, here: bool, as_json: bool) -> Result<u8, Stop> {
-    let mut sessions = Vec::new();
-    let folder = match here {
-        true => Some(env::current_dir().map_err(Stop::failed)?),
-        false => None,
-    };
-    for session in store.list().await.map_err(Stop::failed)? {
-        // Of a damaged store, the sessions are listed all the same.
-        let last = resume::last_run(store, &session.id).await.ok().flatten();
-        let last = last.unwrap_or_default();
-        if folder.is_none() || last.folder == folder {
-            sessions.push((session, last));
-        }
-    }
+    let sessions = sessions(store, here).await?;
     if store.is_damaged() {
         crate::say(&format!(
             "{} is damaged; `plimsoll sessions check` says which sessions are whole",
@@ -54,43 +45,67 @@ pub(crate) async fn run(store: &SqliteStore, here: bool, as_json: bool) -> Resul
         });
         return Ok(DONE);
     }
-    let mut table = Vec::with_capacity(sessions.len() + 1);
     let terminal = Term::stdout();
     let width = terminal.is_term().then(|| columns(&terminal));
-    if width.is_some() {
-        table.push(["session", "last written", "entries", "model", "title"].map(str::to_owned));
-    }
-    for (session, last) in sessions {
-        let fork = session.fork.as_ref().map(described);
-        let title = [Some(session.title), fork.map(|fork| format!("({fork})"))];
-        let title: Vec<String> = title.into_iter().flatten().collect();
-        let model = last.model.rsplit('/').next().unwrap_or_default();
-        table.push([
-            session.id.as_str().to_owned(),
-            minute(&when(session.updated)).to_owned(),
-            session.entries.to_string(),
-            clip(model, NAME),
-            title.join("  ").trim_start().to_owned(),
-        ]);
-    }
-    for line in aligned(&table) {
+    let has_heading = width.is_some();
+    for line in lines(&sessions, has_heading) {
         out!("{}", width.map_or(line.clone(), |width| clip(&line, width)));
     }
     Ok(DONE)
 }
 
-/// Sets the columns of a table under each other, two spaces apart.
-fn aligned(table: &[[String; 5]]) -> impl Iterator<Item = String> {
+/// Returns all sessions or those that were last run in this folder, newest first.
+pub(crate) async fn sessions(store: &SqliteStore, here: bool) -> Result<Vec<Listed>, Stop> {
+    let folder = match here {
+        true => Some(env::current_dir().map_err(Stop::failed)?),
+        false => None,
+    };
+    let mut sessions = Vec::new();
+    for session in store.list().await.map_err(Stop::failed)? {
+        // Of a damaged store, the sessions are listed all the same.
+        let last = resume::last_run(store, &session.id).await.ok().flatten();
+        let last = last.unwrap_or_default();
+        if folder.is_none() || last.folder == folder {
+            sessions.push((session, last));
+        }
+    }
+    Ok(sessions)
+}
+
+/// Returns a line for each session, its columns under those of the others.
+pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
+    let heading = ["session", "last written", "entries", "model", "title"].map(str::to_owned);
+    let mut table = Vec::with_capacity(sessions.len() + 1);
+    table.extend(has_heading.then_some(heading));
+    table.extend(sessions.iter().map(cells));
     let mut widths = [0; 5];
-    for row in table {
+    for row in &table {
         for (widest, cell) in widths.iter_mut().zip(row) {
             *widest = measure_text_width(cell).min(NAME).max(*widest);
         }
     }
     let [id, written, entries, model, _] = widths;
-    table.iter().map(move |[name, when, count, of, title]| {
+    let line = |[name, when, count, of, title]: &[String; 5]| {
         format!("{name:<id$}  {when:<written$}  {count:>entries$}  {of:<model$}  {title}")
-    })
+    };
+    table.iter().map(line).collect()
+}
+
+fn cells((session, last): &Listed) -> [String; 5] {
+    let fork = session.fork.as_ref().map(described);
+    let title = [
+        Some(session.title.clone()),
+        fork.map(|fork| format!("({fork})")),
+    ];
+    let title: Vec<String> = title.into_iter().flatten().collect();
+    let model = last.model.rsplit('/').next().unwrap_or_default();
+    [
+        session.id.as_str().to_owned(),
+        minute(session.updated),
+        session.entries.to_string(),
+        clip(model, NAME),
+        title.join("  ").trim_start().to_owned(),
+    ]
 }
 
 /// What a session is a fork of.
@@ -98,9 +113,13 @@ pub(crate) fn described(fork: &Fork) -> String {
     format!("fork of {} at entry {}", fork.from, fork.entries)
 }
 
-/// A date without its seconds.
-fn minute(date: &str) -> &str {
-    date.rsplit_once(':').map_or(date, |(minute, _)| minute)
+/// A time without its seconds.
+pub(crate) fn minute(at: u64) -> String {
+    let date = when(at);
+    match date.rsplit_once(':') {
+        Some((minute, _)) => minute.to_owned(),
+        None => date,
+    }
 }
 
 fn as_value(session: &SessionInfo, last: &LastRun) -> Result<Value, Stop> {

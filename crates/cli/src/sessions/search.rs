@@ -1,0 +1,173 @@
+//! `plimsoll sessions search`: the sessions in which some words were said. It reads the logs, which
+//! have everything; the archive only has what was evicted, and expires.
+
+use console::Term;
+use plimsoll::archive::{Kind, SearchQuery, recall_text, snippet};
+use plimsoll::store::SqliteStore;
+use plimsoll::{Entry, Message, SessionInfo, StoreError};
+use serde_json::json;
+
+use super::list::{self, Listed, minute};
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+use crate::terminal::columns;
+use crate::terminal::text::{clip, counted};
+
+/// Places of one session that are shown; all of them with `--json`.
+const SHOWN: usize = 3;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SearchArgs {
+    /// The words; a word of three letters or more also finds longer words that begin with it
+    #[arg(required = true)]
+    words: Vec<String>,
+    /// Search only sessions that were last run in this folder
+    #[arg(long)]
+    here: bool,
+    /// Maximum number of sessions found
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// Print JSON lines: every place
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where in a session all words were said.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The entry's number in the log.
+    entry: u64,
+    /// Seconds since 1970 when it was written.
+    at: u64,
+    kind: Kind,
+    /// The text around the words, in one line.
+    text: String,
+}
+
+/// Runs the command.
+pub(crate) async fn run(store: &SqliteStore, args: &SearchArgs) -> Result<u8, Stop> {
+    let query = query(&args.words.join(" "))?;
+    let terminal = Term::stdout();
+    let width = terminal.is_term().then(|| columns(&terminal));
+    let fitted = |line: String| width.map_or(line.clone(), |width| clip(&line, width));
+    let mut found = 0;
+    for session in list::sessions(store, args.here).await? {
+        let places = places(store, &session.0, &query).await;
+        if places.is_empty() {
+            continue;
+        }
+        if found == args.limit {
+            crate::note("older sessions were not searched; a larger --limit searches them");
+            break;
+        }
+        found += 1;
+        if args.json {
+            for place in &places {
+                out!("{}", as_value(&session.0, place));
+            }
+            continue;
+        }
+        for line in lines(&session, &places) {
+            out!("{}", fitted(line));
+        }
+    }
+    if found == 0 {
+        crate::note("nothing was found; an entry is found if all of the words are in it");
+    }
+    Ok(DONE)
+}
+
+/// Reads a query.
+///
+/// # Errors
+/// If there is no word in it.
+pub(crate) fn query(text: &str) -> Result<SearchQuery, Stop> {
+    SearchQuery::parse(text)
+        .ok_or_else(|| Stop::usage("there is no word to search for: letters or digits"))
+}
+
+/// Returns the places of a session where all words of the query were said, in the order of its log. A
+/// session that cannot be read to its end is searched as far as it can, and that is said.
+pub(crate) async fn places(
+    store: &SqliteStore,
+    session: &SessionInfo,
+    query: &SearchQuery,
+) -> Vec<Place> {
+    let mut places = Vec::new();
+    if let Err(error) = search(store, session, query, &mut places).await {
+        crate::say(&error.to_string());
+    }
+    places
+}
+
+async fn search(
+    store: &SqliteStore,
+    session: &SessionInfo,
+    query: &SearchQuery,
+    places: &mut Vec<Place>,
+) -> Result<(), StoreError> {
+    // What a fork shares is found in the session that it is of.
+    let mut after = session.fork.as_ref().map_or(0, |fork| fork.entries);
+    loop {
+        let page = store.page(&session.id, after).await?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = last.n;
+        for line in &page {
+            let Some(message) = said(&line.entry) else {
+                continue;
+            };
+            let text = recall_text(message);
+            if let Some(found) = query.find_all(&text) {
+                let (_, around) = snippet(&text, found.at);
+                places.push(Place {
+                    entry: line.n,
+                    at: line.at,
+                    kind: Kind::of(message),
+                    text: around.split_whitespace().collect::<Vec<_>>().join(" "),
+                });
+            }
+        }
+    }
+}
+
+/// The message that an entry adds to the session.
+fn said(entry: &Entry) -> Option<&Message> {
+    match entry {
+        Entry::Said { message, .. }
+        | Entry::Replied { message, .. }
+        | Entry::Returned { message, .. } => Some(message),
+        _ => None,
+    }
+}
+
+/// Returns what is shown of a session: its heading, and the first places.
+pub(crate) fn lines((session, _): &Listed, places: &[Place]) -> Vec<String> {
+    let mut lines = Vec::with_capacity(SHOWN + 2);
+    lines.push(format!(
+        "{}  {}  {}",
+        session.id,
+        minute(session.updated),
+        session.title
+    ));
+    for place in places.iter().take(SHOWN) {
+        let entry = place.entry;
+        lines.push(format!("  entry {entry}, {}: {}", place.kind, place.text));
+    }
+    if let Some(more) = places.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        lines.push(format!("  and {}", counted(more, "more entry")));
+    }
+    lines
+}
+
+fn as_value(session: &SessionInfo, place: &Place) -> serde_json::Value {
+    json!({
+        "session": session.id,
+        "title": session.title,
+        "entry": place.entry,
+        "at": place.at,
+        "kind": place.kind,
+        "text": place.text,
+    })
+}

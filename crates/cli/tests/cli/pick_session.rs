@@ -1,0 +1,46 @@
+//! `-r` at a terminal: a session is chosen by its number in a list, or in what a search finds.
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+use super::terminal::Terminal;
+
+const QUESTION: &str = "Number, or words to search for (Enter cancels):";
+
+#[test]
+fn a_session_is_chosen_from_a_list_or_found() {
+    let (home, fake) = (
+        Home::new(),
+        Fake::new(["Pools have eight.", "No.", "Again.", "Found."].map(Answer::say)),
+    );
+    let first = home.agent(&fake, &["First."]).done().session();
+    let second = home.agent(&fake, &["Second."]).done().session();
+    for (keys, chosen) in [
+        (["2\r"].as_slice(), &first),
+        (&["9\r", "no\r", "1\r"], &second),
+    ] {
+        let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
+        for (asked, key) in keys.iter().enumerate() {
+            run.until_times(QUESTION, asked + 1);
+            run.keys(key);
+        }
+        assert_eq!(run.end(), Some(0), "{}", run.screen());
+        let screen = run.screen();
+        assert!(screen.ends_with(&format!("session {chosen}")), "{screen}");
+    }
+}
+
+#[test]
+fn nothing_runs_if_no_session_is_chosen() {
+    let (home, fake) = (Home::new(), Fake::new([Answer::say("One.")]));
+    home.agent(&fake, &["-r", "Go on."])
+        .refused(2, &["nobody can choose a session here", "--session ID"]);
+    let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
+    assert_eq!(run.end(), Some(2), "{}", run.screen());
+    assert!(run.screen().contains("there are no sessions yet"));
+    home.agent(&fake, &["First."]).done();
+    let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
+    run.until(QUESTION);
+    run.keys("\r");
+    assert_eq!(run.end(), Some(2), "{}", run.screen());
+    assert_eq!(fake.asked().len(), 1);
+}
