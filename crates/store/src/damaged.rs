@@ -18,7 +18,7 @@ use plimsoll_context::Seq;
 use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 
 use crate::fault;
-use crate::read::{PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry, from_column};
+use crate::read::{ALTERED, PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry, from_column};
 use crate::write::MAX_ENTRY;
 
 /// The page size of a file whose header is damaged: SQLite's default, which the store never changes.
@@ -134,15 +134,12 @@ impl Damaged {
             };
             let (mut page, mut bytes) = (Vec::new(), 0);
             for n in after.saturating_add(1)..=scan.length(*key) {
-                let raw = scan.entry(file, *key, n).filter(|raw| {
-                    // A text that its page cuts short is no entry.
-                    serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok()
-                });
-                let Some(raw) = raw else {
-                    if page.is_empty() {
-                        return Err(bad_entry(&self.path, session, n, "its page is damaged"));
+                let raw = match scan.whole_entry(file, *key, n) {
+                    Ok(raw) => raw,
+                    Err(why) if page.is_empty() => {
+                        return Err(bad_entry(&self.path, session, n, why));
                     }
-                    break;
+                    Err(_) => break,
                 };
                 bytes += raw.json.len() as u64;
                 if !page.is_empty() && bytes > PAGE_BYTES.0 {
@@ -243,6 +240,8 @@ impl Scan {
                         Value::Integer(n),
                         Value::Integer(_),
                         Value::Text(_),
+                        // The checksum, which the older formats do not have.
+                        ..,
                     ],
                 ) => {
                     self.entries.insert((*session, from_column(*n)), place);
@@ -323,6 +322,19 @@ impl Scan {
         })
     }
 
+    /// Reads an entry that is as it was written, or says what is wrong with it.
+    fn whole_entry(&self, file: &File, key: i64, n: u64) -> Result<Raw, &'static str> {
+        let raw = self.entry(file, key, n);
+        // A text that its page cuts short is no entry.
+        let is_whole =
+            |raw: &Raw| serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
+        let raw = raw.filter(is_whole).ok_or("its page is damaged")?;
+        match raw.is_unaltered() {
+            true => Ok(raw),
+            false => Err(ALTERED),
+        }
+    }
+
     /// Reads an entry of a session or of one that it is a fork of.
     fn entry(&self, file: &File, mut key: i64, n: u64) -> Option<Raw> {
         for _ in 0..=MAX_FORK_DEPTH {
@@ -342,10 +354,15 @@ impl Scan {
                 Value::Integer(number),
                 Value::Integer(at),
                 Value::Text(json),
+                more @ ..,
             ] if from_column(*number) == n => Some(Raw {
                 n,
                 at: from_column(*at),
                 json: json.to_vec(),
+                sum: match more {
+                    [Value::Integer(sum), ..] => Some(*sum),
+                    _ => None,
+                },
             }),
             _ => None,
         }
@@ -477,7 +494,9 @@ fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
             _ => return None,
         };
         let end = body.checked_add(size)?;
-        let bytes = payload.get(body..end.min(payload.len()))?;
+        // A value after a text that goes on elsewhere stands there too.
+        let here = payload.len();
+        let bytes = payload.get(body.min(here)..end.min(here))?;
         values.push(match kind {
             0 => Value::Null,
             8 => Value::Integer(0),

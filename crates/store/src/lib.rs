@@ -3,6 +3,7 @@
 //! It folds nothing and decides nothing; what a log means is the business of `agent`.
 
 mod archive;
+mod checksum;
 mod connection;
 mod damaged;
 mod export;

@@ -7,6 +7,7 @@ use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::checksum;
 use crate::fault;
 use crate::lineage::{self, lineage};
 
@@ -22,12 +23,26 @@ const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.ti
     parent.id, own.shared, own.items
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
+/// What is wrong with an entry whose checksum is not that of its text.
+pub(crate) const ALTERED: &str = "it was altered: its checksum is another";
+
 /// One entry as it stands in the file.
 #[derive(Debug)]
 pub(crate) struct Raw {
     pub(crate) n: u64,
     pub(crate) at: u64,
     pub(crate) json: Vec<u8>,
+    /// `None` of an entry that was written before there were checksums.
+    pub(crate) sum: Option<i64>,
+}
+
+impl Raw {
+    /// Checks whether the entry is as it was written, as far as it has a checksum.
+    pub(crate) fn is_unaltered(&self) -> bool {
+        let (n, at) = (to_column(self.n), to_column(self.at));
+        self.sum
+            .is_none_or(|sum| sum == checksum::of_entry(n, at, &self.json))
+    }
 }
 
 /// The entries after number `after`, as many as a page holds; none at the end of the log.
@@ -45,9 +60,25 @@ pub(crate) fn page(
     let mut bytes = 0;
     let mut statement = transaction
         .prepare_cached(
-            "SELECT n, at, json FROM entries WHERE session = ?1 AND n > ?2 AND n <= ?3 ORDER BY n",
+            "SELECT n, at, json, sum FROM entries WHERE session = ?1 AND n > ?2 AND n <= ?3 ORDER BY n",
         )
         .map_err(&fault)?;
+    if let Some(own) = kin.first() {
+        let (key, entries) = (own.key, to_column(own.entries));
+        let goes_on = transaction
+            .prepare_cached("SELECT 1 FROM entries WHERE session = ?1 AND n > ?2")
+            .and_then(|mut find| find.exists(params![key, entries]))
+            .map_err(&fault)?;
+        if goes_on {
+            let entry = own.entries.saturating_add(1);
+            return Err(bad_entry(
+                path,
+                session,
+                entry,
+                "the session ends before it",
+            ));
+        }
+    }
     // The oldest ancestor has the beginning of the log, the session itself its end.
     for kin in kin.iter().rev() {
         let before = after.max(kin.shared);
@@ -63,6 +94,9 @@ pub(crate) fn page(
             else {
                 return Err(bad_entry(path, session, expected, "it is missing"));
             };
+            if !raw.is_unaltered() {
+                return Err(bad_entry(path, session, expected, ALTERED));
+            }
             let size = raw.json.len() as u64;
             if !page.is_empty() && size.saturating_add(bytes) > PAGE_BYTES.0 {
                 return Ok(page);
@@ -133,6 +167,7 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
         at: from_column(row.get(1)?),
         // As bytes: that a damaged text is no text is found where it is parsed.
         json: row.get_ref(2)?.as_bytes()?.to_vec(),
+        sum: row.get(3)?,
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) const LOG: Format = Format {
         include_str!("../schema/2.sql"),
         include_str!("../schema/3.sql"),
         include_str!("../schema/4.sql"),
+        include_str!("../schema/5.sql"),
     ],
 };
 
@@ -155,7 +156,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 4);
+        assert_eq!(header(&connection, "user_version").unwrap(), 5);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -216,7 +217,7 @@ mod tests {
         newer.pragma_update(None, "user_version", 7).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 4); \
+            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 5); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
         );
 

@@ -9,6 +9,7 @@ use plimsoll_context::Bytes;
 use plimsoll_core::{Fork, ForkFault, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use crate::checksum;
 use crate::export::ExportedLog;
 use crate::fault;
 use crate::lineage::{Kin, lineage};
@@ -192,12 +193,14 @@ fn add(
             .prepare_cached("UPDATE sessions SET title = ?2 WHERE key = ?1")?
             .execute(params![head.key, title])?;
     }
-    let mut insert = transaction
-        .prepare_cached("INSERT INTO entries (session, n, at, json) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO entries (session, n, at, json, sum) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     for (n, (time, json)) in (head.entries.saturating_add(1)..).zip(lines) {
         // A clock that was set back does not make a log run backwards.
         at = at.max(*time);
-        insert.execute(params![head.key, n, at, json])?;
+        let sum = checksum::of_entry(n, at, json.as_bytes());
+        insert.execute(params![head.key, n, at, json, sum])?;
     }
     Ok(())
 }

@@ -136,3 +136,29 @@ async fn a_damaged_store_is_not_written_to() {
     assert!(store.is_damaged());
     assert!(store.load(&id("nobody")).await.is_err());
 }
+
+#[tokio::test]
+async fn an_altered_byte_is_never_read_as_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = filled(&folder).await;
+    let path = folder.path().join(FILE);
+    let whole = std::fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(211) {
+        let mut bytes = whole.clone();
+        // Such that `swordfish` becomes `swordfush`: no structure is broken.
+        bytes[at] ^= 0x1c;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), &bytes).unwrap();
+        let Ok(store) = SqliteStore::open_with(folder.path(), options()).await else {
+            continue;
+        };
+        for (name, log) in &sessions {
+            match store.load(&id(name)).await {
+                // Its name may be what was altered.
+                Ok(read) if read.is_empty() => {}
+                Ok(read) => assert!(read == *log, "byte {at}: {name} was altered"),
+                Err(_) => {}
+            }
+        }
+    }
+}

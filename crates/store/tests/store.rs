@@ -373,12 +373,12 @@ async fn a_newer_file_asks_for_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
-        .pragma_update(None, "user_version", 5)
+        .pragma_update(None, "user_version", 6)
         .unwrap();
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it was written by a newer version of Plimsoll (format 5, this one knows 4); \
+            "{}: it was written by a newer version of Plimsoll (format 6, this one knows 5); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )
@@ -413,16 +413,24 @@ async fn a_damaged_file_ends_in_a_sentence() {
 async fn a_damaged_entry_is_named_and_other_sessions_still_open() {
     let table = [
         (
-            "UPDATE entries SET json = 'gibberish' WHERE session = 1 AND n = 3",
+            "UPDATE entries SET json = 'gibberish', sum = NULL WHERE session = 1 AND n = 3",
             "expected value",
         ),
         (
-            "UPDATE entries SET json = '{\"entry\":\"dreamt\"}' WHERE session = 1 AND n = 3",
+            "UPDATE entries SET json = '{\"entry\":\"dreamt\"}', sum = NULL WHERE session = 1 AND n = 3",
             "unknown variant `dreamt`",
         ),
         (
             "UPDATE entries SET json = CAST(x'22ff22' AS TEXT) WHERE session = 1 AND n = 3",
             "",
+        ),
+        (
+            "UPDATE entries SET json = replace(json, 'e', 'i') WHERE session = 1 AND n = 3",
+            "it was altered: its checksum is another;",
+        ),
+        (
+            "UPDATE entries SET at = at + 1 WHERE session = 1 AND n = 3",
+            "it was altered: its checksum is another;",
         ),
         (
             "DELETE FROM entries WHERE session = 1 AND n = 3",
@@ -461,6 +469,18 @@ async fn a_damaged_entry_is_named_and_other_sessions_still_open() {
 }
 
 #[tokio::test]
+async fn a_length_that_was_altered_hides_no_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = with_log(folder.path(), &log(5)).await;
+    let other = raw(folder.path());
+    other
+        .execute_batch("DROP TRIGGER sessions_only_grow; UPDATE sessions SET entries = 2")
+        .unwrap();
+    assert_eq!(store.load(&id("s")).await.unwrap(), log(5));
+    assert!(store.is_damaged());
+}
+
+#[tokio::test]
 async fn an_export_saves_what_can_be_read_and_passes_on_what_is_newer() {
     let folder = tempfile::tempdir().unwrap();
     let store = with_log(folder.path(), &log(5)).await;
@@ -468,7 +488,7 @@ async fn an_export_saves_what_can_be_read_and_passes_on_what_is_newer() {
     other
         .execute("DROP TRIGGER entries_are_not_changed", [])
         .unwrap();
-    let change = "UPDATE entries SET json = ?1 WHERE n = ?2";
+    let change = "UPDATE entries SET json = ?1, sum = NULL WHERE n = ?2";
     other
         .execute(change, ("{\"entry\":\"dreamt\",\"of\":1.50}", 2))
         .unwrap();
