@@ -8,8 +8,10 @@ use async_trait::async_trait;
 use plimsoll::{AllowAll, Answer, DenyAll, Gate, PermissionMode, Question};
 
 use crate::approvals::{Always, Approvals};
+use crate::exit::Stop;
 use crate::preview::Previews;
 use crate::terminal::Terminal;
+use crate::terminal::style::colours;
 use crate::terminal::text::clean;
 
 /// The reason for asking before a call that would change a protected file.
@@ -39,7 +41,7 @@ pub(crate) fn gate(
     if mode == PermissionMode::Yes {
         return Arc::new(AllowAll);
     }
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+    if can_ask() {
         return Arc::new(Ask {
             terminal,
             previews,
@@ -164,8 +166,38 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
     Answer::Deny { why }
 }
 
+/// Asks the person at the terminal for yes or no. Everything but yes is no.
+///
+/// # Errors
+/// If nobody can be asked; `refusal` says what follows from that.
+pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, Stop> {
+    if !can_ask() {
+        return Err(Stop::usage(format!(
+            "nobody can be asked here, so {refusal}"
+        )));
+    }
+    let said = line(&format!("{question} [y]es, [N]o: ")).await;
+    Ok(Reply::of(&said) == Some(Reply::Yes))
+}
+
+/// Whether somebody is there to be asked.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks the person at the terminal for a line.
+pub(crate) async fn line(question: &str) -> String {
+    let terminal = Terminal::direct(colours());
+    let asking = terminal.ask(question);
+    // Reading a line blocks, so it is done off the async threads.
+    let said = tokio::task::spawn_blocking(read_line).await;
+    asking.answered();
+    terminal.flush();
+    said.unwrap_or_default()
+}
+
 /// Reads a line of standard input; the end of input is an empty one.
-pub(crate) fn read_line() -> String {
+fn read_line() -> String {
     let mut line = String::new();
     let _ = io::stdin().read_line(&mut line);
     line

@@ -36,8 +36,7 @@ pub(crate) async fn run(store: &SqliteStore, as_json: bool) -> Result<u8, Stop> 
     }
     if store.is_damaged() {
         crate::say(&format!(
-            "{} is damaged; save what can be read with `plimsoll sessions export ID > ID.jsonl`, \
-             move the file away, then `plimsoll sessions import ID.jsonl --to ID`",
+            "{} is damaged; save what can be read with `plimsoll sessions salvage --to FOLDER`",
             store.path().display()
         ));
         code = FAILED;

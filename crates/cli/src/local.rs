@@ -2,7 +2,6 @@
 //! serving are in the providers.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use serde::Serialize;
 
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
-use crate::ask::{self, Reply};
+use crate::ask;
 use crate::choice::{Choice, ChosenBy, Said};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::known;
@@ -209,7 +208,7 @@ async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
         _ => "no model is named, and no model server runs on this machine",
     };
     let files = files(missing);
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    if !ask::can_ask() {
         let files: Vec<String> = files.iter().map(|file| file.name_and_size()).collect();
         return Err(Stop::usage(format!(
             "{why}; name a model with --model, or give --model local, which fetches {}",
@@ -227,13 +226,10 @@ async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
             "  {name}\n    from {origin}\n    licence: {licence}"
         ));
     }
-    let terminal = Terminal::direct(colours());
-    let asking = terminal.ask("Checksums are verified. Fetch it now? [y/N]: ");
-    let line = tokio::task::spawn_blocking(ask::read_line).await;
-    asking.answered();
-    match Reply::of(&line.unwrap_or_default()) {
-        Some(Reply::Yes) => Ok(()),
-        _ => Err(Stop::usage(
+    let question = "Checksums are verified. Fetch it now?";
+    match ask::confirm(question, "nothing was fetched").await? {
+        true => Ok(()),
+        false => Err(Stop::usage(
             "nothing was fetched; name a model with --model, as in --model openai/gpt-5-mini",
         )),
     }

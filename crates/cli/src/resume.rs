@@ -110,7 +110,7 @@ pub(crate) async fn restore(
 }
 
 /// How a session was last run.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct LastRun {
     /// The model, as `--model` takes it; empty if that is not known.
     #[serde(default)]

@@ -2,6 +2,8 @@
 
 mod args;
 pub(crate) mod list;
+mod removal;
+mod salvage;
 pub(crate) mod search;
 
 use std::io::{self, Write};
@@ -35,6 +37,9 @@ pub(crate) use args::SessionsArgs;
 use args::SessionsCommand;
 use list::described;
 
+/// The characters of a title, at most: as many as one that is taken from a message.
+const MAX_TITLE: usize = 120;
+
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
     let store = SqliteStore::open(paths::data()?)
@@ -43,6 +48,9 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
     match &args.command {
         SessionsCommand::List { here, json } => list::run(&store, *here, *json).await,
         SessionsCommand::Search(args) => search::run(&store, args).await,
+        SessionsCommand::Rename { id, title } => rename(&store, id, title).await,
+        SessionsCommand::Delete(args) => removal::delete(&store, args).await,
+        SessionsCommand::Prune(args) => removal::prune(&store, args).await,
         SessionsCommand::Show { id, json, context } => {
             let shown = match (*context, *json) {
                 (true, json) => Shown::Context { json },
@@ -52,6 +60,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
             show(&store, id, shown).await
         }
         SessionsCommand::Check { json } => check::run(&store, *json).await,
+        SessionsCommand::Salvage(args) => salvage::run(&store, args).await,
         SessionsCommand::Export { id } => export(&store, id).await,
         SessionsCommand::Loops { id, json } => {
             loops::list(&store, &known(&store, id).await?, *json).await
@@ -100,6 +109,18 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
             recall::run(&store, &known(&store, id).await?, &wanted).await
         }
     }
+}
+
+async fn rename(store: &SqliteStore, id: &str, title: &str) -> Result<u8, Stop> {
+    let id = known(store, id).await?;
+    let title = title.trim();
+    if title.is_empty() || title.contains('\n') || title.chars().count() > MAX_TITLE {
+        return Err(Stop::usage(format!(
+            "a title is one line of 1 to {MAX_TITLE} characters"
+        )));
+    }
+    store.rename(&id, title).await.map_err(Stop::failed)?;
+    Ok(DONE)
 }
 
 /// What of a session is shown.

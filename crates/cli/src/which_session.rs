@@ -1,20 +1,15 @@
 //! Which session a command means: a whole name, a shortened one, or the newest of this folder.
 
 use std::env;
-use std::io::{self, IsTerminal};
 
-use console::Term;
 use plimsoll::store::SqliteStore;
 use plimsoll::{SessionId, SessionInfo, SessionStore, new_session_id};
 
-use crate::ask::read_line;
+use crate::ask;
 use crate::exit::Stop;
 use crate::resume;
 use crate::sessions::list::{self, Listed};
 use crate::sessions::search;
-use crate::terminal::style::colours;
-use crate::terminal::text::clip;
-use crate::terminal::{Terminal, columns};
 
 /// A shortened name has at least this many characters.
 const SHORTEST: usize = 3;
@@ -22,6 +17,7 @@ const SHORTEST: usize = 3;
 const NEWEST: u32 = 1_000;
 /// How many sessions a person is shown to choose from.
 const PICKED: usize = 15;
+const QUESTION: &str = "Number, or words to search for (Enter cancels): ";
 /// How many sessions an ambiguous name lists.
 const LISTED: usize = 5;
 
@@ -90,7 +86,7 @@ pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Resul
 /// Asks the person at the terminal: a list of the newest sessions, of this folder if there are any, in
 /// which a number chooses and words search.
 async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    if !ask::can_ask() {
         return Err(Stop::usage(
             "nobody can choose a session here; name it with --session ID, or use -c for the newest",
         ));
@@ -109,7 +105,8 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
         show(number + 1, line);
     }
     loop {
-        let said = ask().await;
+        let said = ask::line(QUESTION).await;
+        let said = said.trim();
         if said.is_empty() {
             return Err(Stop::usage("no session was chosen"));
         }
@@ -121,7 +118,7 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
             }
             continue;
         }
-        let found = found(store, &said).await?;
+        let found = found(store, said).await?;
         if found.is_empty() {
             crate::note("nothing was found; an entry is found if all of the words are in it");
             continue;
@@ -148,7 +145,7 @@ async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Listed>, Stop> {
         let mut lines = search::lines(&listed, &places).into_iter();
         show(found.len() + 1, &lines.next().unwrap_or_default());
         for line in lines {
-            shown(&format!("    {line}"));
+            list::note(&format!("    {line}"));
         }
         found.push(listed);
         if found.len() == PICKED {
@@ -159,21 +156,7 @@ async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Listed>, Stop> {
 }
 
 fn show(number: usize, line: &str) {
-    shown(&format!("{number:>4}  {line}"));
-}
-
-/// Writes one line of the list, cut at the width.
-fn shown(line: &str) {
-    crate::note(&clip(line, columns(&Term::stderr())));
-}
-
-async fn ask() -> String {
-    let terminal = Terminal::direct(colours());
-    let asking = terminal.ask("Number, or words to search for (Enter cancels): ");
-    let said = tokio::task::spawn_blocking(read_line).await;
-    asking.answered();
-    terminal.flush();
-    said.unwrap_or_default().trim().to_owned()
+    list::note(&format!("{number:>4}  {line}"));
 }
 
 /// Returns the session that was written last of those that were last run in this folder.

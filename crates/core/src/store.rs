@@ -243,6 +243,17 @@ pub enum StoreError {
         /// Why not.
         why: ForkFault,
     },
+    /// A session cannot be deleted because forks share its log.
+    #[error(
+        "session {session} cannot be deleted: {} begins with its log; delete that first",
+        forks.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", ")
+    )]
+    HasForks {
+        /// The session.
+        session: SessionId,
+        /// Its forks.
+        forks: Vec<SessionId>,
+    },
     /// There is no room left to write.
     #[error(
         "no space is left at {path}: nothing of this step was written, and the session still opens; free some space and carry on"

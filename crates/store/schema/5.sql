@@ -7,7 +7,7 @@ ALTER TABLE entries ADD COLUMN sum INTEGER;
 
 -- The session that is being deleted: there is none but within that transaction.
 CREATE TABLE deletions (
-    session INTEGER PRIMARY KEY REFERENCES sessions (key)
+    session INTEGER PRIMARY KEY
 ) STRICT;
 
 DROP TRIGGER entries_are_not_deleted;

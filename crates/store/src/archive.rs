@@ -129,6 +129,24 @@ impl Archive {
         work.await.map_err(as_archive)
     }
 
+    /// Takes away all that is of a session.
+    pub(crate) async fn remove(
+        &self,
+        lock: Arc<Lock>,
+        session: &SessionId,
+    ) -> Result<(), StoreError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        // What is removed is overwritten, and does not stay readable in free pages.
+        let overwrite = self.open().await?.writer.with(|connection, path| {
+            let set = connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()));
+            set.map_err(fault::sqlite(path))
+        });
+        overwrite.await.map_err(as_archive)?;
+        self.keep_up_to(lock, session, Seq(0)).await
+    }
+
     pub(crate) async fn recall(
         &self,
         of: Places,

@@ -5,6 +5,8 @@
 //! whatever happened to the others. The formats of the file and of the write-ahead log beside it
 //! are those of <https://www.sqlite.org/fileformat2.html>.
 
+mod record;
+
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +22,7 @@ use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use crate::fault;
 use crate::read::{ALTERED, PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry, from_column};
 use crate::write::MAX_ENTRY;
+use record::{Value, local, number_at, record, values, varint};
 
 /// The page size of a file whose header is damaged: SQLite's default, which the store never changes.
 const PAGE_SIZE: usize = 4096;
@@ -87,15 +90,6 @@ struct Place {
     offset: usize,
 }
 
-/// A value of a record.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Value<'a> {
-    Null,
-    Integer(i64),
-    Text(&'a [u8]),
-    Other,
-}
-
 impl Damaged {
     pub(crate) fn new(path: &Arc<Path>) -> Self {
         Self {
@@ -151,6 +145,33 @@ impl Damaged {
                 }
             }
             Ok(Some(page))
+        })
+    }
+
+    /// Returns the number of the first entry after `after` that has a row, whole or not.
+    pub(crate) fn next_entry(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        self.scanned(|scan, _| {
+            let found = scan.sessions.iter().find(|(_, row)| row.id == *session);
+            let (mut key, mut last) = (found.map(|(key, _)| *key), u64::MAX);
+            let mut next = None;
+            for _ in 0..=MAX_FORK_DEPTH {
+                let Some(of) = key else { break };
+                let parent = scan.sessions.get(&of).and_then(|row| row.parent);
+                let shared = parent.map_or(0, |(_, shared, _)| shared);
+                // Its own entries are those behind what it shares.
+                let from = after.max(shared).saturating_add(1);
+                if from <= last {
+                    let mut rows = scan.entries.range((of, from)..=(of, last));
+                    next = rows.next().map(|((_, n), _)| *n).or(next);
+                }
+                last = last.min(shared);
+                key = parent.map(|(parent, ..)| parent);
+            }
+            Ok(next)
         })
     }
 
@@ -449,103 +470,6 @@ impl Pages {
         }
         Some(payload)
     }
-}
-
-/// How much of a row's payload stands on its own page.
-fn local(length: usize, usable: usize) -> usize {
-    let (most, least) = (usable - 35, (usable - 12) * 32 / 255 - 23);
-    if length <= most {
-        return length;
-    }
-    match least + (length - least) % (usable - 4) {
-        some if some <= most => some,
-        _ => least,
-    }
-}
-
-/// The key and the values of a cell, as far as they stand on this page. A text that goes on
-/// elsewhere is a text.
-fn record(page: &[u8], offset: usize, is_row: bool) -> Option<(i64, Vec<Value<'_>>)> {
-    let (length, at) = varint(page, offset)?;
-    let (key, at) = match is_row {
-        true => varint(page, at)?,
-        false => (0, at),
-    };
-    let length = usize::try_from(length).ok()?;
-    let end = at.checked_add(local(length, page.len()))?;
-    Some((key, values(page.get(at..end)?)?))
-}
-
-/// The values of a record.
-fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
-    let (header, mut at) = varint(payload, 0)?;
-    let header = usize::try_from(header).ok()?;
-    let mut body = header;
-    let mut values = Vec::new();
-    while at < header {
-        let (kind, next) = varint(payload, at)?;
-        at = next;
-        let size = match kind {
-            0 | 8 | 9 => 0,
-            1..=4 => usize::try_from(kind).ok()?,
-            5 => 6,
-            6 | 7 => 8,
-            12.. => usize::try_from((kind - 12) / 2).ok()?,
-            _ => return None,
-        };
-        let end = body.checked_add(size)?;
-        // A value after a text that goes on elsewhere stands there too.
-        let here = payload.len();
-        let bytes = payload.get(body.min(here)..end.min(here))?;
-        values.push(match kind {
-            0 => Value::Null,
-            8 => Value::Integer(0),
-            9 => Value::Integer(1),
-            1..=6 if bytes.len() == size => Value::Integer(signed(bytes)),
-            13.. if kind % 2 == 1 => Value::Text(bytes),
-            _ => Value::Other,
-        });
-        body = end;
-    }
-    Some(values)
-}
-
-/// A big-endian number of one to eight bytes.
-fn signed(bytes: &[u8]) -> i64 {
-    let first = bytes
-        .first()
-        .map_or(0, |first| i64::from(first.cast_signed()));
-    bytes
-        .iter()
-        .skip(1)
-        .fold(first, |number, byte| (number << 8) | i64::from(*byte))
-}
-
-/// A number of one to nine bytes, and where it ends.
-fn varint(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
-    let mut number: u64 = 0;
-    for index in 0..9 {
-        let byte = *bytes.get(at.checked_add(index)?)?;
-        if index == 8 {
-            number = (number << 8) | u64::from(byte);
-        } else {
-            number = (number << 7) | u64::from(byte & 0x7f);
-            if byte & 0x80 != 0 {
-                continue;
-            }
-        }
-        return Some((number.cast_signed(), at + index + 1));
-    }
-    None
-}
-
-fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
-    let bytes = bytes.get(at..at.checked_add(size)?)?;
-    Some(
-        bytes
-            .iter()
-            .fold(0, |number, byte| (number << 8) | usize::from(*byte)),
-    )
 }
 
 fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {

@@ -167,6 +167,22 @@ impl Files {
         work.await.map_err(as_files)
     }
 
+    /// Removes the changes of a session that is gone, and what only they needed.
+    pub(crate) async fn remove(
+        &self,
+        session: &SessionId,
+        of: Option<Kin>,
+    ) -> Result<(), StoreError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        let (session, born) = (session.clone(), of.and_then(|kin| kin.born));
+        let work = self.open().await?.with(move |connection, path| {
+            remove_all(connection, &session, born.as_deref()).map_err(fault::sqlite(path))
+        });
+        work.await.map_err(as_files)
+    }
+
     /// A content; `None` if it is not kept any longer.
     pub(crate) async fn content(&self, hash: ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let work = self.open().await?.with(move |connection, path| {
@@ -321,6 +337,26 @@ fn forget(transaction: &Transaction<'_>, row: u64) -> rusqlite::Result<bool> {
         )?
         .execute([row])?;
     Ok(true)
+}
+
+fn remove_all(
+    connection: &mut Connection,
+    session: &SessionId,
+    born: Option<&[u8]>,
+) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute(
+        "DELETE FROM changes WHERE session = ?1 AND log IS ?2",
+        params![session.as_str(), born],
+    )?;
+    transaction.execute(
+        "DELETE FROM contents
+         WHERE NOT EXISTS (SELECT 1 FROM changes WHERE before = hash AND NOT forgotten AND before IS NOT NULL)
+           AND NOT EXISTS (SELECT 1 FROM changes WHERE after = hash AND NOT forgotten AND after IS NOT NULL)",
+        [],
+    )?;
+    transaction.commit()
 }
 
 fn remove(transaction: &Transaction<'_>, row: u64) -> rusqlite::Result<()> {

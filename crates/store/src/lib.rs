@@ -6,6 +6,7 @@ mod archive;
 mod checksum;
 mod connection;
 mod damaged;
+mod delete;
 mod export;
 mod fault;
 mod files;
@@ -13,6 +14,7 @@ mod lineage;
 mod lock;
 mod options;
 mod read;
+mod salvage;
 mod schema;
 mod settings;
 mod sqlite;
@@ -29,6 +31,7 @@ pub use options::{
     ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
+pub use salvage::Salvaged;
 pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};
 pub use windows::{LearnedWindow, MAX_WINDOWS};

@@ -1,6 +1,7 @@
 //! [`SqliteStore`]: sessions in one SQLite file, their archive in another. Not the SQL, which is in `write` and `read`, nor
 //! the rights to write, which are in `lock`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
+use plimsoll_context::{Bytes, Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
@@ -18,6 +19,7 @@ use tokio::sync::OnceCell;
 use crate::archive::{Archive, Places};
 use crate::connection::{self, Shared, blocking};
 use crate::damaged::Damaged;
+use crate::delete;
 use crate::export::{self, ExportError, ExportedLog, Line};
 use crate::fault;
 use crate::files::{ContentHash, Files, RecordedChange};
@@ -224,6 +226,71 @@ impl SqliteStore {
             .await
     }
 
+    /// Deletes a session for good: its log, its settings, its archive and the kept contents of the files
+    /// that it changed. Returns `false` if there is no such session.
+    ///
+    /// # Errors
+    /// [`StoreError::HasForks`] if other sessions share its log: nothing is deleted then. If the archive
+    /// or the kept files cannot be written after the log is gone; what stays of them is found by nobody
+    /// and expires.
+    pub async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
+        let session = lease.session().clone();
+        let lock = self.lock_of(&session)?;
+        let kin = self.lineage(&session).await?.into_iter().next();
+        let (wanted, held) = (session.clone(), Arc::clone(&lock));
+        let was_there = self
+            .writer()
+            .await?
+            .with(move |connection, path| {
+                let deleted = delete::session(connection, path, &wanted);
+                drop(held);
+                deleted
+            })
+            .await?;
+        if was_there {
+            self.archive.remove(lock, &session).await?;
+            self.files.remove(&session, kin).await?;
+        }
+        Ok(was_there)
+    }
+
+    /// Gives a session another title, for lists. Its name stays. Returns `false` if there is no such
+    /// session.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
+        let (session, title) = (session.clone(), title.to_owned());
+        self.writer()
+            .await?
+            .with(move |connection, path| delete::rename(connection, path, &session, &title))
+            .await
+    }
+
+    /// Returns the bytes of the log of each session; of a fork, without what it shares.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn sizes(&self) -> Result<BTreeMap<SessionId, Bytes>, StoreError> {
+        self.read(
+            |connection, path| delete::sizes(connection, path),
+            |_| Ok(None),
+        )
+        .await
+    }
+
+    /// Gives the space of deleted sessions back to the system, if it is more than a quarter of the file
+    /// and nobody else reads it. This writes the file anew, which takes as much space meanwhile.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub async fn shrink(&self) -> Result<(), StoreError> {
+        self.writer()
+            .await?
+            .with(|connection, path| delete::shrink(connection, path))
+            .await
+    }
+
     /// Returns the changes of files by a session, the oldest first; of a fork, also those that it
     /// shares. At most [`MAX_CHANGES`](crate::MAX_CHANGES) of a session are recorded.
     ///
@@ -286,7 +353,7 @@ impl SqliteStore {
         })
     }
 
-    async fn writer(&self) -> Result<&Shared, StoreError> {
+    pub(crate) async fn writer(&self) -> Result<&Shared, StoreError> {
         if let Some(why) = &self.unwritable {
             return Err(why.clone());
         }
@@ -346,7 +413,7 @@ impl SqliteStore {
     }
 
     /// The session and those that it is a fork of, itself first; none if nothing was written to it.
-    async fn lineage(&self, session: &SessionId) -> Result<Vec<Kin>, StoreError> {
+    pub(crate) async fn lineage(&self, session: &SessionId) -> Result<Vec<Kin>, StoreError> {
         let session = session.clone();
         self.read(
             move |connection, path| lineage(connection, &session).map_err(fault::sqlite(path)),
@@ -355,7 +422,18 @@ impl SqliteStore {
         .await
     }
 
-    async fn raw_page(&self, session: &SessionId, after: u64) -> Result<Vec<Raw>, StoreError> {
+    /// The number of the first entry after `after` that has a row in the file, whole or not.
+    pub(crate) async fn next_entry(&self, session: &SessionId, after: u64) -> Option<u64> {
+        let (damaged, session) = (self.damaged.clone(), session.clone());
+        let found = blocking(&self.path, move || damaged.next_entry(&session, after)).await;
+        found.ok().flatten()
+    }
+
+    pub(crate) async fn raw_page(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Vec<Raw>, StoreError> {
         let (wanted, session) = (session.clone(), session.clone());
         self.read(
             move |connection, path| read::page(connection, path, &wanted, after),

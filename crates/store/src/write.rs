@@ -193,15 +193,28 @@ fn add(
             .prepare_cached("UPDATE sessions SET title = ?2 WHERE key = ?1")?
             .execute(params![head.key, title])?;
     }
-    let mut insert = transaction.prepare_cached(
-        "INSERT INTO entries (session, n, at, json, sum) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
     for (n, (time, json)) in (head.entries.saturating_add(1)..).zip(lines) {
         // A clock that was set back does not make a log run backwards.
         at = at.max(*time);
-        let sum = checksum::of_entry(n, at, json.as_bytes());
-        insert.execute(params![head.key, n, at, json, sum])?;
+        insert(transaction, head.key, n, at, json)?;
     }
+    Ok(())
+}
+
+/// Adds the next entry of a session.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    key: i64,
+    n: i64,
+    at: i64,
+    json: &str,
+) -> rusqlite::Result<()> {
+    let sum = checksum::of_entry(n, at, json.as_bytes());
+    transaction
+        .prepare_cached(
+            "INSERT INTO entries (session, n, at, json, sum) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![key, n, at, json, sum])?;
     Ok(())
 }
 

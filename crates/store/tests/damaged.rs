@@ -9,7 +9,7 @@ use std::path::Path;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
-use plimsoll_store::{Durability, ExportedLog, FILE, Options, SqliteStore};
+use plimsoll_store::{Durability, ExportedLog, FILE, Line, Options, Salvaged, SqliteStore};
 use script::{id, log};
 use tempfile::TempDir;
 
@@ -159,6 +159,126 @@ async fn an_altered_byte_is_never_read_as_what_was_written() {
                 Ok(read) => assert!(read == *log, "byte {at}: {name} was altered"),
                 Err(_) => {}
             }
+        }
+    }
+}
+
+/// Checks a salvaged store: every log is what it was, up to what is said of it.
+async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<Salvaged> {
+    let store = open(from).await;
+    let folder = tempfile::tempdir().unwrap();
+    let before = std::fs::read(from.join(FILE)).unwrap();
+    let all = store.salvage(folder.path()).await.unwrap();
+    assert!(before == std::fs::read(from.join(FILE)).unwrap());
+    let new = open(folder.path()).await;
+    let listed: Vec<_> = new.list().await.unwrap();
+    let named = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(
+        named(listed.iter().map(|info| info.id.as_str()).collect()),
+        named(all.iter().map(|one| one.id.as_str()).collect()),
+        "in the same order"
+    );
+    for one in &all {
+        let recovered = usize::try_from(one.recovered).unwrap();
+        let read = new.load(&one.id).await.unwrap();
+        assert_eq!(read.len(), recovered, "{one:?}");
+        let Some((_, log)) = sessions.iter().find(|(name, _)| id(name) == one.id) else {
+            assert!(one.id.as_str().starts_with("lost-"), "{one:?}");
+            continue;
+        };
+        assert_eq!(read, log[..recovered], "{one:?}");
+        assert_eq!(one.why.is_none(), recovered == log.len(), "{one:?}");
+        let behind = one.file.as_ref().map(std::fs::read_to_string);
+        let behind = behind.transpose().unwrap().unwrap_or_default();
+        assert_eq!(behind.lines().count() as u64, one.behind);
+        for line in behind.lines() {
+            let line: Line = serde_json::from_str(line).unwrap();
+            assert_eq!(line.entry, log[usize::try_from(line.n).unwrap() - 1]);
+        }
+    }
+    assert!(!new.is_damaged());
+    all
+}
+
+#[tokio::test]
+async fn a_whole_store_is_salvaged_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = filled(&folder).await;
+    let store = open(folder.path()).await;
+    store
+        .save_settings(&id("a"), "{\"model\":1}")
+        .await
+        .unwrap();
+    store.rename(&id("b"), "Port it").await.unwrap();
+    let all = salvaged(folder.path(), &sessions).await;
+    assert_eq!(all.len(), sessions.len());
+    assert!(all.iter().all(|one| one.lost() == 0 && one.why.is_none()));
+
+    let target = tempfile::tempdir().unwrap();
+    store.salvage(target.path()).await.unwrap();
+    let new = open(target.path()).await;
+    assert_eq!(new.list().await.unwrap(), store.list().await.unwrap());
+    let settings = new.settings(&id("a")).await.unwrap();
+    assert_eq!(settings.as_deref(), Some("{\"model\":1}"));
+    let error = store.salvage(target.path()).await.unwrap_err().to_string();
+    assert!(
+        error.ends_with("there is a store already; choose another folder"),
+        "{error}"
+    );
+    write(&new, "a", &log(61)[60..]).await;
+    assert_eq!(new.list().await.unwrap()[0].id, id("a"), "written last");
+}
+
+#[tokio::test]
+async fn a_salvaged_store_has_all_that_its_damaged_page_did_not_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = filled(&folder).await;
+    let whole = std::fs::read(folder.path().join(FILE)).unwrap();
+    let (mut behind, mut complete) = (0, 0);
+    for page in 0..whole.len() / PAGE {
+        for noise in [0x5a, 0] {
+            let mut bytes = whole.clone();
+            bytes[page * PAGE..][..PAGE].fill(noise);
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join(FILE), &bytes).unwrap();
+            let all = salvaged(folder.path(), &sessions).await;
+            assert!(all.len() >= sessions.len(), "page {page}: {all:?}");
+            let lost = all.iter().filter(|one| one.why.is_some()).count();
+            assert!(lost <= 3, "page {page}: {all:?}");
+            behind += all.iter().map(|one| one.behind).sum::<u64>();
+            complete += all.len() - lost;
+        }
+    }
+    assert!(behind > 0 && complete > 0);
+}
+
+#[tokio::test]
+async fn what_a_cut_file_and_an_altered_byte_leave_is_salvaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = filled(&folder).await;
+    let whole = std::fs::read(folder.path().join(FILE)).unwrap();
+    for cut in [whole.len() - 1, whole.len() / 2, 3 * PAGE] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), &whole[..cut]).unwrap();
+        salvaged(folder.path(), &sessions).await;
+    }
+    for at in (0..whole.len()).step_by(997) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x1c;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), &bytes).unwrap();
+        let Ok(store) = SqliteStore::open_with(folder.path(), options()).await else {
+            continue;
+        };
+        let target = tempfile::tempdir().unwrap();
+        // The name of a session may be what was altered.
+        for one in store.salvage(target.path()).await.unwrap() {
+            let log = sessions.iter().find(|(name, _)| id(name) == one.id);
+            let read = open(target.path()).await.load(&one.id).await.unwrap();
+            assert!(
+                log.is_none_or(|(_, log)| log.starts_with(&read)),
+                "byte {at}"
+            );
         }
     }
 }

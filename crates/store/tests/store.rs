@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, Message};
-use plimsoll_core::{SessionStore, StoreError};
+use plimsoll_context::{Bytes, Message, Seq};
+use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::{
     Durability, ExportError, FILE, Line, Options, PAGE_BYTES, PAGE_ENTRIES, SqliteStore,
 };
@@ -681,4 +681,60 @@ async fn an_append_whose_caller_goes_away_is_written_whole_or_not_at_all() {
     let found = store.load(&id("s")).await.unwrap();
     assert_eq!(found, entries);
     drop(lease);
+}
+
+#[tokio::test]
+async fn a_session_is_deleted_as_a_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = with_log(folder.path(), &log(60)).await;
+    write(&store, "t", &log(4)).await;
+    store.save_settings(&id("s"), "{}").await.unwrap();
+    let of = Fork {
+        from: id("s"),
+        entries: 3,
+        items: Seq(1),
+    };
+    let fork = store.acquire(&id("fork")).await.unwrap();
+    store.fork(&fork, &of, &log(4)[3..]).await.unwrap();
+    assert!(store.sizes().await.unwrap()[&id("s")] > store.sizes().await.unwrap()[&id("t")]);
+
+    let error = {
+        let lease = store.acquire(&id("s")).await.unwrap();
+        store.delete(&lease).await.unwrap_err()
+    };
+    assert_eq!(
+        error.to_string(),
+        "session s cannot be deleted: fork begins with its log; delete that first"
+    );
+    assert_eq!(store.load(&id("s")).await.unwrap(), log(60));
+    assert!(store.delete(&fork).await.unwrap());
+    let lease = store.acquire(&id("s")).await.unwrap();
+    assert!(store.delete(&lease).await.unwrap());
+    assert!(!store.delete(&lease).await.unwrap(), "it is gone");
+    assert_eq!(store.load(&id("s")).await.unwrap(), []);
+    assert_eq!(store.settings(&id("s")).await.unwrap(), None);
+    assert_eq!(store.load(&id("t")).await.unwrap(), log(4));
+    let names: Vec<_> = store.list().await.unwrap();
+    assert_eq!(names.len(), 1);
+
+    // The name is free, and the space as well.
+    store.shrink().await.unwrap();
+    store.append(&lease, &log(2)).await.unwrap();
+    assert_eq!(store.load(&id("s")).await.unwrap(), log(2));
+    drop((store, fork, lease));
+    let bytes = std::fs::read(folder.path().join(FILE)).unwrap();
+    assert!(bytes.len() < 100_000, "{}", bytes.len());
+    raw(folder.path())
+        .execute("DELETE FROM entries", [])
+        .unwrap_err();
+}
+
+#[tokio::test]
+async fn a_title_that_was_given_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = with_log(folder.path(), &log(3)).await;
+    assert!(store.rename(&id("s"), "Port it").await.unwrap());
+    assert!(!store.rename(&id("nobody"), "Port it").await.unwrap());
+    write(&store, "s", &[said("More.")]).await;
+    assert_eq!(store.list().await.unwrap()[0].title, "Port it");
 }

@@ -1,7 +1,6 @@
 //! `plimsoll sessions restore`: puts files back to what they contained before a session changed them.
 //! What they contain now is kept first, so that it can be undone.
 
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use plimsoll::{
 };
 
 use super::{ChangedFile, FileState, diff};
-use crate::ask::{Reply, read_line};
+use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
 use crate::exit::{DONE, Stop};
 use crate::terminal::Terminal;
@@ -137,17 +136,8 @@ pub(crate) async fn restore(
 
 /// Asks the person at the terminal.
 async fn is_allowed(restoring: &Restoring) -> Result<bool, Stop> {
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Err(Stop::usage(
-            "nobody can be asked here, so nothing was restored; --yes restores without asking",
-        ));
-    }
-    let terminal = Terminal::direct(colours());
-    let asking = terminal.ask(&format!("{} [y]es, [N]o: ", restoring.question()));
-    let said = tokio::task::spawn_blocking(read_line).await;
-    asking.answered();
-    terminal.flush();
-    Ok(Reply::of(&said.unwrap_or_default()) == Some(Reply::Yes))
+    let refusal = "nothing was restored; --yes restores without asking";
+    confirm(&restoring.question(), refusal).await
 }
 
 /// Those that were named; all if none was.
@@ -269,15 +259,14 @@ pub(crate) async fn offer(
     }
     let names = restoring.names();
     if !at_once {
-        let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
-        if can_ask {
+        if can_ask() {
             let terminal = Terminal::direct(colours());
             for line in restoring.lines(&terminal) {
                 terminal.note(&line);
             }
             terminal.flush();
         }
-        if !can_ask || !is_allowed(&restoring).await? {
+        if !can_ask() || !is_allowed(&restoring).await? {
             crate::note(&restoring.hint(id));
             return Ok(Vec::new());
         }

@@ -17,6 +17,7 @@ Examples:
   plimsoll sessions files 18f2c-a1           # the files that it changed
   plimsoll sessions restore 18f2c-a1 src/main.rs --to 12
   plimsoll sessions fork 18f2c-a1 --at 12 --to other
+  plimsoll sessions prune --older-than 90d --dry-run
   plimsoll sessions import chat.json --to rescued
   plimsoll sessions import --from claude-code
 
@@ -45,6 +46,17 @@ pub(crate) enum SessionsCommand {
     },
     /// List the sessions in which all of some words were said, and where
     Search(super::search::SearchArgs),
+    /// Give a session another title; its name stays
+    Rename {
+        /// The session
+        id: String,
+        /// The title: one line of at most 120 characters
+        title: String,
+    },
+    /// Delete sessions for good, with their archive and kept files
+    Delete(super::removal::DeleteArgs),
+    /// Delete old sessions for good
+    Prune(super::removal::PruneArgs),
     /// Show what the model would see now, and what was evicted
     Show {
         /// The session
@@ -62,6 +74,8 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Make a new store of what can be read of a damaged one
+    Salvage(super::salvage::SalvageArgs),
     /// Print the whole log as JSON lines, for `import`
     Export {
         /// The session

@@ -91,6 +91,15 @@ pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
     table.iter().map(line).collect()
 }
 
+/// Writes a line to standard error, cut at the width of a terminal.
+pub(crate) fn note(line: &str) {
+    let terminal = Term::stderr();
+    match terminal.is_term() {
+        true => crate::note(&clip(line, columns(&terminal))),
+        false => crate::note(line),
+    }
+}
+
 fn cells((session, last): &Listed) -> [String; 5] {
     let fork = session.fork.as_ref().map(described);
     let title = [

@@ -46,6 +46,7 @@ mod permissions;
 mod pick_session;
 mod prices;
 mod recorded;
+mod remove_sessions;
 mod repair;
 mod rescue;
 mod responses;

@@ -133,7 +133,7 @@ fn a_damaged_file_is_checked_saved_and_begun_anew() {
     assert!(list.err.contains("sessions check"), "{}", list.err);
     let check = home.run(["sessions", "check"]);
     assert_eq!(check.code, Some(1), "{check:?}");
-    assert!(check.err.contains("sessions import"), "{}", check.err);
+    assert!(check.err.contains("sessions salvage"), "{}", check.err);
     let check = home.run(["sessions", "check", "--json"]);
     let rows: Vec<Value> = check
         .out

@@ -1,0 +1,218 @@
+//! `plimsoll sessions delete | prune`: sessions that nobody needs any longer, by name or by age and
+//! size. The only commands that take something out of the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plimsoll::store::SqliteStore;
+use plimsoll::{Bytes, SessionId, SessionStore, StoreError};
+use serde_json::json;
+
+use super::list::{self, Listed};
+use crate::ask::confirm;
+use crate::exit::{DONE, FAILED, Stop};
+use crate::out::out;
+use crate::terminal::text::counted;
+use crate::which_session::known;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DeleteArgs {
+    /// The sessions
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PruneArgs {
+    /// Delete sessions that were last written so long ago (30d, 12w)
+    #[arg(long, value_name = "AGE", value_parser = age, required_unless_present = "max_size")]
+    older_than: Option<Duration>,
+    /// Delete the oldest sessions until the logs of all take at most so much (500MB, 2GB)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<Bytes>,
+    /// Print what would be deleted, and delete nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+#[derive(Debug, clap::Args)]
+struct Consent {
+    /// Delete without asking
+    #[arg(long)]
+    yes: bool,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `delete`.
+pub(crate) async fn delete(store: &SqliteStore, args: &DeleteArgs) -> Result<u8, Stop> {
+    let mut wanted = BTreeSet::new();
+    for id in &args.ids {
+        wanted.insert(known(store, id).await?);
+    }
+    let sessions = list::sessions(store, false).await?;
+    let chosen = sessions
+        .iter()
+        .filter(|(info, _)| wanted.contains(&info.id));
+    remove(store, chosen.cloned().collect(), &args.consent).await
+}
+
+/// Runs `prune`.
+pub(crate) async fn prune(store: &SqliteStore, args: &PruneArgs) -> Result<u8, Stop> {
+    let sessions = list::sessions(store, false).await?;
+    let sizes = store.sizes().await.map_err(Stop::failed)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_secs());
+    let (mut sum, mut old) = (0_u64, BTreeSet::new());
+    for (info, _) in &sessions {
+        sum = sum.saturating_add(sizes.get(&info.id).map_or(0, |size| size.0));
+        let is_old = |age: Duration| now.saturating_sub(info.updated) > age.as_secs();
+        if args.older_than.is_some_and(is_old) || args.max_size.is_some_and(|most| sum > most.0) {
+            old.insert(info.id.clone());
+        }
+    }
+    // What a session that stays shares with another must stay, too.
+    loop {
+        let needed = sessions.iter().filter(|(info, _)| !old.contains(&info.id));
+        let mut needed = needed.filter_map(|(info, _)| info.fork.as_ref().map(|fork| &fork.from));
+        let Some(needed) = needed.find(|from| old.contains(*from)).cloned() else {
+            break;
+        };
+        old.remove(&needed);
+    }
+    let chosen: Vec<Listed> = sessions
+        .into_iter()
+        .filter(|(info, _)| old.contains(&info.id))
+        .collect();
+    if chosen.is_empty() {
+        crate::note("no session is that old, or the logs are small enough: nothing to delete");
+        return Ok(DONE);
+    }
+    if args.dry_run {
+        print(&chosen, args.consent.json)?;
+        crate::note(&format!(
+            "{} would be deleted: {}",
+            counted(chosen.len(), "session"),
+            total(&chosen, &sizes)
+        ));
+        return Ok(DONE);
+    }
+    remove(store, chosen, &args.consent).await
+}
+
+/// Asks, and deletes. Forks are deleted before what they are forks of.
+async fn remove(
+    store: &SqliteStore,
+    mut chosen: Vec<Listed>,
+    consent: &Consent,
+) -> Result<u8, Stop> {
+    let sizes = store.sizes().await.map_err(Stop::failed)?;
+    let what = format!(
+        "{}: {}",
+        counted(chosen.len(), "session"),
+        total(&chosen, &sizes)
+    );
+    if !consent.yes {
+        for line in list::lines(&chosen, false) {
+            list::note(&line);
+        }
+        let question = format!("Delete {what}, for good?");
+        if !confirm(
+            &question,
+            "nothing was deleted; --yes deletes without asking",
+        )
+        .await?
+        {
+            crate::note("nothing was deleted");
+            return Ok(DONE);
+        }
+    }
+    let mut code = DONE;
+    let mut deleted = Vec::new();
+    while !chosen.is_empty() {
+        let parents: BTreeSet<SessionId> = chosen
+            .iter()
+            .filter_map(|(info, _)| Some(info.fork.as_ref()?.from.clone()))
+            .collect();
+        let (later, now): (Vec<_>, Vec<_>) = chosen
+            .into_iter()
+            .partition(|(info, _)| parents.contains(&info.id));
+        for one in now {
+            match delete_one(store, &one.0.id).await {
+                Ok(()) => deleted.push(one),
+                Err(error) => {
+                    crate::say(&error.to_string());
+                    code = FAILED;
+                }
+            }
+        }
+        chosen = later;
+    }
+    // What is deleted is gone; that the file stays as large is no failure.
+    if let Err(error) = store.shrink().await {
+        crate::say(&error.to_string());
+    }
+    print(&deleted, consent.json)?;
+    if !deleted.is_empty() {
+        let count = counted(deleted.len(), "session");
+        crate::note(&format!("deleted {count}: {}", total(&deleted, &sizes)));
+    }
+    Ok(code)
+}
+
+async fn delete_one(store: &SqliteStore, id: &SessionId) -> Result<(), StoreError> {
+    let lease = store.acquire(id).await?;
+    store.delete(&lease).await.map(|_| ())
+}
+
+fn print(sessions: &[Listed], as_json: bool) -> Result<(), Stop> {
+    for (info, _) in sessions {
+        match as_json {
+            true => out!("{}", json!({ "id": info.id, "title": info.title })),
+            false => out!("{}", info.id),
+        }
+    }
+    Ok(())
+}
+
+fn total(sessions: &[Listed], sizes: &BTreeMap<SessionId, Bytes>) -> String {
+    let sizes = sessions.iter().filter_map(|(info, _)| sizes.get(&info.id));
+    let kb = sizes.map(|size| size.0).sum::<u64>().div_ceil(1_000);
+    match kb {
+        0..10_000 => format!("{kb} KB of logs"),
+        _ => format!("{} MB of logs", kb / 1_000),
+    }
+}
+
+/// Reads an age: a number of days or weeks.
+fn age(text: &str) -> Result<Duration, String> {
+    let day = 24 * 60 * 60;
+    let (number, seconds) = match text.strip_suffix('w') {
+        Some(number) => (number, 7 * day),
+        None => (text.strip_suffix('d').unwrap_or_default(), day),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(seconds))
+        .map(Duration::from_secs)
+        .ok_or_else(|| "give a number of days or weeks, as in 30d or 12w".to_owned())
+}
+
+/// Reads a size: a number of MB or GB.
+fn size(text: &str) -> Result<Bytes, String> {
+    let upper = text.to_ascii_uppercase();
+    let units = [("GB", 1_000_000_000), ("MB", 1_000_000)];
+    let found = units
+        .iter()
+        .find_map(|(unit, bytes)| Some((upper.strip_suffix(unit)?, *bytes)));
+    found
+        .and_then(|(number, bytes)| number.trim().parse::<u64>().ok()?.checked_mul(bytes))
+        .map(Bytes)
+        .ok_or_else(|| "give a number of MB or GB, as in 500MB or 2GB".to_owned())
+}

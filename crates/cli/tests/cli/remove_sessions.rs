@@ -1,0 +1,145 @@
+//! Sessions that are renamed, deleted, pruned, and salvaged from a damaged file.
+
+use serde_json::Value;
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+
+/// A home with the sessions `one`, `two` and `three`, of which the last was written last.
+fn home() -> Home {
+    let home = Home::new();
+    let fake = Fake::new(["First.", "Second.", "Third."].map(Answer::say));
+    for name in ["one", "two", "three"] {
+        home.agent(&fake, &["--session", name, "Begin."]).done();
+    }
+    home
+}
+
+fn names(home: &Home) -> Vec<String> {
+    let list = home.run(["sessions", "list", "--json"]).done().out;
+    let lines = list.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["id"].as_str().unwrap().to_owned()
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_session_gets_another_title() {
+    let home = home();
+    home.run(["sessions", "rename", "two", "Port the parser"])
+        .done();
+    let list = home.run(["sessions", "list"]).done().out;
+    assert!(list.contains("Port the parser"), "{list}");
+    assert!(list.contains("two "), "its name stays: {list}");
+    for title in ["", "two\nlines", &"x".repeat(121)] {
+        home.run(["sessions", "rename", "two", title])
+            .refused(2, &["a title is one line of 1 to 120 characters"]);
+    }
+    home.run(["sessions", "rename", "nobody", "x"])
+        .refused(2, &["there is no session nobody"]);
+}
+
+#[test]
+fn sessions_are_deleted_if_somebody_says_so() {
+    let home = home();
+    home.run(["sessions", "fork", "two", "--to", "fork"]).done();
+    home.run(["sessions", "delete", "one"])
+        .refused(2, &["nothing was deleted; --yes deletes without asking"]);
+    home.run(["sessions", "delete", "two", "--yes"])
+        .refused(1, &["two cannot be deleted: fork begins with its log"]);
+    assert_eq!(names(&home).len(), 4);
+    let gone = home
+        .run(["sessions", "delete", "two", "fork", "--yes"])
+        .done();
+    assert_eq!(gone.out, "fork\ntwo\n", "forks first");
+    assert!(gone.err.contains("deleted 2 sessions"), "{}", gone.err);
+    assert_eq!(names(&home), ["three", "one"]);
+    home.run(["sessions", "show", "two"]).refused(2, &[]);
+}
+
+#[test]
+fn old_sessions_are_pruned() {
+    let home = home();
+    let dry = home
+        .run(["sessions", "prune", "--max-size", "0MB", "--dry-run"])
+        .done();
+    assert_eq!(dry.out, "three\ntwo\none\n");
+    assert!(
+        dry.err.contains("3 sessions would be deleted"),
+        "{}",
+        dry.err
+    );
+    home.run(["sessions", "prune", "--older-than", "1d"]).done();
+    assert_eq!(names(&home).len(), 3, "none is that old");
+
+    // What a session that stays begins with stays, too.
+    home.run(["sessions", "fork", "one", "--to", "fork"]).done();
+    let fake = Fake::new([Answer::say("On.")]);
+    home.agent(&fake, &["--session", "fork", "Go on."]).done();
+    home.run(["sessions", "prune", "--max-size", "2GB", "--yes"])
+        .done();
+    assert_eq!(names(&home).len(), 4);
+    let all = home
+        .run(["sessions", "prune", "--max-size", "0MB", "--yes", "--json"])
+        .done();
+    assert_eq!(all.out.lines().count(), 4, "{}", all.out);
+    assert!(names(&home).is_empty());
+    for bad in ["3x", "-1d", "d"] {
+        let age = format!("--older-than={bad}");
+        let refused = home.run(["sessions", "prune", &age]);
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        assert!(refused.err.contains("30d or 12w"), "{}", refused.err);
+    }
+}
+
+#[test]
+fn what_an_altered_file_still_has_is_salvaged() {
+    let home = home();
+    let path = home.data().join("sessions.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let said = b"Second.\"}]},\"stop\"";
+    // An older copy may stand before it in unused space.
+    let at = bytes
+        .windows(said.len())
+        .rposition(|window| window == said)
+        .unwrap();
+    bytes[at] = b'R';
+    std::fs::write(&path, &bytes).unwrap();
+
+    let check = home.run(["sessions", "check"]);
+    assert_eq!(check.code, Some(1));
+    assert!(
+        check.out.contains("readable up to entry 3: it was altered"),
+        "{}",
+        check.out
+    );
+    assert!(check.err.contains("sessions salvage --to"), "{}", check.err);
+    let new = home.work().join("new");
+    let to = new.to_str().unwrap();
+    let salvage = home.run(["sessions", "salvage", "--to", to, "--json"]);
+    assert_eq!(salvage.code, Some(1), "{}", salvage.err);
+    let lines: Vec<Value> = salvage
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let two = lines.iter().find(|line| line["id"] == "two").unwrap();
+    assert_eq!(two["recovered"], 3);
+    assert_eq!(two["lost"], 1);
+    assert_eq!(two["behind"], 1);
+    let behind = std::fs::read_to_string(two["file"].as_str().unwrap()).unwrap();
+    assert!(behind.contains("\"ended\""), "{behind}");
+    let whole = lines.iter().filter(|line| line["fault"].is_null());
+    assert_eq!(whole.count(), 2);
+    assert!(
+        salvage
+            .err
+            .contains("2 whole sessions recovered, and 1 damaged session up to"),
+        "{}",
+        salvage.err
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "it was only read");
+    home.run(["sessions", "salvage", "--to", to])
+        .refused(1, &["there is a store already"]);
+}

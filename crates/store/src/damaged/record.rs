@@ -1,0 +1,108 @@
+//! Records and numbers as SQLite's file format has them:
+//! <https://www.sqlite.org/fileformat2.html>.
+
+/// A value of a record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Value<'a> {
+    Null,
+    Integer(i64),
+    Text(&'a [u8]),
+    Other,
+}
+
+/// How much of a row's payload stands on its own page.
+pub(super) fn local(length: usize, usable: usize) -> usize {
+    let (most, least) = (usable - 35, (usable - 12) * 32 / 255 - 23);
+    if length <= most {
+        return length;
+    }
+    match least + (length - least) % (usable - 4) {
+        some if some <= most => some,
+        _ => least,
+    }
+}
+
+/// The key and the values of a cell, as far as they stand on this page. A text that goes on
+/// elsewhere is a text.
+pub(super) fn record(page: &[u8], offset: usize, is_row: bool) -> Option<(i64, Vec<Value<'_>>)> {
+    let (length, at) = varint(page, offset)?;
+    let (key, at) = match is_row {
+        true => varint(page, at)?,
+        false => (0, at),
+    };
+    let length = usize::try_from(length).ok()?;
+    let end = at.checked_add(local(length, page.len()))?;
+    Some((key, values(page.get(at..end)?)?))
+}
+
+/// The values of a record.
+pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
+    let (header, mut at) = varint(payload, 0)?;
+    let header = usize::try_from(header).ok()?;
+    let mut body = header;
+    let mut values = Vec::new();
+    while at < header {
+        let (kind, next) = varint(payload, at)?;
+        at = next;
+        let size = match kind {
+            0 | 8 | 9 => 0,
+            1..=4 => usize::try_from(kind).ok()?,
+            5 => 6,
+            6 | 7 => 8,
+            12.. => usize::try_from((kind - 12) / 2).ok()?,
+            _ => return None,
+        };
+        let end = body.checked_add(size)?;
+        // A value after a text that goes on elsewhere stands there too.
+        let here = payload.len();
+        let bytes = payload.get(body.min(here)..end.min(here))?;
+        values.push(match kind {
+            0 => Value::Null,
+            8 => Value::Integer(0),
+            9 => Value::Integer(1),
+            1..=6 if bytes.len() == size => Value::Integer(signed(bytes)),
+            13.. if kind % 2 == 1 => Value::Text(bytes),
+            _ => Value::Other,
+        });
+        body = end;
+    }
+    Some(values)
+}
+
+/// A big-endian number of one to eight bytes.
+fn signed(bytes: &[u8]) -> i64 {
+    let first = bytes
+        .first()
+        .map_or(0, |first| i64::from(first.cast_signed()));
+    bytes
+        .iter()
+        .skip(1)
+        .fold(first, |number, byte| (number << 8) | i64::from(*byte))
+}
+
+/// A number of one to nine bytes, and where it ends.
+pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let mut number: u64 = 0;
+    for index in 0..9 {
+        let byte = *bytes.get(at.checked_add(index)?)?;
+        if index == 8 {
+            number = (number << 8) | u64::from(byte);
+        } else {
+            number = (number << 7) | u64::from(byte & 0x7f);
+            if byte & 0x80 != 0 {
+                continue;
+            }
+        }
+        return Some((number.cast_signed(), at + index + 1));
+    }
+    None
+}
+
+pub(super) fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
+    let bytes = bytes.get(at..at.checked_add(size)?)?;
+    Some(
+        bytes
+            .iter()
+            .fold(0, |number, byte| (number << 8) | usize::from(*byte)),
+    )
+}

@@ -1,0 +1,120 @@
+//! Deleting a session as a whole, giving it another title, and what sessions weigh. Nothing here
+//! changes an entry.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::{SessionId, StoreError};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::fault;
+use crate::lineage;
+use crate::read::from_column;
+
+/// A file is written anew without its free pages once they are more than one in so many.
+const FREE_PAGES: i64 = 4;
+
+/// Deletes a session: its entries, its settings and its row. Returns `false` if there is none.
+pub(crate) fn session(
+    connection: &mut Connection,
+    path: &Path,
+    session: &SessionId,
+) -> Result<bool, StoreError> {
+    let fault = fault::sqlite(path);
+    // What is deleted is overwritten, and does not stay readable in free pages.
+    connection
+        .pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
+        .map_err(&fault)?;
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    let key = transaction
+        .query_row(
+            "SELECT key FROM sessions WHERE id = ?1",
+            [session.as_str()],
+            |row| row.get::<_, i64>(0),
+        )
+        .optional()
+        .map_err(&fault)?;
+    let Some(key) = key else {
+        return Ok(false);
+    };
+    let forks = forks(&transaction, key).map_err(&fault)?;
+    if !forks.is_empty() {
+        let session = session.clone();
+        return Err(StoreError::HasForks { session, forks });
+    }
+    for sql in [
+        "INSERT INTO deletions (session) VALUES (?1)",
+        "DELETE FROM settings WHERE session = (SELECT id FROM sessions WHERE key = ?1)",
+        "DELETE FROM entries WHERE session = ?1",
+        "DELETE FROM sessions WHERE key = ?1",
+        "DELETE FROM deletions WHERE session = ?1",
+    ] {
+        transaction.execute(sql, [key]).map_err(&fault)?;
+    }
+    transaction.commit().map_err(&fault)?;
+    Ok(true)
+}
+
+fn forks(transaction: &Transaction<'_>, key: i64) -> rusqlite::Result<Vec<SessionId>> {
+    let mut statement =
+        transaction.prepare_cached("SELECT id FROM sessions WHERE parent = ?1 ORDER BY key")?;
+    let rows = statement.query_map([key], |row| lineage::name(row, 0))?;
+    rows.collect()
+}
+
+/// Gives a session another title. Returns `false` if there is none of that name.
+pub(crate) fn rename(
+    connection: &Connection,
+    path: &Path,
+    session: &SessionId,
+    title: &str,
+) -> Result<bool, StoreError> {
+    connection
+        .execute(
+            "UPDATE sessions SET title = ?2 WHERE id = ?1",
+            params![session.as_str(), title],
+        )
+        .map(|rows| rows > 0)
+        .map_err(fault::sqlite(path))
+}
+
+/// Returns the bytes of the entries of each session; of a fork, only of its own.
+pub(crate) fn sizes(
+    connection: &Connection,
+    path: &Path,
+) -> Result<BTreeMap<SessionId, Bytes>, StoreError> {
+    let read = || {
+        let mut statement = connection.prepare_cached(
+            "SELECT id, ifnull((SELECT sum(octet_length(json)) FROM entries WHERE session = key), 0)
+             FROM sessions",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok((lineage::name(row, 0)?, Bytes(from_column(row.get(1)?))))
+        })?;
+        rows.collect::<rusqlite::Result<_>>()
+    };
+    read().map_err(fault::sqlite(path))
+}
+
+/// Gives free pages back to the system if they are many. If somebody else reads the file just then, it
+/// stays as it is.
+pub(crate) fn shrink(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
+    let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let free = count("freelist_count").map_err(&fault)?;
+    if free.saturating_mul(FREE_PAGES) <= count("page_count").map_err(&fault)? {
+        return Ok(());
+    }
+    match connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)") {
+        Err(error)
+            if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy)
+                && error.sqlite_error_code() != Some(rusqlite::ErrorCode::DiskFull) =>
+        {
+            Err(fault(error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,254 @@
+//! A new store made of what can be read of a damaged one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::{SessionId, SessionInfo, SessionStore, StoreError};
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use crate::export;
+use crate::fault;
+use crate::read::{Raw, to_column};
+use crate::sqlite::{FILE, SqliteStore};
+use crate::write;
+
+/// What was recovered of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salvaged {
+    /// The session.
+    pub id: SessionId,
+    /// The entries of its log before the damage, as far as that is known.
+    pub entries: u64,
+    /// The entries that its log has in the new store: all before the first that cannot be read.
+    pub recovered: u64,
+    /// The entries behind that one that can be read. They are in [`Self::file`].
+    pub behind: u64,
+    /// The file with those entries, as lines of an export.
+    pub file: Option<PathBuf>,
+    /// Why the first entry that is lost cannot be read.
+    pub why: Option<String>,
+}
+
+/// The log of one session as far as it can be read.
+#[derive(Default)]
+struct Readable {
+    /// The entries before the first that cannot be read.
+    before: Vec<Raw>,
+    /// Those behind it.
+    behind: Vec<Raw>,
+    why: Option<String>,
+}
+
+impl Salvaged {
+    /// Returns the number of entries that are lost.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.entries
+            .saturating_sub(self.recovered)
+            .saturating_sub(self.behind)
+    }
+}
+
+impl SqliteStore {
+    /// Makes a new store in `folder` of what can be read of this one: sessions with their forks, titles,
+    /// times and settings, in the same order. A log ends before its first entry that cannot be read or
+    /// was altered; what can be read behind that entry is written to `ID.after-N.jsonl` in the folder,
+    /// where N is the last entry of the log. This store is not written to. The archive and the kept
+    /// contents of files are not copied.
+    ///
+    /// # Errors
+    /// If there is a store in the folder already, if the new one cannot be written, or if no session
+    /// can be found in this one.
+    pub async fn salvage(&self, folder: &Path) -> Result<Vec<Salvaged>, StoreError> {
+        let path = folder.join(FILE);
+        if path.exists() {
+            let why = "there is a store already; choose another folder".to_owned();
+            return Err(fault::other(&path, why));
+        }
+        let sessions = self.list().await?;
+        let target = Self::open(folder).await?;
+        let mut salvaged: BTreeMap<SessionId, Salvaged> = BTreeMap::new();
+        let mut left: Vec<&SessionInfo> = sessions.iter().rev().collect();
+        while !left.is_empty() {
+            // A fork comes after what it is a fork of.
+            let waits = |info: &&SessionInfo| {
+                let from = info.fork.as_ref().map(|fork| &fork.from);
+                from.is_some_and(|from| {
+                    !salvaged.contains_key(from) && sessions.iter().any(|info| info.id == *from)
+                })
+            };
+            let (later, now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
+            if now.is_empty() {
+                break;
+            }
+            for info in now {
+                let shared = info.fork.as_ref().is_some_and(|fork| {
+                    salvaged
+                        .get(&fork.from)
+                        .is_some_and(|from| from.recovered >= fork.entries)
+                });
+                let one = self.salvage_one(&target, folder, info, shared).await?;
+                salvaged.insert(info.id.clone(), one);
+            }
+            left = later;
+        }
+        let order: Vec<SessionId> = sessions.iter().rev().map(|info| info.id.clone()).collect();
+        let writer = target.writer().await?;
+        writer
+            .with(move |connection, path| sort(connection, &order).map_err(fault::sqlite(path)))
+            .await?;
+        let in_order = sessions.iter();
+        Ok(in_order
+            .filter_map(|info| salvaged.remove(&info.id))
+            .collect())
+    }
+
+    /// Copies one session. If `shared`, the new store has what it shares with its parent.
+    async fn salvage_one(
+        &self,
+        target: &Self,
+        folder: &Path,
+        info: &SessionInfo,
+        shared: bool,
+    ) -> Result<Salvaged, StoreError> {
+        let fork = info.fork.as_ref().filter(|_| shared);
+        let begins = fork.map_or(0, |fork| fork.entries);
+        let Readable {
+            before,
+            behind,
+            why,
+        } = self.readable(&info.id, begins).await;
+        let recovered = before.last().map_or(begins, |raw| raw.n);
+        let last = behind.last().map_or(recovered, |raw| raw.n);
+        let mut salvaged = Salvaged {
+            id: info.id.clone(),
+            entries: info.entries.max(last),
+            recovered,
+            behind: behind.len() as u64,
+            file: None,
+            why,
+        };
+        // Of a damaged file they are unknown; the archive then finds nothing of this log.
+        let kin = self.lineage(&info.id).await.unwrap_or_default();
+        let born = kin.into_iter().next().and_then(|kin| kin.born);
+        let settings = self.settings(&info.id).await.ok().flatten();
+        let (info, is_fork) = (info.clone(), fork.is_some());
+        let path = folder.join(format!("{}.after-{recovered}.jsonl", info.id));
+        let rest = (!behind.is_empty()).then(|| {
+            salvaged.file = Some(path.clone());
+            export::to_lines(&behind, &path, &info.id).0
+        });
+        let writer = target.writer().await?;
+        writer
+            .with(move |connection, at| {
+                copy(connection, &info, is_fork, born, &before, settings)
+                    .map_err(fault::sqlite(at))?;
+                match rest {
+                    Some(lines) => fs::write(&path, lines).map_err(fault::io(&path)),
+                    None => Ok(()),
+                }
+            })
+            .await?;
+        Ok(salvaged)
+    }
+
+    /// Reads what can be read of a log after number `after`.
+    async fn readable(&self, session: &SessionId, mut after: u64) -> Readable {
+        let mut found = Readable::default();
+        loop {
+            match self.raw_page(session, after).await {
+                Ok(page) => {
+                    let Some(last) = page.last() else {
+                        return found;
+                    };
+                    after = last.n;
+                    for raw in page {
+                        let is_json =
+                            serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
+                        match (&found.why, is_json) {
+                            (None, true) => found.before.push(raw),
+                            (Some(_), true) => found.behind.push(raw),
+                            (None, false) => found.why = Some("it is no JSON".to_owned()),
+                            (Some(_), false) => {}
+                        }
+                    }
+                }
+                Err(StoreError::BadEntry { entry, why, .. }) if entry > after => {
+                    found.why.get_or_insert(why);
+                    match self.next_entry(session, entry).await {
+                        Some(next) => after = next - 1,
+                        None => return found,
+                    }
+                }
+                Err(error) => {
+                    found.why.get_or_insert(error.to_string());
+                    return found;
+                }
+            }
+        }
+    }
+}
+
+/// Writes a session and its entries, all or nothing.
+fn copy(
+    connection: &mut Connection,
+    info: &SessionInfo,
+    is_fork: bool,
+    born: Option<Vec<u8>>,
+    entries: &[Raw],
+    settings: Option<String>,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let fork = info.fork.as_ref().filter(|_| is_fork);
+    let first = entries.first().map_or(info.updated, |raw| raw.at);
+    let created = Some(info.created).filter(|created| *created > 0);
+    transaction.execute(
+        "INSERT INTO sessions
+           (id, created, updated, title, entries, newest, parent, shared, items, born)
+         VALUES (?1, ?2, ?3, nullif(?4, ''), ?6, 0, (SELECT key FROM sessions WHERE id = ?5), ?6, ?7,
+                 ifnull(?8, randomblob(16)))",
+        params![
+            info.id.as_str(),
+            to_column(created.unwrap_or(first)),
+            to_column(info.updated.max(info.created)),
+            info.title,
+            fork.map(|fork| fork.from.as_str()),
+            to_column(fork.map_or(0, |fork| fork.entries)),
+            to_column(fork.map_or(0, |fork| fork.items.0)),
+            born,
+        ],
+    )?;
+    let key = transaction.last_insert_rowid();
+    for raw in entries {
+        // Read as JSON, so it is UTF-8.
+        let json = String::from_utf8_lossy(&raw.json);
+        write::insert(
+            &transaction,
+            key,
+            to_column(raw.n),
+            to_column(raw.at),
+            &json,
+        )?;
+    }
+    if let Some(settings) = settings {
+        transaction.execute(
+            "INSERT INTO settings (session, text, at) VALUES (?1, ?2, ?3)",
+            params![info.id.as_str(), settings, to_column(info.updated)],
+        )?;
+    }
+    transaction.commit()
+}
+
+/// Sets the order of the list: `order` has the session that was written last at its end.
+fn sort(connection: &mut Connection, order: &[SessionId]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for (place, id) in (1 - to_column(order.len() as u64)..).zip(order) {
+        transaction.execute(
+            "UPDATE sessions SET newest = ?2 + (SELECT ifnull(max(row), 0) FROM entries)
+             WHERE id = ?1",
+            params![id.as_str(), place],
+        )?;
+    }
+    transaction.commit()
+}
