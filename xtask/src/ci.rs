@@ -84,7 +84,14 @@ fn locked(root: &Path) -> Result<(), Error> {
 /// seen by `cargo package --workspace`, which compiles everything once more.
 fn packages(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
-        .args(["package", "--workspace", "--exclude", "xtask"])
+        .args([
+            "package",
+            "--workspace",
+            "--exclude",
+            "xtask",
+            "--exclude",
+            "plimsoll-examples",
+        ])
         .args(["--no-verify", "--allow-dirty"])
         .run()
 }

@@ -1,0 +1,36 @@
+//! One turn by hand: `Run` decides what is to be done, and the host does it. It calls nobody, so it
+//! fits into any runtime, workflow engine or test.
+//!
+//! `cargo run -p plimsoll-examples --bin one_turn`
+
+use std::sync::Arc;
+
+use plimsoll::{Bpe, ContextStrategy, Input, Memo, Part, Reply, Run, Setup, Step, StopReason};
+
+fn main() -> Result<(), plimsoll::FoldError> {
+    let policy = ContextStrategy::default().policy(Default::default(), Default::default());
+    let setup = Setup::new("test/test", Arc::new(Memo::new(Bpe::o200k())), policy);
+    let mut run = Run::resume(&[], setup)?;
+    run.handle(Input::User(vec![Part::text("What is 6 × 7?")]));
+    loop {
+        match run.poll() {
+            Step::Call(request) => {
+                println!("a request of {} messages", request.messages.len());
+                // Here your code sends it, and reads the reply.
+                let reply = Reply {
+                    parts: vec![Part::text("42")],
+                    stop: StopReason::Stop,
+                    usage: None,
+                    model: None,
+                };
+                run.handle(Input::Reply(Box::new(Ok(reply))));
+            }
+            Step::Finish(outcome) => {
+                println!("{}", outcome.text);
+                return Ok(());
+            }
+            // Entries to store, events to show, tools to run.
+            _ => {}
+        }
+    }
+}
