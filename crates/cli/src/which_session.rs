@@ -8,7 +8,7 @@ use plimsoll::{SessionId, SessionInfo, SessionStore, new_session_id};
 use crate::ask;
 use crate::exit::Stop;
 use crate::resume;
-use crate::sessions::list::{self, Listed};
+use crate::sessions::list;
 use crate::sessions::search;
 
 /// A shortened name has at least this many characters.
@@ -17,6 +17,9 @@ const SHORTEST: usize = 3;
 const NEWEST: u32 = 1_000;
 /// How many sessions a person is shown to choose from.
 const PICKED: usize = 15;
+const NONE: &str = "there are no sessions yet; `plimsoll run` makes one";
+pub(crate) const NOTHING: &str =
+    "nothing was found; an entry is found if all of the words are in it";
 const QUESTION: &str = "Number, or words to search for (Enter cancels): ";
 /// How many sessions an ambiguous name lists.
 const LISTED: usize = 5;
@@ -91,19 +94,11 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
             "nobody can choose a session here; name it with --session ID, or use -c for the newest",
         ));
     }
-    let mut listed = list::sessions(store, true).await?;
+    let mut listed = newest(store).await?;
     if listed.is_empty() {
-        listed = list::sessions(store, false).await?;
+        return Err(Stop::usage(NONE));
     }
-    if listed.is_empty() {
-        return Err(Stop::usage(
-            "there are no sessions yet; `plimsoll run` makes one",
-        ));
-    }
-    listed.truncate(PICKED);
-    for (number, line) in list::lines(&listed, false).iter().enumerate() {
-        show(number + 1, line);
-    }
+    show(&listed);
     loop {
         let said = ask::line(QUESTION).await;
         let said = said.trim();
@@ -113,41 +108,80 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
         if let Ok(number) = said.parse::<usize>() {
             let chosen = number.checked_sub(1).and_then(|index| listed.get(index));
             match chosen {
-                Some((session, _)) => return Ok(session.id.clone()),
+                Some(choice) => return Ok(choice.id.clone()),
                 None => crate::note(&format!("there is no {number} in the list")),
             }
             continue;
         }
-        let found = found(store, said).await?;
-        if found.is_empty() {
-            crate::note("nothing was found; an entry is found if all of the words are in it");
-            continue;
+        match found(store, said).await {
+            Ok(sessions) if sessions.is_empty() => crate::note(NOTHING),
+            Ok(sessions) => {
+                show(&sessions);
+                listed = sessions;
+            }
+            Err(stop) => crate::note(&stop.text),
         }
-        listed = found;
     }
 }
 
-/// Shows the newest sessions in which all of some words were said, and returns them.
-async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Listed>, Stop> {
-    let query = match search::query(words) {
-        Ok(query) => query,
-        Err(stop) => {
-            crate::note(&stop.text);
-            return Ok(Vec::new());
-        }
+/// A session in a list to choose from.
+struct Offered {
+    id: SessionId,
+    line: String,
+    /// Where some words were said in it.
+    places: Vec<String>,
+}
+
+/// Returns the lines of the newest sessions, of this folder if there are any, or of those in which all
+/// of some words were said.
+pub(crate) async fn listed(store: &SqliteStore, words: Option<&str>) -> Result<Vec<String>, Stop> {
+    let (sessions, none) = match words {
+        Some(words) => (found(store, words).await?, NOTHING),
+        None => (newest(store).await?, NONE),
     };
+    if sessions.is_empty() {
+        return Ok(vec![none.to_owned()]);
+    }
+    let lines = sessions
+        .into_iter()
+        .flat_map(|one| [vec![one.line], one.places].concat());
+    Ok(lines.collect())
+}
+
+/// Returns the newest sessions, of this folder if there are any.
+async fn newest(store: &SqliteStore) -> Result<Vec<Offered>, Stop> {
+    let mut sessions = list::sessions(store, true).await?;
+    if sessions.is_empty() {
+        sessions = list::sessions(store, false).await?;
+    }
+    sessions.truncate(PICKED);
+    let lines = list::lines(&sessions, false);
+    let offered = sessions
+        .into_iter()
+        .zip(lines)
+        .map(|((info, _), line)| Offered {
+            id: info.id,
+            line,
+            places: Vec::new(),
+        });
+    Ok(offered.collect())
+}
+
+/// Returns the newest sessions in which all of some words were said.
+async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Offered>, Stop> {
+    let query = search::query(words)?;
     let mut found = Vec::new();
-    for listed in list::sessions(store, false).await? {
-        let places = search::places(store, &listed.0, &query).await;
+    for (info, _) in list::sessions(store, false).await? {
+        let places = search::places(store, &info, &query).await;
         if places.is_empty() {
             continue;
         }
-        let mut lines = search::lines(&listed, &places).into_iter();
-        show(found.len() + 1, &lines.next().unwrap_or_default());
-        for line in lines {
-            list::note(&format!("    {line}"));
-        }
-        found.push(listed);
+        let mut lines = search::lines(&info, &places);
+        found.push(Offered {
+            line: lines.remove(0),
+            places: lines,
+            id: info.id,
+        });
         if found.len() == PICKED {
             break;
         }
@@ -155,8 +189,13 @@ async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Listed>, Stop> {
     Ok(found)
 }
 
-fn show(number: usize, line: &str) {
-    list::note(&format!("{number:>4}  {line}"));
+fn show(sessions: &[Offered]) {
+    for (number, one) in (1..).zip(sessions) {
+        list::note(&format!("{number:>4}  {}", one.line));
+        for place in &one.places {
+            list::note(&format!("    {place}"));
+        }
+    }
 }
 
 /// Returns the session that was written last of those that were last run in this folder.

@@ -50,6 +50,8 @@ impl Chat {
                     .say(&format!("this is session {}", self.session.id()));
             }
             Order::Session(Some(id)) => self.session(id).await?,
+            Order::Sessions(words) => self.sessions(words.as_deref()).await?,
+            Order::New => self.new_session().await?,
             Order::Save(file) => self.save(&file).await?,
             Order::Stop => self.terminal.must("no run is under way"),
             Order::Unknown(text) => return Err(Stop::usage(text)),
@@ -315,6 +317,27 @@ impl Chat {
     }
 
     /// Goes on with another session, and with what that was last run with.
+    /// Begins a new session with the same agent.
+    async fn new_session(&mut self) -> Result<(), Stop> {
+        let next = open(&self.agent, new_session_id()).await?;
+        let id = next.id().clone();
+        let before = self.take(next);
+        self.remember().await?;
+        self.terminal.say(&format!(
+            "this is session {id} now, and new; go back with /session {before}"
+        ));
+        Ok(())
+    }
+
+    /// Lists the newest sessions of this folder, or those in which all of some words were said.
+    async fn sessions(&self, words: Option<&str>) -> Result<(), Stop> {
+        let lines = which_session::listed(&self.store, words).await?;
+        for line in lines {
+            self.terminal.say(&line);
+        }
+        Ok(())
+    }
+
     async fn session(&mut self, id: String) -> Result<(), Stop> {
         // This one need not be stored yet.
         if id == self.session.id().as_str() {

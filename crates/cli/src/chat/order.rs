@@ -20,6 +20,8 @@ pub(crate) enum Order {
     Pins,
     Pin(String),
     Session(Option<String>),
+    Sessions(Option<String>),
+    New,
     /// Something for the run that is under way.
     Steer(String),
     /// Something for when it has its answer.
@@ -48,7 +50,7 @@ pub(crate) enum Takes {
 }
 
 /// All commands, in the order of the help.
-pub(crate) const COMMANDS: [Command; 16] = [
+pub(crate) const COMMANDS: [Command; 18] = [
     command("help", Takes::Nothing, "these lines"),
     command(
         "steer",
@@ -100,6 +102,16 @@ pub(crate) const COMMANDS: [Command; 16] = [
         "go on with another session, or say which it is",
     ),
     command(
+        "new",
+        Takes::Nothing,
+        "begin a new session; this one is kept",
+    ),
+    command(
+        "sessions",
+        Takes::May("WORDS"),
+        "those of this folder, or where WORDS were said",
+    ),
+    command(
         "save",
         Takes::Must("FILE"),
         "the chat as OpenAI's JSON, or as text to a .md FILE",
@@ -145,6 +157,8 @@ impl Order {
             "exit" | "q" => "quit",
             "?" | "h" => "help",
             "continue" => "go",
+            "clear" => "new",
+            "resume" => "sessions",
             name => name,
         };
         let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
@@ -178,6 +192,8 @@ impl Order {
             "fork" => Self::Fork(given),
             "model" => Self::Model(given),
             "session" => Self::Session(given),
+            "sessions" => Self::Sessions(given),
+            "new" => Self::New,
             "save" => Self::Save(given.unwrap_or_default().into()),
             _ => Self::Quit,
         }

@@ -7,11 +7,12 @@ use plimsoll::store::SqliteStore;
 use plimsoll::{Entry, Message, SessionInfo, StoreError};
 use serde_json::json;
 
-use super::list::{self, Listed, minute};
+use super::list::{self, minute};
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, counted};
+use crate::which_session::NOTHING;
 
 /// Places of one session that are shown; all of them with `--json`.
 const SHOWN: usize = 3;
@@ -51,8 +52,8 @@ pub(crate) async fn run(store: &SqliteStore, args: &SearchArgs) -> Result<u8, St
     let width = terminal.is_term().then(|| columns(&terminal));
     let fitted = |line: String| width.map_or(line.clone(), |width| clip(&line, width));
     let mut found = 0;
-    for session in list::sessions(store, args.here).await? {
-        let places = places(store, &session.0, &query).await;
+    for (session, _) in list::sessions(store, args.here).await? {
+        let places = places(store, &session, &query).await;
         if places.is_empty() {
             continue;
         }
@@ -63,7 +64,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &SearchArgs) -> Result<u8, St
         found += 1;
         if args.json {
             for place in &places {
-                out!("{}", as_value(&session.0, place));
+                out!("{}", as_value(&session, place));
             }
             continue;
         }
@@ -72,7 +73,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &SearchArgs) -> Result<u8, St
         }
     }
     if found == 0 {
-        crate::note("nothing was found; an entry is found if all of the words are in it");
+        crate::note(NOTHING);
     }
     Ok(DONE)
 }
@@ -143,7 +144,7 @@ fn said(entry: &Entry) -> Option<&Message> {
 }
 
 /// Returns what is shown of a session: its heading, and the first places.
-pub(crate) fn lines((session, _): &Listed, places: &[Place]) -> Vec<String> {
+pub(crate) fn lines(session: &SessionInfo, places: &[Place]) -> Vec<String> {
     let mut lines = Vec::with_capacity(SHOWN + 2);
     lines.push(format!(
         "{}  {}  {}",

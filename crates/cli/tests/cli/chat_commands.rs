@@ -395,3 +395,23 @@ fn there_is_nothing_to_go_on_with_before_the_first_word() {
     assert!(fake.asked().is_empty());
     assert!(!said.err.contains("carry on with"), "{}", said.err);
 }
+
+#[test]
+fn a_chat_begins_a_new_session_and_finds_the_others() {
+    let home = home();
+    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let said = Chat::start(&home, &fake, &[]).lines(
+        "The first voyage.\n/new\nSecond.\n/sessions\n/sessions voyage\n/sessions zebra\n/clear\n",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert!(
+        lines[1].contains("now, and new; go back with /session "),
+        "{lines:?}"
+    );
+    let first = lines[1].rsplit(' ').next().unwrap();
+    assert!(lines[3].ends_with("Second.") && lines[4].ends_with("The first voyage."));
+    assert!(lines[5].starts_with(first) && lines[6].contains("user message: The first voyage."));
+    assert!(lines[7].starts_with("nothing was found"), "{lines:?}");
+    assert_eq!(sent(&fake.asked()[1]), ["Second."], "nothing of the first");
+}

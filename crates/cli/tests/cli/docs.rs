@@ -1,6 +1,9 @@
 //! The commands of the documentation, run as they stand there. In what they print, `…` stands for
 //! anything, and spaces for any number of them; what they say besides, on stderr, is not shown.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use super::command::{Home, with};
 use super::fake::{Answer, Fake};
 
@@ -131,20 +134,79 @@ fn what_a_configuration_comes_to_is_as_the_pages_show() {
     assert!(ran >= 3, "{ran}");
 }
 
-/// What is named in passing: its words and flags are known.
+/// The commands that a page has in its code: in blocks, and in passing.
+fn commands(page: &str) -> Vec<String> {
+    let mut code = Vec::new();
+    for (at, block) in page.split("```").enumerate() {
+        match (at % 2, block.split_once('\n')) {
+            (0, _) => code.extend(block.split('`').skip(1).step_by(2).map(str::to_owned)),
+            (_, Some(("sh" | "console" | "text", lines))) => {
+                code.extend(lines.lines().map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    let parts = code
+        .iter()
+        .flat_map(|line| line.split(['|', '#', '>', '<', ';', '(']));
+    let parts = parts.map(|part| part.trim().trim_start_matches("$ "));
+    let ours = parts.filter(|part| part.starts_with("plimsoll ") && !part.contains('…'));
+    ours.map(str::to_owned).collect()
+}
+
+/// What is named anywhere in the documentation is there: commands, and their flags.
 #[test]
-fn commands_that_are_named_are_there() {
+fn commands_and_flags_that_are_named_are_there() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut folders = vec![Path::new(root).join("docs")];
+    let mut pages = vec![Path::new(root).join("README.md")];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.extension().is_some_and(|end| end == "md") => pages.push(path),
+                false => {}
+            }
+        }
+    }
     let home = Home::new();
+    let mut helps: BTreeMap<Vec<String>, String> = BTreeMap::new();
     let mut named = 0;
-    for page in PAGES {
-        let spans = page.split('`').skip(1).step_by(2);
-        for span in spans.filter(|span| span.starts_with("plimsoll ")) {
-            let words = words(span);
-            home.run([&words[1..], &["--help"]].concat()).done();
+    for page in &pages {
+        for command in commands(&std::fs::read_to_string(page).unwrap()) {
+            let words = words(&command);
+            let is_word = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase());
+            let depth = match words.get(1) {
+                Some(&("sessions" | "config" | "model")) => 2,
+                _ => 1,
+            };
+            let path: Vec<String> = words[1..]
+                .iter()
+                .take_while(is_word)
+                .take(depth)
+                .map(|word| (*word).to_owned())
+                .collect();
+            let place = page.display();
+            let help = helps.entry(path.clone()).or_insert_with(|| {
+                let args = path.iter().map(String::as_str).chain(["--help"]);
+                let said = home.run(args);
+                assert_eq!(said.code, Some(0), "{place}: {command}: {}", said.err);
+                said.out
+            });
+            for flag in words
+                .iter()
+                .filter(|word| word.starts_with('-') && word.len() > 1)
+            {
+                let flag = flag.split('=').next().unwrap();
+                let flag = flag.trim_end_matches([',', '.', ')']);
+                let is_there = help.split([' ', ',', '\n', ']']).any(|word| word == flag);
+                assert!(is_there || flag == "--", "{place}: {command}: no {flag}");
+            }
             named += 1;
         }
     }
-    assert!(named >= 8, "{named}");
+    assert!(named >= 100, "{named}");
 }
 
 #[test]
