@@ -5,13 +5,47 @@ use super::fault::Fault;
 use super::markdown;
 use super::tree::{File, Tree};
 
-/// Links that lead nowhere.
+/// The table of contents of the site that is made of `docs/`.
+const CONTENTS: &str = "docs/SUMMARY.md";
+
+/// Links that lead nowhere, and pages that the site does not have.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
-    let mut faults = Vec::new();
+    let mut faults = outside(tree);
     for (file, text) in tree.markdown() {
         for (line, link) in markdown::links(text) {
             if let Some(why) = broken(tree, file, &link) {
                 faults.push(Fault::at(&file.path, line, format!("{link}: {why}")));
+            }
+        }
+    }
+    faults
+}
+
+/// Pages of `docs/` that the table of contents leaves out, and links from them out of the folder: the
+/// site has nothing there.
+fn outside(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let contents = tree.file(CONTENTS).and_then(|file| file.text_if(".md"));
+    let links = contents.map(markdown::links).unwrap_or_default();
+    let listed: Vec<String> = links
+        .into_iter()
+        .filter_map(|(_, link)| resolve(CONTENTS, &link))
+        .collect();
+    for (file, text) in tree.markdown() {
+        if !file.path.starts_with("docs/") || file.path == CONTENTS {
+            continue;
+        }
+        if !listed.contains(&file.path) {
+            let text = format!("the page is not in {CONTENTS}");
+            faults.push(Fault::of(&file.path, text));
+        }
+        for (line, link) in markdown::links(text) {
+            let path = link.split('#').next().unwrap_or_default();
+            let is_page = !path.is_empty() && !path.contains("://") && !path.starts_with("mailto:");
+            let target = resolve(&file.path, path);
+            if is_page && target.is_some_and(|target| !target.starts_with("docs/")) {
+                let text = format!("{link}: the site has only docs/; give the whole address");
+                faults.push(Fault::at(&file.path, line, text));
             }
         }
     }
@@ -85,10 +119,8 @@ mod tests {
             let readme = format!("# Read me\n\n[x]({link})\n");
             let tree = Tree::of(&[
                 ("README.md", readme.as_str()),
-                (
-                    "docs/a.md",
-                    "# First\n\n## Second part\n\n[up](../README.md)\n",
-                ),
+                ("docs/a.md", "# First\n\n## Second part\n"),
+                ("docs/SUMMARY.md", "# Summary\n\n- [a](a.md)\n"),
                 ("crates/a/src/lib.rs", ""),
             ]);
             let faults = check(&tree);
@@ -96,5 +128,23 @@ mod tests {
             let wanted = expected.map(|why| format!("README.md:3: {link}: {why}"));
             assert_eq!(said, wanted.into_iter().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn the_site_has_every_page_and_what_they_link_to() {
+        let tree = Tree::of(&[
+            ("README.md", "# Read me\n\n[x](docs/a.md)\n"),
+            ("docs/SUMMARY.md", "# Summary\n\n- [a](a.md)\n"),
+            ("docs/a.md", "# A\n\n[up](../README.md)\n"),
+            ("docs/b.md", "# B\n"),
+        ]);
+        let said: Vec<_> = check(&tree).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "docs/a.md:3: ../README.md: the site has only docs/; give the whole address",
+                "docs/b.md: the page is not in docs/SUMMARY.md",
+            ]
+        );
     }
 }
