@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use plimsoll::{
-    CallId, Delta, Event, Message, MessagePhase, Money, Observer, Outcome, Part, Plan, Price,
+    CallId, Delta, Edit, Event, Message, MessagePhase, Money, Observer, Outcome, Part, Plan, Price,
     ToolPhase, Waiting,
 };
 
@@ -363,7 +363,7 @@ impl Observer for EventPrinter {
                 self.measure(state);
                 self.dim(&compacted(
                     plan,
-                    messages_before.saturating_sub(*messages_after),
+                    Some(messages_before.saturating_sub(*messages_after)),
                 ));
             }
             Event::ResultsShortened {
@@ -435,24 +435,23 @@ fn below(name: &str, event: &Event) -> Option<String> {
 }
 
 /// What a plan did, in one line: compacted: 12 messages, 3400 tokens freed, about $0.01 saved.
-pub(crate) fn compacted(plan: &Plan, gone: usize) -> String {
-    let messages = match gone {
-        0 => plan.edits.len(),
-        gone => gone,
+pub(crate) fn compacted(plan: &Plan, gone: Option<usize>) -> String {
+    let is_removal = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
+    let (what, messages) = match plan.edits.iter().any(is_removal) {
+        true => ("compacted", gone),
+        false => ("shortened", Some(plan.edits.len())),
     };
-    let what = match gone {
-        0 => "shortened",
-        _ => "compacted",
-    };
+    let messages = messages.map_or_else(String::new, |count| {
+        format!(": {}", counted(count, "message"))
+    });
     let saved = plan.price.as_ref().and_then(Price::net).and_then(|net| {
         let money = Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
         let word = if net >= 0 { "saved" } else { "spent" };
         is_worth_telling(money).then(|| format!(", about {money} {word}"))
     });
     format!(
-        "{what} ({}): {}, {} freed{}",
+        "{what} ({}){messages}, {} freed{}",
         plan.stages.join(", "),
-        counted(messages, "message"),
         counted(plan.frees.0, "token"),
         saved.unwrap_or_default()
     )

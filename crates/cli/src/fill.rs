@@ -1,7 +1,7 @@
 //! What fills a window, as a picture: a bar of segments, and a legend with the numbers. It weighs nothing;
 //! see `WindowUse`.
 
-use plimsoll::{Contents, Edit, Entry, Plan, Share, Tokens, WindowUse};
+use plimsoll::{Contents, Entry, Plan, Share, Tokens, WindowUse};
 
 use crate::event_printer::compacted;
 use crate::terminal::style::{BLUE, CYAN, Colours, GREEN, MAGENTA, RED, Style, YELLOW};
@@ -88,11 +88,8 @@ pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
 
 /// What the last plan took and saved.
 fn last_plan(plan: &Plan) -> String {
-    let removed = plan
-        .edits
-        .iter()
-        .filter(|edit| !matches!(edit, Edit::Shrink { .. }));
-    format!("{MARGIN}last plan: {}", compacted(plan, removed.count()))
+    // How many messages it removed depends on the view of that time.
+    format!("{MARGIN}last plan: {}", compacted(plan, None))
 }
 
 fn part(

@@ -151,7 +151,7 @@ impl Chat {
                 // Whoever watches was told as it was applied; a script asked for it, and gets it.
                 if !self.terminal.is_live() {
                     let gone = done.messages_before.saturating_sub(done.messages_after);
-                    self.terminal.say(&compacted(&done.plan, gone));
+                    self.terminal.say(&compacted(&done.plan, Some(gone)));
                 }
                 let wrote = done.plan.stages.iter().any(|stage| stage == "summarize");
                 if focus.is_some() && !wrote {

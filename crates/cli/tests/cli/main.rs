@@ -44,6 +44,7 @@ mod models;
 mod no_model;
 mod permissions;
 mod pick_session;
+mod picture;
 mod prices;
 mod recorded;
 mod remove_sessions;

@@ -8,13 +8,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::command::{Home, Said};
 
 /// A mock server under way; it ends with its owner.
-struct Mocked {
+pub(crate) struct Mocked {
     child: Option<Child>,
     address: String,
 }
 
 impl Mocked {
-    fn start(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let mut child = home
             .command(["mock"].iter().chain(args))
             .stdin(Stdio::null())
@@ -30,6 +30,11 @@ impl Mocked {
             child: Some(child),
             address: address.trim().to_owned(),
         }
+    }
+
+    /// The base URL for the client.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// What it says once it is interrupted.

@@ -125,6 +125,11 @@ impl Terminal {
         }
     }
 
+    /// The characters on the screen, with their colours.
+    pub(crate) fn cells(&self) -> &vt100::Screen {
+        self.screen.screen()
+    }
+
     /// Types.
     pub(crate) fn keys(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).unwrap();
