@@ -1,8 +1,7 @@
 //! An agent as the arguments describe it, for every command that runs one. Who is asked and who
 //! watches, the command adds; nothing is driven here.
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use plimsoll::{
 use crate::called::{Asked, Called};
 use crate::choice::{self, Choice, ChosenBy, Fit, Said};
 use crate::exit::Stop;
+use crate::instructions::Instructions;
 use crate::mcp::Mcp;
 use crate::paths;
 use crate::sandbox;
@@ -31,11 +31,6 @@ pub(crate) const LOCAL_SYSTEM: &str = include_str!("../prompts/system_local.md")
 pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// How long a summary may take on this machine, where reading alone takes a minute.
 const LOCAL_SUMMARY: Duration = Duration::from_secs(300);
-/// What opens and closes a pinned passage of AGENTS.md.
-const PIN: &str = "<!-- pin -->";
-const UNPIN: &str = "<!-- /pin -->";
-/// Of AGENTS.md, at most; it is sent with every request.
-const AGENTS_LIMIT: plimsoll::Bytes = plimsoll::Bytes(32 * 1024);
 
 /// An agent that lacks only those who are asked and those who watch.
 pub(crate) struct Prepared {
@@ -83,6 +78,9 @@ pub(crate) async fn prepare(
         crate::say(sandbox::NETWORK);
     }
     let instructions = Instructions::read(&agent)?;
+    if let Some(note) = instructions.note().filter(|_| said == Said::Everything) {
+        crate::note(&note);
+    }
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;
     let by = match sources.resumed {
@@ -124,7 +122,7 @@ pub(crate) async fn prepare(
         .apply(builder)
         .permissions(agent.permissions_for(&tools))
         .secrets(agent.secrets(&plimsoll::providers::environment))
-        .system(instructions.system(choice.system))
+        .system(instructions.system(choice.system, choice.system == SYSTEM))
         .tools(tools)
         .window(choice.window)
         .store(store as Arc<dyn SessionStore>);
@@ -140,8 +138,8 @@ pub(crate) async fn prepare(
     if let Some(prompt) = summary_prompt {
         builder = builder.summary_prompt(prompt);
     }
-    for pin in instructions.pins {
-        builder = builder.pin(pin);
+    for pin in instructions.pins() {
+        builder = builder.pin(pin.clone());
     }
     if has_tools && has_room(choice.window) {
         builder = builder.tools_after_plan([pin_tool()]);
@@ -199,111 +197,11 @@ fn has_room(window: Window) -> bool {
     }
 }
 
-/// What the user tells the model in files and settings.
-struct Instructions {
-    /// The configured system prompt.
-    system: Option<String>,
-    /// AGENTS.md of the root, without what it pins.
-    agents: Option<String>,
-    /// What AGENTS.md pins.
-    pins: Vec<String>,
-}
-
-impl Instructions {
-    fn read(agent: &AgentConfig) -> Result<Self, Stop> {
-        let system = agent.system().map_err(Stop::usage)?;
-        let text = read_text(&agent.settings().root.join("AGENTS.md"))?;
-        let (agents, pins) = text.map(|text| pinned(&text)).unzip();
-        Ok(Self {
-            system,
-            agents,
-            pins: pins.unwrap_or_default(),
-        })
-    }
-
-    /// Returns the system prompt; `built_in` is used if none is configured.
-    fn system(&self, built_in: &str) -> String {
-        let system = self.system.as_deref().unwrap_or(built_in).trim_end();
-        match &self.agents {
-            None => system.to_owned(),
-            Some(agents) => {
-                let short = plimsoll::head_tail(agents, AGENTS_LIMIT);
-                let agents = short.as_deref().unwrap_or(agents).trim();
-                format!("{system}\n\nAGENTS.md of this directory:\n\n{agents}")
-            }
-        }
-    }
-}
-
-/// The text without what it pins, and what it pins: all between `<!-- pin -->` and `<!-- /pin -->`.
-/// A pin that is never closed goes to the end.
-fn pinned(text: &str) -> (String, Vec<String>) {
-    let (mut rest, mut pins) = (String::new(), Vec::new());
-    let mut left = text;
-    while let Some((before, after)) = left.split_once(PIN) {
-        rest.push_str(before);
-        let (pin, behind) = after.split_once(UNPIN).unwrap_or((after, ""));
-        if !pin.trim().is_empty() {
-            pins.push(pin.trim().to_owned());
-        }
-        left = behind;
-    }
-    rest.push_str(left);
-    (rest, pins)
-}
-
-/// A text file; `None` where there is none.
-fn read_text(path: &Path) -> Result<Option<String>, Stop> {
-    let bad = |error: &io::Error| {
-        let why = unreadable(error);
-        Stop::usage(format!("{} cannot be read: {why}", path.display()))
-    };
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(bad(&error)),
-    };
-    let mut text = String::new();
-    file.take(TEXT_LIMIT)
-        .read_to_string(&mut text)
-        .map_err(|error| bad(&error))?;
-    Ok(Some(text))
-}
-
 /// What is wrong with a text, and what helps.
 pub(crate) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::InvalidData => "it is not UTF-8; save it as UTF-8 text".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
         _ => error.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_file_pins_is_taken_out_of_it_whole() {
-        for (text, rest, pins) in [
-            ("plain", "plain", vec![]),
-            ("a<!-- pin -->\n b \n<!-- /pin -->c", "ac", vec!["b"]),
-            (
-                "<!-- pin -->x<!-- /pin --><!-- pin -->y",
-                "",
-                vec!["x", "y"],
-            ),
-            (
-                "<!-- pin --> <!-- /pin -->z<!-- /pin -->",
-                "z<!-- /pin -->",
-                vec![],
-            ),
-        ] {
-            let (left, found) = pinned(text);
-            assert_eq!(
-                (left.as_str(), found),
-                (rest, pins.iter().map(|pin| (*pin).to_owned()).collect())
-            );
-        }
     }
 }

@@ -23,6 +23,7 @@ mod flags;
 mod fork;
 mod import;
 mod input;
+mod instructions;
 mod known;
 mod ledger;
 mod local;

@@ -33,6 +33,7 @@ mod fake;
 mod forks;
 mod hosted;
 mod import;
+mod instructions;
 mod kept_files;
 mod ledger;
 mod long_runs;

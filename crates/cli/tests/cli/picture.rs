@@ -24,6 +24,10 @@ fn the_picture_of_the_readme_is_what_the_program_draws() {
         home.file(&format!("log/{day}.md"), page(day));
     }
     home.file("turns.jsonl", turns());
+    home.file(
+        "system.md",
+        "You work with tools. Answer in a few plain sentences.",
+    );
     let script = ["--script", "turns.jsonl", "--window", "4000"];
     let mock = Mocked::start(&home, &script);
     let args = [
@@ -32,6 +36,9 @@ fn the_picture_of_the_readme_is_what_the_program_draws() {
         "voyage",
         "--tools",
         "read",
+        // The built-in one names the folder, and so weighs more or less.
+        "--system",
+        "system.md",
         "--model",
         "openai-compatible/mock",
         "--base-url",
