@@ -8,6 +8,7 @@ mod ci;
 mod clients;
 mod command;
 mod deny;
+mod dependencies;
 mod dist;
 mod error;
 mod fresh;
@@ -116,6 +117,8 @@ enum Chore {
         #[arg(long)]
         data: Option<PathBuf>,
     },
+    /// Crates and compile time of the library beside three others, each built from nothing
+    Dependencies,
     /// Package the program for npm, PyPI, Homebrew and the install script, into target/dist
     Dist {
         /// The system, such as x86_64-unknown-linux-gnu; without it, this one
@@ -189,6 +192,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         }
         Chore::Money { data } => money::run(root, data.as_deref()),
         Chore::Rivals { data } => rivals::run(root, data.as_deref()),
+        Chore::Dependencies => dependencies::run(root),
         Chore::Dist { formula: true, .. } => dist::formula(root),
         Chore::Dist {
             target,

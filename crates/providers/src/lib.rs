@@ -27,6 +27,7 @@ mod explain;
 mod hosted;
 mod http;
 mod key;
+#[cfg(feature = "local")]
 pub mod local;
 mod model_config;
 mod model_ref;
