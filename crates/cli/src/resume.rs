@@ -123,8 +123,14 @@ pub(crate) struct LastRun {
 /// Returns how a session was last run; `None` if that is not known.
 pub(crate) async fn last_run(store: &SqliteStore, id: &SessionId) -> Result<Option<LastRun>, Stop> {
     let text = store.settings(id).await.map_err(Stop::failed)?;
-    // Another version may have written what this one cannot read.
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    Ok(text.map(|text| LastRun::of(&text)))
+}
+
+impl LastRun {
+    /// Reads what is stored of a session. Another version may have written what this one cannot read.
+    pub(crate) fn of(settings: &str) -> Self {
+        serde_json::from_str(settings).unwrap_or_default()
+    }
 }
 
 impl SessionSettings {

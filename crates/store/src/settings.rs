@@ -1,12 +1,14 @@
 //! The settings that sessions were last run with, as the program wrote them. They are not part of any
 //! log: an export does not contain them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::fault;
+use crate::lineage;
 
 /// The largest text that is stored for a session, in characters.
 pub const MAX_SETTINGS: usize = 64 * 1024;
@@ -45,6 +47,19 @@ fn write(
         )?;
     }
     transaction.commit()
+}
+
+/// Returns the settings of all sessions that have some of their own.
+pub(crate) fn all(
+    connection: &Connection,
+    path: &Path,
+) -> Result<BTreeMap<SessionId, String>, StoreError> {
+    let read = || {
+        let mut statement = connection.prepare_cached("SELECT session, text FROM settings")?;
+        let rows = statement.query_map([], |row| Ok((lineage::name(row, 0)?, row.get(1)?)))?;
+        rows.collect::<rusqlite::Result<_>>()
+    };
+    read().map_err(fault::sqlite(path))
 }
 
 /// Returns the settings of a session, or of the nearest session that it is a fork of.

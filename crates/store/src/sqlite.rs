@@ -165,6 +165,19 @@ impl SqliteStore {
         .await
     }
 
+    /// Returns the settings of all sessions that have some of their own, not those of the sessions that
+    /// they are forks of.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
+        self.read(
+            |connection, path| settings::all(connection, path),
+            |_| Ok(None),
+        )
+        .await
+    }
+
     /// The entries after number `after`, in order: [`crate::PAGE_ENTRIES`] and about
     /// [`crate::PAGE_BYTES`] at most, none at the end of the log. Begin with 0 and go on with the
     /// number of the last, to see a log of any length without holding all of it.

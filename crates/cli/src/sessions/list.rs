@@ -1,17 +1,18 @@
 //! `plimsoll sessions list`: all sessions or those of this folder, a line each.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
 use console::{Term, measure_text_width};
 use plimsoll::store::SqliteStore;
-use plimsoll::{Fork, SessionInfo, SessionStore};
+use plimsoll::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
 use serde_json::{Value, json};
 
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
 use crate::out::out;
-use crate::resume::{self, LastRun};
+use crate::resume::LastRun;
 use crate::terminal::columns;
 use crate::terminal::text::clip;
 
@@ -60,16 +61,27 @@ pub(crate) async fn sessions(store: &SqliteStore, here: bool) -> Result<Vec<List
         true => Some(env::current_dir().map_err(Stop::failed)?),
         false => None,
     };
-    let mut sessions = Vec::new();
-    for session in store.list().await.map_err(Stop::failed)? {
-        // Of a damaged store, the sessions are listed all the same.
-        let last = resume::last_run(store, &session.id).await.ok().flatten();
-        let last = last.unwrap_or_default();
-        if folder.is_none() || last.folder == folder {
-            sessions.push((session, last));
-        }
-    }
-    Ok(sessions)
+    // Of a damaged store, the sessions are listed all the same.
+    let settings = store.all_settings().await.unwrap_or_default();
+    let sessions = store.list().await.map_err(Stop::failed)?;
+    let parents: BTreeMap<&SessionId, &SessionId> = sessions
+        .iter()
+        .filter_map(|session| Some((&session.id, &session.fork.as_ref()?.from)))
+        .collect();
+    let last_run = |session: &SessionInfo| {
+        // A fork that was not run yet is as what it is a fork of.
+        let up = std::iter::successors(Some(&session.id), |id| parents.get(id).copied());
+        let text = up
+            .take(1 + MAX_FORK_DEPTH as usize)
+            .find_map(|id| settings.get(id));
+        text.map(|text| LastRun::of(text)).unwrap_or_default()
+    };
+    let listed = sessions
+        .iter()
+        .map(|session| (session.clone(), last_run(session)));
+    Ok(listed
+        .filter(|(_, last)| folder.is_none() || last.folder == folder)
+        .collect())
 }
 
 /// Returns a line for each session, its columns under those of the others.
