@@ -26,8 +26,8 @@ const PROGRAMS: [(&str, &str, &str); 6] = [
         "the same, and sessions in SQLite, which is compiled along",
     ),
     (
-        "rig-core 0.44.0",
-        "rig-core = \"=0.44.0\"",
+        "rig-core 0.44.0, `reqwest`",
+        "rig-core = { version = \"=0.44.0\", features = [\"reqwest\"] }",
         "loop, models of providers",
     ),
     (

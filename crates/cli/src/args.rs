@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Repair a chat that the model's API refuses, without a model
     Repair(crate::repair::RepairArgs),
-    /// List, show, undo, fork, export and import sessions; recall evicted messages
+    /// List, search, show, undo, fork, delete, export and import sessions; recall evicted messages
     Sessions(SessionsArgs),
     /// Download, list and remove local models
     Model(ModelArgs),

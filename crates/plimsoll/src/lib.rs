@@ -184,6 +184,8 @@
 pub mod config;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
+#[cfg(feature = "otlp")]
+mod tls;
 
 pub use plimsoll_agent::*;
 pub use plimsoll_context::*;

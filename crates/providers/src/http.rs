@@ -54,7 +54,7 @@ impl Http {
         headers
             .values_mut()
             .for_each(|value| value.set_sensitive(true));
-        let mut client = Client::builder()
+        let mut client = crate::tls::client()
             .user_agent(USER_AGENT)
             .default_headers(headers)
             .connect_timeout(timeouts.connect)

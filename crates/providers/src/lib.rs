@@ -42,6 +42,7 @@ mod sse;
 mod target;
 mod thinking_off;
 mod timeouts;
+mod tls;
 mod token_count;
 mod vendor;
 mod windows;

@@ -35,6 +35,8 @@ mod root;
 pub mod sandbox;
 mod scope;
 mod shell;
+#[cfg(feature = "mcp")]
+mod tls;
 mod toolbox;
 mod walk;
 mod write;

@@ -178,13 +178,17 @@ async fn it_can_be_busy_overloaded_slow_and_cut_off() {
 #[tokio::test]
 async fn it_tells_its_window_and_ends_when_dropped() {
     let server = server(openai().window(4_096), "").await;
-    let props = reqwest::get(format!("{}/props", server.address()))
+    let props = super::client()
+        .get(format!("{}/props", server.address()))
+        .send()
         .await
         .unwrap();
     let props: Value = serde_json::from_str(&props.text().await.unwrap()).unwrap();
     assert_eq!(props["default_generation_settings"]["n_ctx"], 4_096);
     assert_eq!(
-        reqwest::get(format!("{}/nothing", server.address()))
+        super::client()
+            .get(format!("{}/nothing", server.address()))
+            .send()
             .await
             .unwrap()
             .status(),
@@ -193,7 +197,13 @@ async fn it_tells_its_window_and_ends_when_dropped() {
     let address = server.address();
     drop(server);
     tokio::task::yield_now().await;
-    assert!(reqwest::get(format!("{address}/props")).await.is_err());
+    assert!(
+        super::client()
+            .get(format!("{address}/props"))
+            .send()
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
@@ -294,12 +304,7 @@ async fn what_is_not_there_or_no_json_is_told() {
     assert_eq!(status, 404);
     assert!(body.contains("this mock speaks Chat Completions"), "{body}");
     let url = format!("{}/v1/chat/completions", server.address());
-    let sent = reqwest::Client::new()
-        .post(url)
-        .body("{")
-        .send()
-        .await
-        .unwrap();
+    let sent = super::client().post(url).body("{").send().await.unwrap();
     let (status, body) = super::read(sent).await;
     assert_eq!(status, 400);
     assert!(body.contains("not valid JSON"), "{body}");

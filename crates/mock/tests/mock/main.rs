@@ -27,7 +27,7 @@ async fn post(
     body: &Value,
 ) -> (u16, String) {
     let url = format!("{}{path}", server.address());
-    let mut client = reqwest::Client::new().post(url).body(body.to_string());
+    let mut client = client().post(url).body(body.to_string());
     for (name, value) in headers {
         client = client.header(*name, *value);
     }
@@ -35,12 +35,18 @@ async fn post(
 }
 
 async fn get(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
-    let mut client = reqwest::Client::new().get(format!("{}{path}", server.address()));
+    let mut client = client().get(format!("{}{path}", server.address()));
     for (name, value) in headers {
         client = client.header(*name, *value);
     }
     let (status, text) = read(client.send().await.unwrap()).await;
     (status, serde_json::from_str(&text).unwrap())
+}
+
+/// A client of any server; the tests speak no TLS, but a client has to be able to.
+fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
 }
 
 async fn read(response: reqwest::Response) -> (u16, String) {
@@ -59,7 +65,7 @@ async fn every_answer_names_its_request() {
         let server = server(mock, "").await;
         for number in 1..3 {
             let url = format!("{}{path}", server.address());
-            let answer = reqwest::Client::new().post(url).send().await.unwrap();
+            let answer = client().post(url).send().await.unwrap();
             assert_eq!(answer.headers()[name], format!("req_mock{number}"));
         }
     }

@@ -32,7 +32,7 @@ impl Carrier {
         runtime: Handle,
         fault: FirstFault,
     ) -> reqwest::Result<Self> {
-        let mut client = Client::builder()
+        let mut client = crate::tls::client()
             .timeout(timeout)
             .redirect(redirect::Policy::none());
         let host = to.host_str().unwrap_or_default();

@@ -67,7 +67,7 @@ pub(super) async fn fetch(
 }
 
 fn client(url: Option<&Url>) -> Result<Client, String> {
-    let mut client = Client::builder()
+    let mut client = crate::tls::client()
         .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_WAIT)
         .redirect(redirect::Policy::limited(MAX_REDIRECTS));

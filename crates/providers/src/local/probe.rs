@@ -30,7 +30,7 @@ pub(super) fn free_port() -> std::io::Result<u16> {
 /// Waits until a server has generated a token.
 pub(super) async fn wait(server: &mut Server, port: u16, patience: Duration) -> Ready {
     // It is on this machine: neither a proxy nor certificates are wanted.
-    let Ok(client) = Client::builder().no_proxy().tls_certs_only([]).build() else {
+    let Ok(client) = crate::tls::client().no_proxy().tls_certs_only([]).build() else {
         return Ready::Late;
     };
     let ready = async {

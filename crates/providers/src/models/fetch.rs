@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use reqwest::{Client, Url, redirect};
+use reqwest::{Url, redirect};
 
 use crate::http::innermost;
 
@@ -38,7 +38,7 @@ pub async fn fetch_table(url: &str) -> Result<Vec<u8>, String> {
     if !["http", "https"].contains(&scheme.as_str()) {
         return Err(format!("{url} is no address of http or https"));
     }
-    let mut client = Client::builder()
+    let mut client = crate::tls::client()
         .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
         .timeout(PATIENCE)
         .https_only(scheme == "https")

@@ -36,7 +36,7 @@ type Answer<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 impl Client {
     pub(super) fn new(server: &McpServer) -> Result<Self, String> {
         // As the SDK's own client is: a connection that was not read to its end is slow to use again.
-        let builder = reqwest::Client::builder().pool_max_idle_per_host(0);
+        let builder = crate::tls::client().pool_max_idle_per_host(0);
         let inner = builder.redirect(Policy::custom(redirected)).build();
         Ok(Self {
             inner: inner.map_err(short)?,
