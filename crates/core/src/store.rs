@@ -51,6 +51,37 @@ pub trait SessionStore: Send + Sync {
         Err(of.refused(ForkFault::Unable))
     }
 
+    /// Deletes a session for good: its log, its settings, its archive and the kept contents of the files
+    /// that it changed. Other sessions keep theirs. Returns `false`, and changes nothing, if there is no
+    /// such session. The lease stays valid; the name is free, and the next entry that is appended under it
+    /// is the first of a new log.
+    ///
+    /// # Errors
+    /// [`StoreError::HasForks`] if forks share entries of its log: delete them first. Nothing is deleted
+    /// then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
+    /// [`StoreError::Archive`] or [`StoreError::Files`] if the log is gone but the rest of it could not be
+    /// removed; what stays is found by nobody and expires.
+    async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
+        let _ = lease;
+        Err(StoreError::Unsupported {
+            operation: "delete",
+        })
+    }
+
+    /// Gives a session another title, as it is shown by [`Self::list`]. Its name stays, and a title that was
+    /// given is not replaced by what a user says later. Forks that exist keep theirs. The session may have
+    /// a writer meanwhile. Returns `false`, and changes nothing, if there is no such session.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] if the store cannot rename, which is the default. If the title cannot be
+    /// written.
+    async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
+        let _ = (session, title);
+        Err(StoreError::Unsupported {
+            operation: "rename",
+        })
+    }
+
     /// All sessions, the one written last first.
     ///
     /// # Errors
@@ -182,7 +213,7 @@ pub struct SessionInfo {
     pub updated: u64,
     /// Entries in its log.
     pub entries: u64,
-    /// The first line of its first user message, 120 characters at most.
+    /// What it was renamed to; else the first line of its first user message, 120 characters at most.
     pub title: String,
     /// What it is a fork of, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,6 +292,12 @@ pub enum StoreError {
     Full {
         /// The file.
         path: String,
+    },
+    /// The store lacks an operation.
+    #[error("this store cannot {operation} sessions; choose another store")]
+    Unsupported {
+        /// The operation, as a verb.
+        operation: &'static str,
     },
     /// It is a store without an archive.
     #[error("this store keeps no archive; the log has what left the view")]

@@ -239,47 +239,6 @@ impl SqliteStore {
             .await
     }
 
-    /// Deletes a session for good: its log, its settings, its archive and the kept contents of the files
-    /// that it changed. Returns `false` if there is no such session.
-    ///
-    /// # Errors
-    /// [`StoreError::HasForks`] if other sessions share its log: nothing is deleted then. If the archive
-    /// or the kept files cannot be written after the log is gone; what stays of them is found by nobody
-    /// and expires.
-    pub async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
-        let kin = self.lineage(&session).await?.into_iter().next();
-        let (wanted, held) = (session.clone(), Arc::clone(&lock));
-        let was_there = self
-            .writer()
-            .await?
-            .with(move |connection, path| {
-                let deleted = delete::session(connection, path, &wanted);
-                drop(held);
-                deleted
-            })
-            .await?;
-        if was_there {
-            self.archive.remove(lock, &session).await?;
-            self.files.remove(&session, kin).await?;
-        }
-        Ok(was_there)
-    }
-
-    /// Gives a session another title, for lists. Its name stays. Returns `false` if there is no such
-    /// session.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
-        let (session, title) = (session.clone(), title.to_owned());
-        self.writer()
-            .await?
-            .with(move |connection, path| delete::rename(connection, path, &session, &title))
-            .await
-    }
-
     /// Returns the bytes of the log of each session; of a fork, without what it shares.
     ///
     /// # Errors
@@ -508,6 +467,35 @@ impl SessionStore for SqliteStore {
                 drop(lock);
                 forked
             })
+            .await
+    }
+
+    async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
+        let session = lease.session().clone();
+        let lock = self.lock_of(&session)?;
+        let kin = self.lineage(&session).await?.into_iter().next();
+        let (wanted, held) = (session.clone(), Arc::clone(&lock));
+        let was_there = self
+            .writer()
+            .await?
+            .with(move |connection, path| {
+                let deleted = delete::session(connection, path, &wanted);
+                drop(held);
+                deleted
+            })
+            .await?;
+        if was_there {
+            self.archive.remove(lock, &session).await?;
+            self.files.remove(&session, kin).await?;
+        }
+        Ok(was_there)
+    }
+
+    async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
+        let (session, title) = (session.clone(), title.to_owned());
+        self.writer()
+            .await?
+            .with(move |connection, path| delete::rename(connection, path, &session, &title))
             .await
     }
 

@@ -6,10 +6,46 @@ use std::sync::Arc;
 
 use plimsoll_agent::{EndReason, Entry, Outcome, State};
 use plimsoll_context::{CallId, Chars4, Message, Part, StopReason, Tokens, ToolCall, Usage};
-use plimsoll_core::SessionId;
+use plimsoll_core::{ArchiveBounds, MemoryStore, SessionId, SessionStore};
+use plimsoll_store::{Durability, Options, SqliteStore};
+use tempfile::TempDir;
 
 /// Entries of one run.
 pub(crate) const RUN: u64 = 7;
+
+/// A store that keeps the promises of the trait, and its folder, if it has one.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) store: Arc<dyn SessionStore>,
+    _folder: Option<TempDir>,
+}
+
+/// Options of a store that does not wait for the disk.
+pub(crate) fn options(archive: ArchiveBounds) -> Options {
+    Options {
+        durability: Durability::Normal,
+        archive,
+        ..Options::default()
+    }
+}
+
+/// Every store that is tested by the promises of the trait.
+pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = SqliteStore::open_with(folder.path(), options(bounds)).await;
+    vec![
+        Case {
+            name: "memory",
+            store: Arc::new(MemoryStore::with_archive(bounds)),
+            _folder: None,
+        },
+        Case {
+            name: "sqlite",
+            store: Arc::new(sqlite.unwrap()),
+            _folder: Some(folder),
+        },
+    ]
+}
 
 /// Entry k, counted from 0.
 pub(crate) fn entry(k: u64) -> Entry {
