@@ -96,6 +96,20 @@ pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, Store
     Ok(connection)
 }
 
+/// Opens a connection that reads and leaves the files as they are: what stands in the write-ahead log is
+/// not folded into the database, as the last connection otherwise does.
+pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let has_log = std::fs::metadata(log).is_ok_and(|file| file.len() > 0);
+    let connection = reader(path, options)?;
+    // If there is none, the connection removes the empty one that it makes itself.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log)
+        .map_err(fault::sqlite(path))?;
+    Ok(connection)
+}
+
 /// Opens a connection that makes no file beside this one, so that it can read where nothing can be
 /// written, as on a full disk. Nobody else may have the file open meanwhile.
 pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreError> {

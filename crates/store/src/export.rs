@@ -34,7 +34,7 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// A log as an export has it, read back.
+/// Entries of a log as an export has them.
 #[derive(Debug)]
 pub struct ExportedLog {
     entries: Vec<Entry>,
@@ -81,17 +81,44 @@ impl ExportedLog {
     /// # Errors
     /// If a line is not an entry, or if lines are missing.
     pub fn parse(text: &str) -> Result<Self, BadExport> {
+        Self::read(text, |line, due| match line.n == due {
+            true => Ok(()),
+            false => Err(format!("it is entry {}, and entry {due} is due", line.n)),
+        })
+    }
+
+    /// Reads entries of a log of which others are missing, as [`SqliteStore::salvage`] writes them.
+    /// Returns `None` if the first line is the first entry of a log, so that [`Self::parse`] reads it. What is
+    /// returned is no log that a session can begin with.
+    ///
+    /// # Errors
+    /// If a line is not an entry, or if its number is not above the one before it.
+    ///
+    /// [`SqliteStore::salvage`]: crate::SqliteStore::salvage
+    pub fn parse_rest(text: &str) -> Result<Option<Vec<Entry>>, BadExport> {
+        let mut last = 1;
+        let read = Self::read(text, |line, number| {
+            let is_rest = line.n > last || number == 1;
+            last = line.n;
+            match is_rest {
+                true => Ok(()),
+                false => Err("its number is not above the one before it".to_owned()),
+            }
+        })?;
+        let is_whole = read.lines.first().is_none_or(|line| line.n <= 1);
+        Ok((!is_whole).then_some(read.entries))
+    }
+
+    fn read(
+        text: &str,
+        mut check: impl FnMut(&OwnedLine, u64) -> Result<(), String>,
+    ) -> Result<Self, BadExport> {
         let (mut entries, mut lines) = (Vec::new(), Vec::new());
         for (number, text) in (1..).zip(text.lines()) {
             let bad = |why: String| BadExport { line: number, why };
             let line: OwnedLine =
                 serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
-            if line.n != number {
-                let found = line.n;
-                return Err(bad(format!(
-                    "it is entry {found}, and entry {number} is due"
-                )));
-            }
+            check(&line, number).map_err(bad)?;
             let entry = serde_json::from_str(line.entry.get());
             entries.push(entry.map_err(|error| bad(error.to_string()))?);
             lines.push(line);

@@ -3,6 +3,7 @@
 //! It folds nothing and decides nothing; what a log means is the business of `agent`.
 
 mod archive;
+mod check;
 mod checksum;
 mod connection;
 mod damaged;
@@ -22,6 +23,7 @@ mod windows;
 mod write;
 
 pub use archive::ARCHIVE;
+pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
 pub use export::{BadExport, ExportError, ExportedLog, Line};
 pub use files::{
     ContentHash, FILES, KEPT_IN_ALL, KEPT_IN_SESSION, MAX_CHANGES, MAX_CHANGES_IN_ALL,

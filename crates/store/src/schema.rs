@@ -27,6 +27,7 @@ pub(crate) const ARCHIVE: Format = Format {
         include_str!("../schema/archive-1.sql"),
         include_str!("../schema/archive-2.sql"),
         include_str!("../schema/archive-3.sql"),
+        include_str!("../schema/archive-4.sql"),
     ],
 };
 

@@ -55,6 +55,8 @@ pub struct SqliteStore {
     /// Why nothing can be written; what there is can be read all the same.
     unwritable: Option<StoreError>,
     reader: Shared,
+    /// Whether SQL cannot read the file because its format is older and must stay as it is.
+    is_older: bool,
     /// After the connections, so that it is dropped after them.
     damaged: Damaged,
     leases: Leases,
@@ -312,17 +314,68 @@ impl SqliteStore {
             }
             Err(error) => return Err(error),
         }
+        let reader = Shared::new(Arc::clone(&path), reader);
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
-            reader: Shared::new(Arc::clone(&path), reader),
             damaged,
+            ..Self::of_reader(folder, path, reader, options)
+        })
+    }
+
+    /// Opens the store of a folder so that nothing is made or changed in it. Only its log may be read.
+    pub(crate) async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
+        let (folder, options) = (folder.to_path_buf(), Options::default());
+        let path: Arc<Path> = folder.join(FILE).into();
+        let at = Arc::clone(&path);
+        let open = move || {
+            if !at.exists() {
+                return Err(fault::other(&at, "there is no store"));
+            }
+            let mut reader = connection::observer(&at, &options)?;
+            let mut found = schema::check(&reader, &at, schema::LOG);
+            if let Err(StoreError::Full { .. } | StoreError::Io { .. }) = found {
+                drop(reader);
+                reader = connection::alone(&at, &options)?;
+                found = schema::check(&reader, &at, schema::LOG);
+            }
+            let reader = Shared::new(Arc::clone(&at), reader);
+            let mut store = Self::of_reader(&folder, Arc::clone(&at), reader, &options);
+            store.unwritable = Some(fault::other(&at, "it was opened to be read only"));
+            match found {
+                Ok(Found::Store) => {}
+                Ok(Found::New) => return Err(fault::other(&at, "there is no store")),
+                Ok(Found::Older) => store.is_older = true,
+                Err(StoreError::Corrupt { .. }) if store.damaged.sessions()?.is_some() => {}
+                Err(error) => return Err(error),
+            }
+            Ok(store)
+        };
+        blocking(&path, open).await
+    }
+
+    fn of_reader(folder: &Path, path: Arc<Path>, reader: Shared, options: &Options) -> Self {
+        Self {
+            writer: Arc::default(),
+            unwritable: None,
+            reader,
+            is_older: false,
+            damaged: Damaged::new(&path),
             leases: Leases::new(&folder.join(LOCKS)),
             archive: Archive::new(folder, options),
             files: Files::new(folder, options),
             options: Arc::new(options.clone()),
             path,
-        })
+        }
+    }
+
+    pub(crate) fn damaged(&self) -> &Damaged {
+        &self.damaged
+    }
+
+    /// Whether the file is of an older format and is left so.
+    pub(crate) fn is_older(&self) -> bool {
+        self.is_older
     }
 
     pub(crate) async fn writer(&self) -> Result<&Shared, StoreError> {
@@ -347,7 +400,11 @@ impl SqliteStore {
         F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
         S: FnOnce(&Damaged) -> Result<Option<T>, StoreError> + Send + 'static,
     {
-        let error = match self.reader.with(work).await {
+        let read = match self.is_older {
+            true => Err(fault::corrupt(&self.path, "it is of an older format")),
+            false => self.reader.with(work).await,
+        };
+        let error = match read {
             Err(error @ (StoreError::Corrupt { .. } | StoreError::BadEntry { .. })) => error,
             read => return read,
         };

@@ -1127,6 +1127,27 @@ async fn a_damaged_archive_is_told_at_once_and_hurts_no_log() {
 }
 
 #[tokio::test]
+async fn an_altered_item_is_not_recalled_and_the_others_are() {
+    let folder = filled().await;
+    let path = folder.path().join(ARCHIVE);
+    let mut bytes = fs::read(&path).unwrap();
+    let said = b"item 7 word ";
+    // The index of words has no text, so this is the body.
+    let at = bytes
+        .windows(said.len())
+        .position(|window| window == said)
+        .unwrap();
+    bytes[at + 3] ^= 0x1c;
+    fs::write(&path, bytes).unwrap();
+    let store = sqlite(folder.path(), ArchiveBounds::default()).await;
+    let (session, _lease) = leased(&store, "s").await;
+    let said = text(&store, &session, "m7").await.unwrap_err().to_string();
+    assert!(said.contains("item m7 in it: it was altered"), "{said}");
+    let other = text(&store, &session, "m8").await.unwrap();
+    assert!(other.starts_with("item 8 word "), "{other}");
+}
+
+#[tokio::test]
 async fn an_archive_that_cannot_be_made_says_why() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(ARCHIVE)).unwrap();
