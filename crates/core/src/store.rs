@@ -21,7 +21,9 @@ pub const MAX_FORK_DEPTH: u64 = 256;
 /// A store need not have an archive; one that has implements all of its six methods.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Becomes the one writer of a session, until the lease is dropped. The session need not exist.
+    /// Becomes the one writer of a session, until the lease is dropped. The session need not exist. A
+    /// store that several processes use may take the session of a process that stands still; the writes of
+    /// that process are then refused with [`StoreError::LeaseLost`].
     ///
     /// # Errors
     /// [`StoreError::Busy`] where it has a writer already, in this process or another.
@@ -241,6 +243,14 @@ pub enum StoreError {
         "session {session} is being written by another process; wait for it, or choose another session"
     )]
     Busy {
+        /// The session.
+        session: SessionId,
+    },
+    /// Another writer has taken the session over.
+    #[error(
+        "session {session} was taken over by another process while this one stood still: nothing of this step was written; open the session again to carry on"
+    )]
+    LeaseLost {
         /// The session.
         session: SessionId,
     },

@@ -5,7 +5,7 @@
 //! would drop the locks that SQLite holds on it for the whole process.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,6 +52,25 @@ impl Shared {
         let mut connection = Arc::clone(&self.connection).lock_owned().await;
         let path = Arc::clone(&self.path);
         blocking(&self.path, move || work(&mut connection, &path)).await
+    }
+}
+
+impl Shared {
+    /// As [`Self::with`], on a thread that may block already.
+    pub(crate) fn with_now<T>(
+        &self,
+        work: impl FnOnce(&mut Connection, &Path) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        work(&mut self.connection.blocking_lock(), &self.path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The connection, without keeping it open.
+    pub(crate) fn downgrade(&self) -> Weak<Mutex<Connection>> {
+        Arc::downgrade(&self.connection)
     }
 }
 

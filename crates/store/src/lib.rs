@@ -11,6 +11,7 @@ mod delete;
 mod export;
 mod fault;
 mod files;
+mod lease;
 mod lineage;
 mod lock;
 mod options;
@@ -31,6 +32,7 @@ pub use files::{
 };
 pub use options::{
     ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
+    PATIENCE,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use salvage::Salvaged;

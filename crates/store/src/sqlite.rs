@@ -23,8 +23,8 @@ use crate::delete;
 use crate::export::{self, ExportError, ExportedLog, Line};
 use crate::fault;
 use crate::files::{ContentHash, Files, RecordedChange};
+use crate::lease::{Leases, Right};
 use crate::lineage::{Kin, lineage};
-use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
 use crate::schema::{self, Found};
@@ -229,13 +229,12 @@ impl SqliteStore {
     /// # Errors
     /// Where it has been, or where it cannot be written; nothing is written then.
     pub async fn import(&self, lease: &Lease, log: ExportedLog) -> Result<(), StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
+        let right = self.right(lease)?;
         self.writer()
             .await?
             .with(move |connection, path| {
-                let written = write::import(connection, path, &session, &log);
-                drop(lock);
+                let written = write::import(connection, path, &right, &log);
+                drop(right);
                 written
             })
             .await
@@ -361,7 +360,7 @@ impl SqliteStore {
             reader,
             is_older: false,
             damaged: Damaged::new(&path),
-            leases: Leases::new(&folder.join(LOCKS)),
+            leases: Leases::new(&folder.join(LOCKS), options),
             archive: Archive::new(folder, options),
             files: Files::new(folder, options),
             options: Arc::new(options.clone()),
@@ -425,13 +424,24 @@ impl SqliteStore {
         .await
     }
 
-    fn lock_of(&self, session: &SessionId) -> Result<Arc<Lock>, StoreError> {
-        self.leases.lock_of(session).ok_or_else(|| {
+    fn right(&self, lease: &Lease) -> Result<Right, StoreError> {
+        let session = lease.session();
+        self.leases.right(session).ok_or_else(|| {
             fault::other(
                 &self.path,
                 format!("the lease on session {session} is another store's; acquire it here"),
             )
         })
+    }
+
+    /// The right to write to what belongs to a session but is not in this file.
+    async fn checked_right(&self, lease: &Lease) -> Result<Right, StoreError> {
+        let right = self.right(lease)?;
+        let checked = self.writer().await?.with(move |connection, path| {
+            let moment = connection.transaction().map_err(fault::sqlite(path))?;
+            right.check(&moment, path).map(|()| right)
+        });
+        checked.await
     }
 
     /// Where the archive may look for what a session has archived: at its own items, the first, and
@@ -476,9 +486,9 @@ impl SqliteStore {
 impl SessionStore for SqliteStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         // What cannot be written to is told before anything is done.
-        self.writer().await?;
+        let writer = self.writer().await?.clone();
         let (leases, wanted) = (self.leases.clone(), session.clone());
-        let held = blocking(&self.path, move || leases.acquire(&wanted)).await?;
+        let held = blocking(&self.path, move || leases.acquire(&writer, &wanted)).await?;
         Ok(Lease::new(session.clone(), Box::new(held)))
     }
 
@@ -496,8 +506,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
+        let right = self.right(lease)?;
         if entries.is_empty() {
             return Ok(());
         }
@@ -505,45 +514,39 @@ impl SessionStore for SqliteStore {
         self.writer()
             .await?
             .with(move |connection, path| {
-                let written = write::append(connection, path, &session, &entries);
+                let written = write::append(connection, path, &right, &entries);
                 // Not before it is written, even where the caller and the lease are gone by now.
-                drop(lock);
+                drop(right);
                 written
             })
             .await
     }
 
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
+        let right = self.right(lease)?;
         let (of, own) = (of.clone(), own.to_vec());
         self.writer()
             .await?
             .with(move |connection, path| {
-                let forked = write::fork(connection, path, &session, &of, &own);
-                drop(lock);
+                let forked = write::fork(connection, path, &right, &of, &own);
+                drop(right);
                 forked
             })
             .await
     }
 
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
-        let kin = self.lineage(&session).await?.into_iter().next();
-        let (wanted, held) = (session.clone(), Arc::clone(&lock));
+        let right = self.right(lease)?;
+        let kin = self.lineage(lease.session()).await?.into_iter().next();
+        let held = right.clone();
         let was_there = self
             .writer()
             .await?
-            .with(move |connection, path| {
-                let deleted = delete::session(connection, path, &wanted);
-                drop(held);
-                deleted
-            })
+            .with(move |connection, path| delete::session(connection, path, &held))
             .await?;
         if was_there {
-            self.archive.remove(lock, &session).await?;
-            self.files.remove(&session, kin).await?;
+            self.archive.remove(right).await?;
+            self.files.remove(lease.session(), kin).await?;
         }
         Ok(was_there)
     }
@@ -590,17 +593,17 @@ impl SessionStore for SqliteStore {
     }
 
     async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
-        let lock = self.lock_of(lease.session())?;
         if items.is_empty() {
-            return Ok(());
+            return self.right(lease).map(|_| ());
         }
+        let right = self.checked_right(lease).await?;
         let log = self.places(lease.session()).await?.own;
-        self.archive.archive(lock, log, items).await
+        self.archive.archive(right, log, items).await
     }
 
     async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        let lock = self.lock_of(lease.session())?;
-        self.archive.keep_up_to(lock, lease.session(), next).await
+        let right = self.checked_right(lease).await?;
+        self.archive.keep_up_to(right, next).await
     }
 
     async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
