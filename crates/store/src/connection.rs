@@ -14,6 +14,7 @@ use plimsoll_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Mutex;
+use tokio::task::JoinError;
 
 use crate::fault;
 use crate::options::{Durability, Options};
@@ -80,7 +81,14 @@ where
     T: Send + 'static,
     F: FnOnce() -> Result<T, StoreError> + Send + 'static,
 {
-    let done = tokio::task::spawn_blocking(work).await;
+    done(path, tokio::task::spawn_blocking(work).await)
+}
+
+/// What came of work on a thread that may block.
+pub(crate) fn done<T>(
+    path: &Path,
+    done: Result<Result<T, StoreError>, JoinError>,
+) -> Result<T, StoreError> {
     done.unwrap_or_else(|error| {
         Err(fault::other(
             path,

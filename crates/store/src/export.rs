@@ -144,6 +144,15 @@ pub(crate) fn line(raw: &Raw, path: &Path, session: &SessionId) -> Result<Line, 
     })
 }
 
+/// Reads the entries of a page.
+pub(crate) fn lines(
+    page: &[Raw],
+    path: &Path,
+    session: &SessionId,
+) -> Result<Vec<Line>, StoreError> {
+    page.iter().map(|raw| line(raw, path, session)).collect()
+}
+
 /// Puts a page into JSON lines. An entry that a newer version wrote is passed on as it is; one that
 /// is no JSON at all is an error, after the lines before it.
 pub(crate) fn to_lines(

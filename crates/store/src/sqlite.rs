@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, Places};
-use crate::connection::{self, Shared, blocking};
+use crate::connection::{self, Shared, blocking, done};
 use crate::damaged::Damaged;
 use crate::delete;
 use crate::export::{self, ExportError, ExportedLog, Line};
@@ -188,10 +188,7 @@ impl SqliteStore {
     /// Where they cannot be read.
     pub async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
         let page = self.raw_page(session, after).await?;
-        let lines = page
-            .iter()
-            .map(|raw| export::line(raw, &self.path, session));
-        lines.collect()
+        export::lines(&page, &self.path, session)
     }
 
     /// Writes a log as JSON lines, `{"n":1,"at":1767225600,"entry":{…}}`, each entry byte for byte
@@ -494,15 +491,18 @@ impl SessionStore for SqliteStore {
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
         let mut log = Vec::new();
-        let mut after = 0;
-        loop {
-            let page = self.page(session, after).await?;
-            let Some(last) = page.last() else {
-                return Ok(log);
-            };
-            after = last.n;
-            log.extend(page.into_iter().map(|line| line.entry));
+        let mut page = self.raw_page(session, 0).await?;
+        while let Some(last) = page.last() {
+            let after = last.n;
+            let (path, id) = (Arc::clone(&self.path), session.clone());
+            // On another thread, so that the next page is read and verified meanwhile.
+            let parsed = tokio::task::spawn_blocking(move || export::lines(&page, &path, &id));
+            let next = self.raw_page(session, after).await;
+            let lines = done(&self.path, parsed.await)?;
+            log.extend(lines.into_iter().map(|line| line.entry));
+            page = next?;
         }
+        Ok(log)
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
