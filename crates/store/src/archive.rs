@@ -17,6 +17,7 @@ use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
 use crate::connection::{self, Shared, blocking};
+use crate::delete;
 use crate::fault;
 use crate::lease::Right;
 use crate::lineage::Kin;
@@ -135,6 +136,19 @@ impl Archive {
         });
         overwrite.await.map_err(as_archive)?;
         self.keep_up_to(right, Seq(0)).await
+    }
+
+    /// Gives free space back to the system.
+    pub(crate) async fn shrink(&self) -> Result<(), StoreError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        let shrunk = self
+            .open()
+            .await?
+            .writer
+            .with(|c, path| delete::shrink(c, path));
+        shrunk.await.map_err(as_archive)
     }
 
     pub(crate) async fn recall(

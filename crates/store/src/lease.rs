@@ -101,6 +101,24 @@ impl Leases {
         writer: &Shared,
         session: &SessionId,
     ) -> Result<HeldLease, StoreError> {
+        self.acquire_within(writer, session, Some(self.patience))
+    }
+
+    /// Becomes the one writer of a session that nobody holds, not even a process that stands still.
+    pub(crate) fn acquire_idle(
+        &self,
+        writer: &Shared,
+        session: &SessionId,
+    ) -> Result<HeldLease, StoreError> {
+        self.acquire_within(writer, session, None)
+    }
+
+    fn acquire_within(
+        &self,
+        writer: &Shared,
+        session: &SessionId,
+        patience: Option<Duration>,
+    ) -> Result<HeldLease, StoreError> {
         let busy = || StoreError::Busy {
             session: session.clone(),
         };
@@ -118,13 +136,16 @@ impl Leases {
                     return self.hold(writer, session, lock, token);
                 }
             }
+            let Some(patience) = patience else {
+                return Err(busy());
+            };
             let now = writer.with_now(|connection, path| {
                 look(connection, session).map_err(fault::sqlite(path))
             })?;
             match first {
                 None => first = Some(now),
                 Some(before) if before != now => return Err(busy()),
-                Some(_) if since.elapsed() >= self.patience => {
+                Some(_) if since.elapsed() >= patience => {
                     let lock = self.locks.spare(session)?;
                     let token = self.take(writer, session, |seen| *seen == now)?;
                     let token = token.ok_or_else(busy)?;

@@ -16,6 +16,7 @@ mod lineage;
 mod lock;
 mod options;
 mod read;
+mod retention;
 mod salvage;
 mod schema;
 mod settings;
@@ -35,6 +36,7 @@ pub use options::{
     PATIENCE,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
+pub use retention::{Pruned, Retention};
 pub use salvage::Salvaged;
 pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};

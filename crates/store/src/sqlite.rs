@@ -249,16 +249,19 @@ impl SqliteStore {
         .await
     }
 
-    /// Gives the space of deleted sessions back to the system, if it is more than a quarter of the file
-    /// and nobody else reads it. This writes the file anew, which takes as much space meanwhile.
+    /// Gives the space of deleted sessions, archived items and kept files back to the system: for each of the
+    /// three files if it is more than a quarter of it and nobody else reads it. This writes the file anew,
+    /// which takes as much space meanwhile.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If a file cannot be written.
     pub async fn shrink(&self) -> Result<(), StoreError> {
         self.writer()
             .await?
             .with(|connection, path| delete::shrink(connection, path))
-            .await
+            .await?;
+        self.archive.shrink().await?;
+        self.files.shrink().await
     }
 
     /// Returns the changes of files by a session, the oldest first; of a fork, also those that it
@@ -363,6 +366,10 @@ impl SqliteStore {
             options: Arc::new(options.clone()),
             path,
         }
+    }
+
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.leases
     }
 
     pub(crate) fn damaged(&self) -> &Damaged {
