@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
+use plimsoll_context::{Bytes, Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
@@ -220,6 +220,16 @@ pub struct SessionInfo {
     /// What it is a fork of, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Fork>,
+}
+
+/// Which sessions of a store are kept. By default all are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// A session is kept if it was last written no longer ago than this.
+    pub max_age: Option<Duration>,
+    /// The newest sessions are kept as long as their logs together are no larger than this. The entries
+    /// of a fork are its own, without those that it shares.
+    pub max_bytes: Option<Bytes>,
 }
 
 /// What a session is a fork of, and how much the two share.

@@ -36,7 +36,7 @@ pub use options::{
     PATIENCE,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
-pub use retention::{Pruned, Retention};
+pub use retention::Pruned;
 pub use salvage::Salvaged;
 pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};

@@ -4,23 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_context::Bytes;
-use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{Lease, Retention, SessionId, SessionInfo, SessionStore, StoreError};
 
 use crate::connection::blocking;
 use crate::read::from_column;
 use crate::sqlite::SqliteStore;
 use crate::write;
-
-/// Which sessions are kept. By default all are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// A session is kept if it was last written no longer ago than this.
-    pub max_age: Option<Duration>,
-    /// The newest sessions are kept as long as their logs together are no larger than this. The entries
-    /// of a fork are its own, without those that it shares.
-    pub max_bytes: Option<Bytes>,
-}
 
 /// What [`SqliteStore::prune`] has done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

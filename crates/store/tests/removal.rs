@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::{
-    ArchiveBounds, Archived, FileEdit, Fork, RecallError, RecallKey, SessionStore, StoreError,
+    ArchiveBounds, Archived, FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore,
+    StoreError,
 };
-use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, Pruned, Retention, SqliteStore};
+use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, Pruned, SqliteStore};
 use rusqlite::Connection;
 use script::{Case, id, log, options, stores};
 use tempfile::TempDir;

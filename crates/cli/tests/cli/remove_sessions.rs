@@ -192,3 +192,28 @@ fn what_is_readable_behind_the_damage_is_imported() {
     );
     assert!(!shown.contains("Begin."), "{shown}");
 }
+
+#[test]
+fn a_configuration_says_how_long_sessions_are_kept() {
+    let home = home();
+    let file = home.work().join("keep.toml");
+    let run = |text: &str, name: &str| {
+        std::fs::write(&file, text).unwrap();
+        let fake = Fake::new([Answer::say("Done.")]);
+        let config = file.to_str().unwrap().to_owned();
+        home.agent(&fake, &["--config", &config, "--session", name, "Begin."])
+            .done()
+    };
+    run("[sessions]\nkeep_days = 1", "four");
+    assert_eq!(names(&home).len(), 4, "none is that old");
+    let said = run("[sessions]\nkeep_bytes = 1", "five").err;
+    assert!(
+        said.contains("deleted 4 sessions that the configuration does not keep"),
+        "{said}"
+    );
+    assert_eq!(
+        names(&home),
+        ["five"],
+        "the one that was just written stays"
+    );
+}
