@@ -3,12 +3,14 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_agent::Entry;
 use plimsoll_core::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::connection::done;
 use crate::read::{Raw, bad_entry};
 
 /// One entry of a log, and one line of an export.
@@ -151,6 +153,30 @@ pub(crate) fn lines(
     session: &SessionId,
 ) -> Result<Vec<Line>, StoreError> {
     page.iter().map(|raw| line(raw, path, session)).collect()
+}
+
+/// Reads the entries of a log. `page` returns the next page after an entry; it is asked for one while the
+/// page before is parsed on another thread.
+pub(crate) async fn load<F>(
+    path: &Arc<Path>,
+    session: &SessionId,
+    mut page: impl FnMut(u64) -> F,
+) -> Result<Vec<Entry>, StoreError>
+where
+    F: Future<Output = Result<Vec<Raw>, StoreError>>,
+{
+    let mut log = Vec::new();
+    let mut read = page(0).await?;
+    while let Some(last) = read.last() {
+        let after = last.n;
+        let (at, id) = (Arc::clone(path), session.clone());
+        let parsed = tokio::task::spawn_blocking(move || lines(&read, &at, &id));
+        let next = page(after).await;
+        let lines = done(path, parsed.await)?;
+        log.extend(lines.into_iter().map(|line| line.entry));
+        read = next?;
+    }
+    Ok(log)
 }
 
 /// Puts a page into JSON lines. An entry that a newer version wrote is passed on as it is; one that

@@ -1,5 +1,6 @@
 //! Where sessions are kept: [`SqliteStore`], one SQLite file whose logs are only appended to, and
 //! beside it the archive of what has left their views, and what files contained before they were changed.
+//! With the feature `postgres` there is `PostgresStore` as well, for several machines.
 //! It folds nothing and decides nothing; what a log means is the business of `agent`.
 
 mod archive;
@@ -15,6 +16,8 @@ mod lease;
 mod lineage;
 mod lock;
 mod options;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod read;
 mod retention;
 mod salvage;
@@ -35,6 +38,8 @@ pub use options::{
     ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
     PATIENCE,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::{POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore};
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use retention::Pruned;
 pub use salvage::Salvaged;

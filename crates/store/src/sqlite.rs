@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, Places};
-use crate::connection::{self, Shared, blocking, done};
+use crate::connection::{self, Shared, blocking};
 use crate::damaged::Damaged;
 use crate::delete;
 use crate::export::{self, ExportError, ExportedLog, Line};
@@ -497,19 +497,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        let mut log = Vec::new();
-        let mut page = self.raw_page(session, 0).await?;
-        while let Some(last) = page.last() {
-            let after = last.n;
-            let (path, id) = (Arc::clone(&self.path), session.clone());
-            // On another thread, so that the next page is read and verified meanwhile.
-            let parsed = tokio::task::spawn_blocking(move || export::lines(&page, &path, &id));
-            let next = self.raw_page(session, after).await;
-            let lines = done(&self.path, parsed.await)?;
-            log.extend(lines.into_iter().map(|line| line.entry));
-            page = next?;
-        }
-        Ok(log)
+        export::load(&self.path, session, |after| self.raw_page(session, after)).await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {

@@ -249,13 +249,17 @@ fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqli
     })
 }
 
-fn to_lines(entries: &[Entry], path: &Path, at: i64) -> Result<Vec<(i64, String)>, StoreError> {
+pub(crate) fn to_lines(
+    entries: &[Entry],
+    path: &Path,
+    at: i64,
+) -> Result<Vec<(i64, String)>, StoreError> {
     let lines = entries.iter().map(|entry| Ok((at, to_json(entry, path)?)));
     lines.collect()
 }
 
 /// The title that these entries give their log, where they give it one.
-fn title_of(entries: &[Entry]) -> Option<String> {
+pub(crate) fn title_of(entries: &[Entry]) -> Option<String> {
     let has = entries.iter().any(is_said_by_user);
     has.then(|| SessionInfo::title_of(entries))
 }

@@ -7,6 +7,8 @@
     clippy::string_slice
 )]
 
+mod script;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,48 +19,10 @@ use plimsoll_core::{
     ArchiveBounds, Archived, Hit, Kind, Lease, MemoryStore, RecallError, RecallId, RecallKey,
     SessionId, SessionStore, StoreError, Tool, ToolContext, recall_tools,
 };
-use plimsoll_store::{ARCHIVE, Durability, Options, SqliteStore};
+use plimsoll_store::{ARCHIVE, SqliteStore};
+use script::{id, options, stores};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// One store with its folder, if it has one.
-struct Case {
-    name: &'static str,
-    store: Arc<dyn SessionStore>,
-    _folder: Option<TempDir>,
-}
-
-fn options(bounds: ArchiveBounds) -> Options {
-    Options {
-        durability: Durability::Normal,
-        archive: bounds,
-        ..Options::default()
-    }
-}
-
-/// Every store that archives.
-async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
-    let folder = tempfile::tempdir().unwrap();
-    let sqlite = SqliteStore::open_with(folder.path(), options(bounds))
-        .await
-        .unwrap();
-    vec![
-        Case {
-            name: "memory",
-            store: Arc::new(MemoryStore::with_archive(bounds)),
-            _folder: None,
-        },
-        Case {
-            name: "sqlite",
-            store: Arc::new(sqlite),
-            _folder: Some(folder),
-        },
-    ]
-}
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
-}
 
 fn m(seq: u64) -> RecallId {
     RecallId(Seq(seq))
@@ -530,6 +494,10 @@ async fn one_session_takes_the_room_of_all_from_the_oldest() {
         ..ArchiveBounds::default()
     };
     for case in stores(bounds).await {
+        if case.name == "postgres" {
+            // There each session is bounded, not all together.
+            continue;
+        }
         let store = case.store.as_ref();
         let (old, old_lease) = leased(store, "old").await;
         let (new, new_lease) = leased(store, "new").await;

@@ -180,6 +180,7 @@ fn doing() -> impl Strategy<Value = Do> {
 #[test]
 fn a_fork_reads_as_a_copy_would() {
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .build()
         .unwrap();
     let stores = runtime.block_on(stores(ArchiveBounds::default()));

@@ -5,9 +5,7 @@
 
 mod script;
 
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,11 +14,9 @@ use plimsoll_context::{Message, Seq};
 use plimsoll_core::{Archived, Fork, Lease, SessionStore, StoreError};
 use plimsoll_store::{Durability, ExportedLog, FILE, Options, SqliteStore};
 use rusqlite::Connection;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
+use script::other::{LOST, Other, PLACE};
 use script::{entry, id, log};
-
-/// Says to a started program that it is the child, and which folder to use.
-const FOLDER: &str = "PLIMSOLL_STORE_TEST_FOLDER";
 
 /// Long enough that a process on a busy machine is not thought dead, short enough for a test.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,53 +28,6 @@ async fn open(folder: &Path) -> SqliteStore {
         ..Options::default()
     };
     SqliteStore::open_with(folder, options).await.unwrap()
-}
-
-/// Another process that holds the session `s` and does what it is told.
-struct Other {
-    child: Child,
-    told: ChildStdin,
-    says: Lines<BufReader<ChildStderr>>,
-}
-
-impl Other {
-    fn start(test: &str, folder: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
-            .env(FOLDER, folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let told = child.stdin.take().unwrap();
-        let says = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut other = Self { child, told, says };
-        assert_eq!(other.next(), "held");
-        other
-    }
-
-    fn next(&mut self) -> String {
-        self.says.next().unwrap().unwrap()
-    }
-
-    /// Tells it to do something, and returns what came of it.
-    fn ask(&mut self, what: &str) -> String {
-        writeln!(self.told, "{what}").unwrap();
-        self.next()
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// What the other process does: every way of writing to a session, as it is asked.
@@ -125,12 +74,9 @@ async fn write(store: &SqliteStore, lease: &Lease, what: &str) -> Result<(), Sto
     }
 }
 
-const LOST: &str = "session s was taken over by another process while this one stood still: nothing \
-                    of this step was written; open the session again to carry on";
-
 #[tokio::test]
 async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
+    if let Some(folder) = std::env::var_os(PLACE) {
         return obey(Path::new(&folder)).await;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -186,7 +132,7 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
 
 #[tokio::test]
 async fn a_process_that_was_stopped_and_not_replaced_goes_on() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
+    if let Some(folder) = std::env::var_os(PLACE) {
         return obey(Path::new(&folder)).await;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -211,7 +157,7 @@ async fn a_process_that_was_stopped_and_not_replaced_goes_on() {
 #[tokio::test]
 async fn clocks_that_differ_decide_nothing() {
     const YEAR: i64 = 365 * 24 * 60 * 60;
-    if let Some(folder) = std::env::var_os(FOLDER) {
+    if let Some(folder) = std::env::var_os(PLACE) {
         return obey(Path::new(&folder)).await;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -255,7 +201,7 @@ async fn clocks_that_differ_decide_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_that_wait_for_a_stopped_process_one_gets_the_session() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
+    if let Some(folder) = std::env::var_os(PLACE) {
         return obey(Path::new(&folder)).await;
     }
     let folder = tempfile::tempdir().unwrap();
