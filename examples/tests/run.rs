@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// What each example prints; a line that ends with `…` only begins so.
-const EXAMPLES: [(&str, &[&str]); 7] = [
+const EXAMPLES: [(&str, &[&str]); 8] = [
     ("loop", &["Land! (2 turns)"]),
     ("one_turn", &["a request of 1 messages", "42"]),
     (
@@ -32,6 +32,10 @@ const EXAMPLES: [(&str, &[&str]); 7] = [
             "is an answer: false",
         ],
     ),
+    (
+        "machines",
+        &["DATABASE_URL is not set: it says where the database is"],
+    ),
     ("context_policy", &["oldest_first: …", "It is a log book."]),
 ];
 
@@ -43,6 +47,7 @@ fn program(name: &str) -> &'static str {
         "tools" => env!("CARGO_BIN_EXE_tools"),
         "streaming" => env!("CARGO_BIN_EXE_streaming"),
         "sessions" => env!("CARGO_BIN_EXE_sessions"),
+        "machines" => env!("CARGO_BIN_EXE_machines"),
         "limits" => env!("CARGO_BIN_EXE_limits"),
         "context_policy" => env!("CARGO_BIN_EXE_context_policy"),
         other => panic!("{other}"),
@@ -52,7 +57,10 @@ fn program(name: &str) -> &'static str {
 #[test]
 fn every_example_prints_what_it_says() {
     for (name, expected) in EXAMPLES {
-        let run = Command::new(program(name)).output().unwrap();
+        let run = Command::new(program(name))
+            .env_remove("DATABASE_URL")
+            .output()
+            .unwrap();
         let said = String::from_utf8(run.stdout).unwrap();
         let why = String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success(), "{name}: {said}{why}");

@@ -17,6 +17,7 @@ mod judge;
 mod light;
 mod mcp;
 mod money;
+mod postgres;
 mod recordings;
 mod rivals;
 mod sdk;
@@ -80,6 +81,8 @@ enum Chore {
     },
     /// The tools of the MCP project's own server, over both transports; needs npm
     Mcp,
+    /// The store in PostgreSQL, with the server that is installed and with a newer one; needs pip
+    Postgres,
     /// What a summary without a model keeps of real sessions, beside its rivals
     Judge {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
@@ -177,6 +180,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Clients { part } => clients::run(root, part.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
+        Chore::Postgres => postgres::run(root),
         Chore::Judge {
             data,
             json,

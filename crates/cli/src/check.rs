@@ -1,45 +1,96 @@
-//! `plimsoll sessions check`: reads every session and reports which cannot be read.
+//! `plimsoll sessions check`: reads every session and reports which cannot be read, without changing
+//! anything.
 
-use plimsoll::store::SqliteStore;
-use plimsoll::{SessionInfo, SessionStore, StoreError};
+use std::path::Path;
+
+use plimsoll::store::{CheckedSession, EntryFault, FILE, SqliteStore};
 use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
 use crate::out::out;
+use crate::terminal::text::counted;
+
+/// Faults of one session that are printed as text, at most; JSON has all of them.
+const SHOWN: usize = 5;
 
 /// Runs the command. The exit code is 1 if anything is damaged.
-pub(crate) async fn run(store: &SqliteStore, as_json: bool) -> Result<u8, Stop> {
-    let sessions = store.list().await.map_err(Stop::failed)?;
-    let mut code = DONE;
-    for SessionInfo { id, entries, .. } in &sessions {
-        let fault = store.load(id).await.err().map(|error| match error {
-            StoreError::BadEntry { entry, why, .. } => (entry.saturating_sub(1), why),
-            other => (0, other.to_string()),
-        });
-        if fault.is_some() {
-            code = FAILED;
+pub(crate) async fn run(folder: &Path, as_json: bool) -> Result<u8, Stop> {
+    let found = SqliteStore::check(folder).await.map_err(Stop::failed)?;
+    for session in &found.sessions {
+        match as_json {
+            true => out!("{}", as_value(session)),
+            false => out!(
+                "{:<24}  {:>6} entries  {}",
+                session.id.as_str(),
+                session.entries,
+                state(session)
+            ),
         }
-        if as_json {
-            let (readable, why) = fault.map_or((*entries, None), |(to, why)| (to, Some(why)));
-            out!(
-                "{}",
-                json!({ "id": id, "entries": entries, "readable": readable, "fault": why })
-            );
-            continue;
-        }
-        let state = match fault {
-            None => "whole".to_owned(),
-            Some((0, why)) => format!("not readable: {why}"),
-            Some((to, why)) => format!("readable up to entry {to}: {why}"),
-        };
-        out!("{:<24}  {entries:>6} entries  {state}", id.as_str());
     }
-    if store.is_damaged() {
+    let is_whole = found.sessions.iter().all(CheckedSession::is_whole);
+    if found.is_damaged || !is_whole {
         crate::say(&format!(
             "{} is damaged; save what can be read with `plimsoll sessions salvage --to FOLDER`",
-            store.path().display()
+            folder.join(FILE).display()
         ));
-        code = FAILED;
+        return Ok(FAILED);
     }
-    Ok(code)
+    Ok(DONE)
+}
+
+fn as_value(session: &CheckedSession) -> serde_json::Value {
+    let faults = session.faults.iter().map(
+        |EntryFault { first, last, why }| json!({ "first": first, "last": last, "fault": why }),
+    );
+    json!({
+        "id": session.id,
+        "entries": session.entries,
+        "readable": session.readable,
+        "fault": session.faults.first().map(|fault| &fault.why),
+        "faults": faults.collect::<Vec<_>>(),
+        "more_faults": session.has_more_faults,
+        "may_go_on": session.may_go_on,
+        "unverified": session.unverified,
+    })
+}
+
+fn state(session: &CheckedSession) -> String {
+    let mut said = match session.faults.split_first() {
+        None if session.may_go_on => {
+            "readable; its row is lost, so its end may be missing".to_owned()
+        }
+        None => "whole".to_owned(),
+        Some((first, others)) => {
+            let state = match session.readable {
+                0 => format!("not readable: {}", first.why),
+                to => format!("readable up to entry {to}: {}", first.why),
+            };
+            let shown = others.iter().take(SHOWN).map(place).collect::<Vec<_>>();
+            let hidden = others.len().saturating_sub(SHOWN);
+            let more = match (hidden, session.has_more_faults) {
+                (0, false) => "",
+                _ => " and others",
+            };
+            match shown.is_empty() {
+                true => state,
+                false => format!("{state}; so are entries {}{more}", shown.join(", ")),
+            }
+        }
+    };
+    if session.unverified > 0 {
+        let count = usize::try_from(session.unverified).unwrap_or(usize::MAX);
+        said += &format!(
+            "; unverified: {} without a checksum",
+            counted(count, "entry")
+        );
+    }
+    said
+}
+
+fn place(fault: &EntryFault) -> String {
+    let EntryFault { first, last, why } = fault;
+    match first == last {
+        true => format!("{first} ({why})"),
+        false => format!("{first} to {last} ({why})"),
+    }
 }

@@ -14,12 +14,12 @@ use serde_json::json;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::terminal::text::counted;
-use crate::{chat_file, input, repair, restore};
+use crate::{chat_file, input, repair, restore, view};
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// What `plimsoll sessions export` has written, a session log of another agent, or a chat as
+    /// What `plimsoll sessions export` or `salvage` has written, a session log of another agent, or a chat as
     /// `plimsoll repair` reads it; `-` is standard input
     #[arg(required_unless_present = "from")]
     file: Option<PathBuf>,
@@ -46,9 +46,14 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         Some(log) => (log.request(), Some(log.target())),
         None => (input::whole(input::open(args.file.as_deref())?)?, None),
     };
-    if of_log.is_none() && ExportedLog::is_one(&text) {
-        return exported(store, args, &text).await;
-    }
+    let text = match of_log.is_none() && ExportedLog::is_one(&text) {
+        false => text,
+        true => match ExportedLog::parse_rest(&text).map_err(Stop::failed)? {
+            None => return exported(store, args, &text).await,
+            // What is missing is repaired as in a chat of another client.
+            Some(rest) => as_chat(&rest)?,
+        },
+    };
     let json = chat_file::json(&text)?;
     let target = repair::target(None, args.protocol.as_deref(), &json, of_log.as_ref())?;
     let history = canonical::import(&text, &target).map_err(chat_file::unread)?;
@@ -101,6 +106,17 @@ fn log(args: &ImportArgs) -> Result<Option<SessionLog>, Stop> {
         log.instructions = None;
     }
     Ok(log)
+}
+
+/// The messages of a log whose beginning is lost, as a chat.
+fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
+    let messages = entries.iter().filter_map(|entry| match entry {
+        Entry::Said { message, .. }
+        | Entry::Replied { message, .. }
+        | Entry::Returned { message, .. } => Some(message.as_ref()),
+        _ => None,
+    });
+    Ok(view::chat("", "", messages)?.to_string())
 }
 
 /// Takes in an export of our own: the log as it was, so that everything about it is the same.

@@ -45,6 +45,7 @@ mod repair;
 mod rescue;
 mod restore;
 mod resume;
+mod retention;
 mod run;
 mod sandbox;
 mod sessions;

@@ -19,6 +19,7 @@ use crate::outcome::{code_of, reason_text, stop_of, summary};
 use crate::paths;
 use crate::preview::Previews;
 use crate::resume;
+use crate::retention;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity};
 use crate::which_session;
@@ -92,6 +93,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
+    retention::apply(&store, config.retention(), said == Said::Nothing).await;
     close(args, config.settings(), &terminal, &output)
 }
 

@@ -42,9 +42,14 @@ const MAX_TITLE: usize = 120;
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
-    let store = SqliteStore::open(paths::data()?)
-        .await
-        .map_err(Stop::failed)?;
+    let folder = paths::data()?;
+    match &args.command {
+        // They change nothing, which opening a store may do.
+        SessionsCommand::Check { json } => return check::run(&folder, *json).await,
+        SessionsCommand::Salvage(args) => return salvage::run(&folder, args).await,
+        _ => {}
+    }
+    let store = SqliteStore::open(folder).await.map_err(Stop::failed)?;
     match &args.command {
         SessionsCommand::List { here, json } => list::run(&store, *here, *json).await,
         SessionsCommand::Search(args) => search::run(&store, args).await,
@@ -59,8 +64,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
             };
             show(&store, id, shown).await
         }
-        SessionsCommand::Check { json } => check::run(&store, *json).await,
-        SessionsCommand::Salvage(args) => salvage::run(&store, args).await,
+        SessionsCommand::Check { .. } | SessionsCommand::Salvage(_) => Ok(DONE),
         SessionsCommand::Export { id } => export(&store, id).await,
         SessionsCommand::Loops { id, json } => {
             loops::list(&store, &known(&store, id).await?, *json).await

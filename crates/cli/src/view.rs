@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll::wire::RenderInput;
 use plimsoll::wire::openai_chat::{self, Dialect};
-use plimsoll::{Entry, State};
+use plimsoll::{Entry, Message, State};
 use serde_json::Value;
 
 use crate::exit::Stop;
@@ -20,13 +20,21 @@ pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
 
 /// What a model would see, as a request to OpenAI has it.
 pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, Stop> {
+    let items = state.transcript().items().iter();
+    chat(model, system, items.map(|item| item.message.as_ref()))
+}
+
+/// Messages as a request to OpenAI has them.
+pub(crate) fn chat<'a>(
+    model: &'a str,
+    system: &'a str,
+    messages: impl Iterator<Item = &'a Message>,
+) -> Result<Value, Stop> {
     let input = RenderInput {
         model,
         system: Some(system).filter(|text| !text.is_empty()),
         ..RenderInput::default()
     };
-    let items = state.transcript().items().iter();
-    let messages = items.map(|item| item.message.as_ref());
     let rendered =
         openai_chat::render(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
     let mut body: Value = serde_json::from_slice(&rendered.body).map_err(Stop::failed)?;

@@ -69,8 +69,8 @@ pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
 pub use steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use store::{
-    BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore,
-    StoreError,
+    BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, Retention, SessionId, SessionInfo,
+    SessionStore, StoreError,
 };
 pub use sub_agent::{
     LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT,

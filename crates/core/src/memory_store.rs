@@ -39,6 +39,8 @@ struct Log {
     own: Vec<Entry>,
     /// Which write of the store was its last.
     written: u64,
+    /// What it was renamed to.
+    title: Option<String>,
 }
 
 /// A session whose log, or the beginning of it, is part of another's.
@@ -174,9 +176,33 @@ impl SessionStore for MemoryStore {
             fork: Some(of.clone()),
             own: own.to_vec(),
             written: inner.writes,
+            title: None,
         };
         inner.logs.insert(session, log);
         Ok(())
+    }
+
+    async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let session = lease.session();
+        let is_fork = |log: &Log| log.fork.as_ref().is_some_and(|of| of.from == *session);
+        let forks = inner.logs.iter().filter(|(_, log)| is_fork(log));
+        let forks: Vec<SessionId> = forks.map(|(id, _)| id.clone()).collect();
+        if !forks.is_empty() {
+            let session = session.clone();
+            return Err(StoreError::HasForks { session, forks });
+        }
+        let was_there = inner.logs.remove(session).is_some();
+        if was_there {
+            inner.shelf.remove(session);
+        }
+        Ok(was_there)
+    }
+
+    async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let log = inner.logs.get_mut(session);
+        Ok(log.map(|log| log.title = Some(title.to_owned())).is_some())
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
@@ -186,7 +212,10 @@ impl SessionStore for MemoryStore {
             created: 0,
             updated: 0,
             entries: log.len(),
-            title: SessionInfo::title_of(&inner.log(id)),
+            title: match &log.title {
+                Some(title) => title.clone(),
+                None => SessionInfo::title_of(&inner.log(id)),
+            },
             fork: log.fork.clone(),
         };
         let mut logs: Vec<_> = inner.logs.iter().collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
+use plimsoll_context::{Bytes, Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
@@ -21,7 +21,9 @@ pub const MAX_FORK_DEPTH: u64 = 256;
 /// A store need not have an archive; one that has implements all of its six methods.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Becomes the one writer of a session, until the lease is dropped. The session need not exist.
+    /// Becomes the one writer of a session, until the lease is dropped. The session need not exist. A
+    /// store that several processes use may take the session of a process that stands still; the writes of
+    /// that process are then refused with [`StoreError::LeaseLost`].
     ///
     /// # Errors
     /// [`StoreError::Busy`] where it has a writer already, in this process or another.
@@ -49,6 +51,37 @@ pub trait SessionStore: Send + Sync {
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
         let _ = (lease, own);
         Err(of.refused(ForkFault::Unable))
+    }
+
+    /// Deletes a session for good: its log, its settings, its archive and the kept contents of the files
+    /// that it changed. Other sessions keep theirs. Returns `false`, and changes nothing, if there is no
+    /// such session. The lease stays valid; the name is free, and the next entry that is appended under it
+    /// is the first of a new log.
+    ///
+    /// # Errors
+    /// [`StoreError::HasForks`] if forks share entries of its log: delete them first. Nothing is deleted
+    /// then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
+    /// [`StoreError::Archive`] or [`StoreError::Files`] if the log is gone but the rest of it could not be
+    /// removed; what stays is found by nobody and expires.
+    async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
+        let _ = lease;
+        Err(StoreError::Unsupported {
+            operation: "delete",
+        })
+    }
+
+    /// Gives a session another title, as it is shown by [`Self::list`]. Its name stays, and a title that was
+    /// given is not replaced by what a user says later. Forks that exist keep theirs. The session may have
+    /// a writer meanwhile. Returns `false`, and changes nothing, if there is no such session.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] if the store cannot rename, which is the default. If the title cannot be
+    /// written.
+    async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
+        let _ = (session, title);
+        Err(StoreError::Unsupported {
+            operation: "rename",
+        })
     }
 
     /// All sessions, the one written last first.
@@ -182,11 +215,21 @@ pub struct SessionInfo {
     pub updated: u64,
     /// Entries in its log.
     pub entries: u64,
-    /// The first line of its first user message, 120 characters at most.
+    /// What it was renamed to; else the first line of its first user message, 120 characters at most.
     pub title: String,
     /// What it is a fork of, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Fork>,
+}
+
+/// Which sessions of a store are kept. By default all are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// A session is kept if it was last written no longer ago than this.
+    pub max_age: Option<Duration>,
+    /// The newest sessions are kept as long as their logs together are no larger than this. The entries
+    /// of a fork are its own, without those that it shares.
+    pub max_bytes: Option<Bytes>,
 }
 
 /// What a session is a fork of, and how much the two share.
@@ -210,6 +253,14 @@ pub enum StoreError {
         "session {session} is being written by another process; wait for it, or choose another session"
     )]
     Busy {
+        /// The session.
+        session: SessionId,
+    },
+    /// Another writer has taken the session over.
+    #[error(
+        "session {session} was taken over by another process while this one stood still: nothing of this step was written; open the session again to carry on"
+    )]
+    LeaseLost {
         /// The session.
         session: SessionId,
     },
@@ -261,6 +312,12 @@ pub enum StoreError {
     Full {
         /// The file.
         path: String,
+    },
+    /// The store lacks an operation.
+    #[error("this store cannot {operation} sessions; choose another store")]
+    Unsupported {
+        /// The operation, as a verb.
+        operation: &'static str,
     },
     /// It is a store without an archive.
     #[error("this store keeps no archive; the log has what left the view")]

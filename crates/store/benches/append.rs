@@ -95,16 +95,14 @@ fn append_ten_full(bencher: Bencher<'_, '_>) {
     appends(bencher, Durability::Full, &vec![entry(1 << 10); 10]);
 }
 
-#[divan::bench(sample_count = 20)]
-fn load_10_000_entries(bencher: Bencher<'_, '_>) {
+#[divan::bench(sample_count = 20, args = [10_000, 50_000])]
+fn load(bencher: Bencher<'_, '_>, entries: usize) {
     let bench = Bench::new(Durability::Normal);
-    bench.append(&vec![entry(1 << 10); 10_000]);
-    bencher
-        .counter(ItemsCount::new(10_000_usize))
-        .bench_local(|| {
-            let log = bench.runtime.block_on(bench.store.load(&id(0))).unwrap();
-            black_box(log.len())
-        });
+    bench.append(&vec![entry(1 << 10); entries]);
+    bencher.counter(ItemsCount::new(entries)).bench_local(|| {
+        let log = bench.runtime.block_on(bench.store.load(&id(0))).unwrap();
+        black_box(log.len())
+    });
 }
 
 #[divan::bench(sample_count = 20)]

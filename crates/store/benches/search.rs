@@ -4,6 +4,10 @@
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
+#[cfg(all(unix, feature = "postgres"))]
+#[path = "../tests/script/server.rs"]
+#[allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
+mod server;
 
 use std::sync::Arc;
 
@@ -56,17 +60,43 @@ fn search_a_million() {
     let file = runtime.block_on(SqliteStore::open_with(folder.path(), options));
     slowest(&runtime, "in the file", &file.expect("a store"));
     slowest(&runtime, "in memory", &MemoryStore::with_archive(archive));
+    #[cfg(all(unix, feature = "postgres"))]
+    in_postgres(&runtime);
+}
+
+/// Ten sessions, each as large as one may be by default.
+#[cfg(all(unix, feature = "postgres"))]
+fn in_postgres(runtime: &Runtime) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let Some(server) = server::Server::start_in(folder, true) else {
+        return;
+    };
+    let store = runtime.block_on(plimsoll_store::PostgresStore::connect(&server.url()));
+    let store = store.expect("a store");
+    for other in 1..10 {
+        let session = SessionId::new(format!("s{other}")).expect("a name");
+        fill(runtime, &store, &session, ITEMS / 10);
+    }
+    slowest_of(runtime, "in PostgreSQL in ten sessions", &store, ITEMS / 10);
 }
 
 /// Prints the slowest query's time.
 fn slowest(runtime: &Runtime, place: &str, store: &dyn SessionStore) {
-    let session = SessionId::new("s").expect("a name");
-    let lease = runtime.block_on(store.acquire(&session)).expect("a lease");
-    for batch in 0..ITEMS / BATCH {
+    slowest_of(runtime, place, store, ITEMS);
+}
+
+fn fill(runtime: &Runtime, store: &dyn SessionStore, session: &SessionId, items: u64) {
+    let lease = runtime.block_on(store.acquire(session)).expect("a lease");
+    for batch in 0..items / BATCH {
         let items: Vec<Archived> = (batch * BATCH..(batch + 1) * BATCH).map(item).collect();
         let archived = runtime.block_on(store.archive(&lease, &items));
         archived.expect("room for all items");
     }
+}
+
+fn slowest_of(runtime: &Runtime, place: &str, store: &dyn SessionStore, items: u64) {
+    let session = SessionId::new("s").expect("a name");
+    fill(runtime, store, &session, items);
     let spent = |query: &str| {
         let one = |_| {
             let search = || runtime.block_on(store.search(&session, query, HITS));

@@ -17,9 +17,10 @@ use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
 use crate::connection::{self, Shared, blocking};
+use crate::delete;
 use crate::fault;
+use crate::lease::Right;
 use crate::lineage::Kin;
-use crate::lock::Lock;
 use crate::options::{ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, Options};
 use crate::schema;
 
@@ -97,10 +98,10 @@ impl Archive {
         self.open().await.map(|_| ())
     }
 
-    /// Takes items in; `lock` is the right to write to the session, kept until that is done.
+    /// Takes items in; the right to write to the session is kept until that is done.
     pub(crate) async fn archive(
         &self,
-        lock: Arc<Lock>,
+        right: Right,
         of: Place,
         items: &[Archived],
     ) -> Result<(), StoreError> {
@@ -108,33 +109,23 @@ impl Archive {
         let work = self.open().await?.writer.with(move |connection, path| {
             let now = crate::write::now();
             let written = write::archive(connection, path, &bounds, &of, &items, now);
-            drop(lock);
+            drop(right);
             written
         });
         work.await.map_err(as_archive)
     }
 
-    pub(crate) async fn keep_up_to(
-        &self,
-        lock: Arc<Lock>,
-        session: &SessionId,
-        next: Seq,
-    ) -> Result<(), StoreError> {
-        let session = session.clone();
+    pub(crate) async fn keep_up_to(&self, right: Right, next: Seq) -> Result<(), StoreError> {
         let work = self.open().await?.writer.with(move |connection, path| {
-            let kept = write::keep_up_to(connection, path, &session, next);
-            drop(lock);
+            let kept = write::keep_up_to(connection, path, right.session(), next);
+            drop(right);
             kept
         });
         work.await.map_err(as_archive)
     }
 
     /// Takes away all that is of a session.
-    pub(crate) async fn remove(
-        &self,
-        lock: Arc<Lock>,
-        session: &SessionId,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn remove(&self, right: Right) -> Result<(), StoreError> {
         if !self.path.exists() {
             return Ok(());
         }
@@ -144,7 +135,20 @@ impl Archive {
             set.map_err(fault::sqlite(path))
         });
         overwrite.await.map_err(as_archive)?;
-        self.keep_up_to(lock, session, Seq(0)).await
+        self.keep_up_to(right, Seq(0)).await
+    }
+
+    /// Gives free space back to the system.
+    pub(crate) async fn shrink(&self) -> Result<(), StoreError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        let shrunk = self
+            .open()
+            .await?
+            .writer
+            .with(|c, path| delete::shrink(c, path));
+        shrunk.await.map_err(as_archive)
     }
 
     pub(crate) async fn recall(

@@ -5,7 +5,7 @@
 //! would drop the locks that SQLite holds on it for the whole process.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use plimsoll_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Mutex;
+use tokio::task::JoinError;
 
 use crate::fault;
 use crate::options::{Durability, Options};
@@ -55,13 +56,39 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// As [`Self::with`], on a thread that may block already.
+    pub(crate) fn with_now<T>(
+        &self,
+        work: impl FnOnce(&mut Connection, &Path) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        work(&mut self.connection.blocking_lock(), &self.path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The connection, without keeping it open.
+    pub(crate) fn downgrade(&self) -> Weak<Mutex<Connection>> {
+        Arc::downgrade(&self.connection)
+    }
+}
+
 /// Runs `work` on a thread that may block.
 pub(crate) async fn blocking<T, F>(path: &Path, work: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: FnOnce() -> Result<T, StoreError> + Send + 'static,
 {
-    let done = tokio::task::spawn_blocking(work).await;
+    done(path, tokio::task::spawn_blocking(work).await)
+}
+
+/// What came of work on a thread that may block.
+pub(crate) fn done<T>(
+    path: &Path,
+    done: Result<Result<T, StoreError>, JoinError>,
+) -> Result<T, StoreError> {
     done.unwrap_or_else(|error| {
         Err(fault::other(
             path,
@@ -92,6 +119,20 @@ pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, Store
     let connection = connect(path, options)?;
     connection
         .pragma_update(None, "query_only", true)
+        .map_err(fault::sqlite(path))?;
+    Ok(connection)
+}
+
+/// Opens a connection that reads and leaves the files as they are: what stands in the write-ahead log is
+/// not folded into the database, as the last connection otherwise does.
+pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let has_log = std::fs::metadata(log).is_ok_and(|file| file.len() > 0);
+    let connection = reader(path, options)?;
+    // If there is none, the connection removes the empty one that it makes itself.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log)
         .map_err(fault::sqlite(path))?;
     Ok(connection)
 }

@@ -59,6 +59,9 @@ struct Scan {
     sessions: BTreeMap<i64, Row>,
     /// The place of each entry, by its session and its number.
     entries: BTreeMap<(i64, u64), Place>,
+    /// The number of the last entry of each session, by an index: it may be known although the entry
+    /// and the row of the session are lost.
+    last: BTreeMap<i64, u64>,
 }
 
 /// Where the newest version of each page is.
@@ -78,8 +81,8 @@ struct Row {
     created: u64,
     updated: u64,
     title: String,
-    /// 0 if the row is lost.
-    entries: u64,
+    /// `None` if the row is lost.
+    entries: Option<u64>,
     parent: Option<(i64, u64, Seq)>,
 }
 
@@ -111,6 +114,14 @@ impl Damaged {
             let mut sessions: Vec<SessionInfo> = keys.filter_map(|key| scan.info(*key)).collect();
             sessions.sort_by_key(|info| Reverse(info.updated));
             Ok((!sessions.is_empty()).then_some(sessions))
+        })
+    }
+
+    /// Whether it is known how many entries a session has.
+    pub(crate) fn knows_length(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.scanned(|scan, _| {
+            let row = scan.sessions.values().find(|row| row.id == *session);
+            Ok(row.is_some_and(|row| row.entries.is_some()))
         })
     }
 
@@ -223,7 +234,7 @@ impl Scan {
                     created: 0,
                     updated: 0,
                     title: String::new(),
-                    entries: 0,
+                    entries: None,
                     parent: None,
                 });
             }
@@ -299,7 +310,7 @@ impl Scan {
                         created: from_column(*created),
                         updated: from_column(*updated),
                         title,
-                        entries: from_column(*entries),
+                        entries: Some(from_column(*entries)),
                         parent,
                     };
                     // A page that is no longer in use may have an older version of a row.
@@ -307,6 +318,17 @@ impl Scan {
                     if had.is_none_or(|had| had.entries <= row.entries) {
                         self.sessions.insert(key, row);
                     }
+                }
+                (
+                    Some(INDEX_LEAF),
+                    [
+                        Value::Integer(session),
+                        Value::Integer(n),
+                        Value::Integer(_),
+                    ],
+                ) => {
+                    let last = self.last.entry(*session).or_default();
+                    *last = from_column(*n).max(*last);
                 }
                 (Some(INDEX_LEAF), [Value::Text(id), Value::Integer(key)]) => {
                     names.extend(name(id).map(|id| (*key, id)));
@@ -316,11 +338,13 @@ impl Scan {
         }
     }
 
-    /// The number of a session's entries: what its row says, or the last one that is there.
+    /// The number of a session's entries: what its row says, or the last one that is known of.
     fn length(&self, key: i64) -> u64 {
-        let row = self.sessions.get(&key).map_or(0, |row| row.entries);
-        let own = self.entries.range((key, 0)..=(key, u64::MAX));
-        own.last().map_or(row, |((_, n), _)| row.max(*n))
+        let row = self.sessions.get(&key).and_then(|row| row.entries);
+        let mut own = self.entries.range((key, 0)..=(key, u64::MAX));
+        let own = own.next_back().map(|((_, n), _)| *n);
+        let indexed = self.last.get(&key).copied();
+        [row, own, indexed].into_iter().flatten().max().unwrap_or(0)
     }
 
     fn info(&self, key: i64) -> Option<SessionInfo> {

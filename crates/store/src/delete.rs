@@ -9,6 +9,7 @@ use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::fault;
+use crate::lease::Right;
 use crate::lineage;
 use crate::read::from_column;
 
@@ -19,8 +20,9 @@ const FREE_PAGES: i64 = 4;
 pub(crate) fn session(
     connection: &mut Connection,
     path: &Path,
-    session: &SessionId,
+    right: &Right,
 ) -> Result<bool, StoreError> {
+    let session = right.session();
     let fault = fault::sqlite(path);
     // What is deleted is overwritten, and does not stay readable in free pages.
     connection
@@ -29,6 +31,7 @@ pub(crate) fn session(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
+    right.check(&transaction, path)?;
     let key = transaction
         .query_row(
             "SELECT key FROM sessions WHERE id = ?1",

@@ -3,12 +3,14 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_agent::Entry;
 use plimsoll_core::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::connection::done;
 use crate::read::{Raw, bad_entry};
 
 /// One entry of a log, and one line of an export.
@@ -34,7 +36,7 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// A log as an export has it, read back.
+/// Entries of a log as an export has them.
 #[derive(Debug)]
 pub struct ExportedLog {
     entries: Vec<Entry>,
@@ -81,17 +83,44 @@ impl ExportedLog {
     /// # Errors
     /// If a line is not an entry, or if lines are missing.
     pub fn parse(text: &str) -> Result<Self, BadExport> {
+        Self::read(text, |line, due| match line.n == due {
+            true => Ok(()),
+            false => Err(format!("it is entry {}, and entry {due} is due", line.n)),
+        })
+    }
+
+    /// Reads entries of a log of which others are missing, as [`SqliteStore::salvage`] writes them.
+    /// Returns `None` if the first line is the first entry of a log, so that [`Self::parse`] reads it. What is
+    /// returned is no log that a session can begin with.
+    ///
+    /// # Errors
+    /// If a line is not an entry, or if its number is not above the one before it.
+    ///
+    /// [`SqliteStore::salvage`]: crate::SqliteStore::salvage
+    pub fn parse_rest(text: &str) -> Result<Option<Vec<Entry>>, BadExport> {
+        let mut last = 1;
+        let read = Self::read(text, |line, number| {
+            let is_rest = line.n > last || number == 1;
+            last = line.n;
+            match is_rest {
+                true => Ok(()),
+                false => Err("its number is not above the one before it".to_owned()),
+            }
+        })?;
+        let is_whole = read.lines.first().is_none_or(|line| line.n <= 1);
+        Ok((!is_whole).then_some(read.entries))
+    }
+
+    fn read(
+        text: &str,
+        mut check: impl FnMut(&OwnedLine, u64) -> Result<(), String>,
+    ) -> Result<Self, BadExport> {
         let (mut entries, mut lines) = (Vec::new(), Vec::new());
         for (number, text) in (1..).zip(text.lines()) {
             let bad = |why: String| BadExport { line: number, why };
             let line: OwnedLine =
                 serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
-            if line.n != number {
-                let found = line.n;
-                return Err(bad(format!(
-                    "it is entry {found}, and entry {number} is due"
-                )));
-            }
+            check(&line, number).map_err(bad)?;
             let entry = serde_json::from_str(line.entry.get());
             entries.push(entry.map_err(|error| bad(error.to_string()))?);
             lines.push(line);
@@ -115,6 +144,39 @@ pub(crate) fn line(raw: &Raw, path: &Path, session: &SessionId) -> Result<Line, 
         at: raw.at,
         entry,
     })
+}
+
+/// Reads the entries of a page.
+pub(crate) fn lines(
+    page: &[Raw],
+    path: &Path,
+    session: &SessionId,
+) -> Result<Vec<Line>, StoreError> {
+    page.iter().map(|raw| line(raw, path, session)).collect()
+}
+
+/// Reads the entries of a log. `page` returns the next page after an entry; it is asked for one while the
+/// page before is parsed on another thread.
+pub(crate) async fn load<F>(
+    path: &Arc<Path>,
+    session: &SessionId,
+    mut page: impl FnMut(u64) -> F,
+) -> Result<Vec<Entry>, StoreError>
+where
+    F: Future<Output = Result<Vec<Raw>, StoreError>>,
+{
+    let mut log = Vec::new();
+    let mut read = page(0).await?;
+    while let Some(last) = read.last() {
+        let after = last.n;
+        let (at, id) = (Arc::clone(path), session.clone());
+        let parsed = tokio::task::spawn_blocking(move || lines(&read, &at, &id));
+        let next = page(after).await;
+        let lines = done(path, parsed.await)?;
+        log.extend(lines.into_iter().map(|line| line.entry));
+        read = next?;
+    }
+    Ok(log)
 }
 
 /// Puts a page into JSON lines. An entry that a newer version wrote is passed on as it is; one that

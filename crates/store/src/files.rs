@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use tokio::sync::OnceCell;
 
 use crate::connection::{self, Shared, blocking};
+use crate::delete;
 use crate::fault;
 use crate::lineage::Kin;
 use crate::options::Options;
@@ -181,6 +182,15 @@ impl Files {
             remove_all(connection, &session, born.as_deref()).map_err(fault::sqlite(path))
         });
         work.await.map_err(as_files)
+    }
+
+    /// Gives free space back to the system.
+    pub(crate) async fn shrink(&self) -> Result<(), StoreError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        let shrunk = self.open().await?.with(|c, path| delete::shrink(c, path));
+        shrunk.await.map_err(as_files)
     }
 
     /// A content; `None` if it is not kept any longer.

@@ -1,5 +1,6 @@
-//! [`Leases`]: who writes to which session, held by the system's own file locks. They end with the
-//! process that holds them, however it ends; a row in the database would outlive a killed one.
+//! [`Locks`]: a lock file for each session that is being written, held by the system's own locks. They
+//! end with the process that holds them, however it ends. What a process that stands still may do is
+//! decided in `lease`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,30 +16,33 @@ use crate::sqlite::make_folder;
 /// just then, before the session counts as busy.
 const LOCK_TRIES: u32 = 16;
 
-/// The sessions that this store may write to.
+/// The lock files of a store, and those that it holds. A clone is the same.
 #[derive(Debug, Clone)]
-pub(crate) struct Leases {
+pub(crate) struct Locks {
     folder: Arc<Path>,
-    held: Arc<Mutex<BTreeMap<SessionId, Arc<Lock>>>>,
+    held: Arc<Mutex<HeldLocks>>,
 }
 
-/// The right to write to one session, as long as anyone holds it.
+/// The locks of sessions, and the numbers of their leases.
+type HeldLocks = BTreeMap<SessionId, (Arc<Lock>, i64)>;
+
+/// A locked file of one session.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
     path: PathBuf,
 }
 
-/// What a lease holds: dropped, the store forgets the session. An append that is under way keeps
-/// the lock itself until it is done.
+/// Dropped, the store forgets the session. An append that is under way keeps the lock itself until it
+/// is done.
 #[derive(Debug)]
 pub(crate) struct Held {
     session: SessionId,
-    leases: Leases,
+    locks: Locks,
 }
 
-impl Leases {
-    /// Leases whose lock files are in that folder.
+impl Locks {
+    /// Lock files in that folder.
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
             folder: folder.into(),
@@ -46,8 +50,8 @@ impl Leases {
         }
     }
 
-    /// Becomes the one writer of a session. Blocks for the time of some file operations.
-    pub(crate) fn acquire(&self, session: &SessionId) -> Result<Held, StoreError> {
+    /// Locks the file of a session. Returns `None` if somebody else has locked it.
+    pub(crate) fn try_lock(&self, session: &SessionId) -> Result<Option<Lock>, StoreError> {
         make_folder(&self.folder)?;
         let path = self.folder.join(format!("{session}.lock"));
         let fault = fault::io(&path);
@@ -61,52 +65,95 @@ impl Leases {
                 .map_err(&fault)?;
             match file.try_lock() {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => break,
+                Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(fault(error)),
             }
             if is_at(&file, &path) {
                 let path = path.clone();
-                let lock = Arc::new(Lock { file, path });
-                self.map().insert(session.clone(), lock);
-                return Ok(Held {
-                    session: session.clone(),
-                    leases: self.clone(),
-                });
+                return Ok(Some(Lock { file, path }));
             }
         }
-        Err(StoreError::Busy {
-            session: session.clone(),
-        })
+        Ok(None)
     }
 
-    /// The lock of a session that this store may write to.
-    pub(crate) fn lock_of(&self, session: &SessionId) -> Option<Arc<Lock>> {
+    /// Locks a new file that may take the place of a session's file, which somebody else has locked.
+    pub(crate) fn spare(&self, session: &SessionId) -> Result<Lock, StoreError> {
+        make_folder(&self.folder)?;
+        let path = self.folder.join(format!("{session}.lock"));
+        let spare = beside(&path);
+        let fault = fault::io(&spare);
+        let file = File::create(&spare).map_err(&fault)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { file, path }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Busy {
+                session: session.clone(),
+            }),
+            Err(TryLockError::Error(error)) => Err(fault(error)),
+        }
+    }
+
+    /// Remembers a lock and the number of its lease until the returned value is dropped.
+    pub(crate) fn hold(&self, session: &SessionId, lock: Lock, token: i64) -> Held {
+        self.map().insert(session.clone(), (Arc::new(lock), token));
+        Held {
+            session: session.clone(),
+            locks: self.clone(),
+        }
+    }
+
+    /// Checks whether this store holds the lock of a session.
+    pub(crate) fn holds(&self, session: &SessionId) -> bool {
+        self.map().contains_key(session)
+    }
+
+    /// The lock of a session that this store may write to, and the number of its lease.
+    pub(crate) fn of(&self, session: &SessionId) -> Option<(Arc<Lock>, i64)> {
         self.map().get(session).cloned()
     }
 
-    fn map(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Lock>>> {
+    fn map(&self) -> MutexGuard<'_, HeldLocks> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let lock = self.leases.map().remove(&self.session);
+        let lock = self.locks.map().remove(&self.session);
         // Released only after the map is free again.
         drop(lock);
     }
 }
 
+impl Lock {
+    /// Checks whether this is still the file that others try to lock.
+    pub(crate) fn is_in_place(&self) -> bool {
+        is_at(&self.file, &self.path)
+    }
+
+    /// Puts a spare file in the place of the one that somebody else has locked. If the system does not
+    /// allow that, whoever finds the other file unlocked takes the session over in turn.
+    pub(crate) fn put_in_place(&self) {
+        let _ = fs::rename(beside(&self.path), &self.path);
+    }
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is locked nobody else has the right to remove it. Where it stays, the next
-        // writer takes it as it is.
-        if cfg!(unix) {
-            let _ = fs::remove_file(&self.path);
+        // While it is locked and in its place nobody else has the right to remove it. Where it stays,
+        // the next writer takes it as it is.
+        for path in [&self.path, &beside(&self.path)] {
+            if cfg!(unix) && is_at(&self.file, path) {
+                let _ = fs::remove_file(path);
+            }
         }
         // Said aloud: a child process that was forked just now may still hold a copy of the file.
         let _ = self.file.unlock();
     }
+}
+
+/// The path of a spare lock file.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("lock-new")
 }
 
 /// Whether a locked file is still the one at its path: its last holder may have removed it
@@ -133,6 +180,13 @@ mod tests {
 
     use super::*;
 
+    impl Locks {
+        fn acquire(&self, session: &SessionId) -> Option<Held> {
+            let lock = self.try_lock(session).unwrap()?;
+            Some(self.hold(session, lock, 1))
+        }
+    }
+
     fn id(name: &str) -> SessionId {
         SessionId::new(name).unwrap()
     }
@@ -141,17 +195,14 @@ mod tests {
     fn a_session_has_one_writer_and_its_lock_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         // Two stores in one process stand for two processes.
-        let (ours, theirs) = (Leases::new(folder.path()), Leases::new(folder.path()));
+        let (ours, theirs) = (Locks::new(folder.path()), Locks::new(folder.path()));
         let held = ours.acquire(&id("a")).unwrap();
         let other = theirs.acquire(&id("b")).unwrap();
-        for leases in [&ours, &theirs] {
-            assert_eq!(
-                leases.acquire(&id("a")).unwrap_err(),
-                StoreError::Busy { session: id("a") }
-            );
+        for locks in [&ours, &theirs] {
+            assert!(locks.acquire(&id("a")).is_none());
         }
         drop(held);
-        assert!(ours.lock_of(&id("a")).is_none());
+        assert!(!ours.holds(&id("a")));
         drop(theirs.acquire(&id("a")).unwrap());
         drop(other);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -160,20 +211,20 @@ mod tests {
     #[test]
     fn an_append_under_way_keeps_the_session_after_its_lease_is_gone() {
         let folder = tempfile::tempdir().unwrap();
-        let leases = Leases::new(folder.path());
-        let held = leases.acquire(&id("a")).unwrap();
-        let under_way = leases.lock_of(&id("a")).unwrap();
+        let locks = Locks::new(folder.path());
+        let held = locks.acquire(&id("a")).unwrap();
+        let under_way = locks.of(&id("a")).unwrap();
         drop(held);
-        assert!(leases.acquire(&id("a")).is_err());
+        assert!(locks.acquire(&id("a")).is_none());
         drop(under_way);
-        assert!(leases.acquire(&id("a")).is_ok());
+        assert!(locks.acquire(&id("a")).is_some());
     }
 
     #[test]
     fn a_lock_file_that_a_dead_process_left_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.lock"), "").unwrap();
-        assert!(Leases::new(folder.path()).acquire(&id("a")).is_ok());
+        assert!(Locks::new(folder.path()).acquire(&id("a")).is_some());
     }
 
     #[test]
@@ -183,9 +234,9 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let leases = Leases::new(folder.path());
+                    let locks = Locks::new(folder.path());
                     for _ in 0..2_000 {
-                        if let Ok(held) = leases.acquire(&id("a")) {
+                        if let Some(held) = locks.acquire(&id("a")) {
                             assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
                             won.fetch_add(1, Ordering::SeqCst);
                             holders.fetch_sub(1, Ordering::SeqCst);

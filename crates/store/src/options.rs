@@ -9,6 +9,9 @@ use plimsoll_core::ArchiveBounds;
 /// seconds mean that something is wrong, and a person would rather be told.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a process may stand still before another may take over its sessions.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
 /// What the file may grow to: over 2,000 runs of 1,000 turns with 100 KB results each. It keeps a
 /// run that has lost its way from eating the disk of everything else.
 pub const MAX_BYTES: Bytes = Bytes(256 << 30);
@@ -38,6 +41,10 @@ pub struct Options {
     pub max_bytes: Bytes,
     /// What the archive holds, and for how long; beyond it the oldest expire.
     pub archive: ArchiveBounds,
+    /// How long a process that holds a session may stand still, stopped or suspended, before another may
+    /// take the session over. Fifteen times in this time it shows that it is alive. All processes that use
+    /// the file should have the same. Default: [`PATIENCE`].
+    pub patience: Duration,
 }
 
 /// What an append survives once it has returned. In both, a log that was cut short still opens
@@ -65,6 +72,7 @@ impl Default for Options {
             busy_timeout: BUSY_TIMEOUT,
             max_bytes: MAX_BYTES,
             archive: ArchiveBounds::default(),
+            patience: PATIENCE,
         }
     }
 }

@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 use plimsoll_core::{SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use crate::check::Found;
 use crate::export;
 use crate::fault;
 use crate::read::{Raw, to_column};
 use crate::sqlite::{FILE, SqliteStore};
 use crate::write;
+
+/// What is said of a session whose entries are all there as far as is known.
+const MAY_GO_ON: &str = "its row is lost, so that further entries may be missing at its end";
 
 /// What was recovered of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +30,8 @@ pub struct Salvaged {
     pub behind: u64,
     /// The file with those entries, as lines of an export.
     pub file: Option<PathBuf>,
-    /// Why the first entry that is lost cannot be read.
+    /// Why the first entry that is lost cannot be read, or why it is not known whether one is lost. `None`
+    /// if the session is whole.
     pub why: Option<String>,
 }
 
@@ -38,6 +43,8 @@ struct Readable {
     /// Those behind it.
     behind: Vec<Raw>,
     why: Option<String>,
+    /// The last entry that is known of.
+    last: u64,
 }
 
 impl Salvaged {
@@ -51,22 +58,28 @@ impl Salvaged {
 }
 
 impl SqliteStore {
-    /// Makes a new store in `folder` of what can be read of this one: sessions with their forks, titles,
-    /// times and settings, in the same order. A log ends before its first entry that cannot be read or
-    /// was altered; what can be read behind that entry is written to `ID.after-N.jsonl` in the folder,
-    /// where N is the last entry of the log. This store is not written to. The archive and the kept
-    /// contents of files are not copied.
+    /// Makes a new store in the folder `to` of what can be read of the one in `from`: sessions with their
+    /// forks, titles, times and settings, in the same order. A log ends before its first entry that cannot
+    /// be read or was altered; what can be read behind that entry is written to `ID.after-N.jsonl` in `to`,
+    /// where N is the last entry of the log. Nothing in `from` is changed: the store is not brought to a
+    /// newer format, and its write-ahead log stays as it is. The archive and the kept contents of files are
+    /// not copied.
     ///
     /// # Errors
-    /// If there is a store in the folder already, if the new one cannot be written, or if no session
-    /// can be found in this one.
-    pub async fn salvage(&self, folder: &Path) -> Result<Vec<Salvaged>, StoreError> {
+    /// If there is a store in `to` already, if the new one cannot be written, or if no session can be
+    /// found in `from`.
+    pub async fn salvage(
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+    ) -> Result<Vec<Salvaged>, StoreError> {
+        let folder = to.as_ref();
         let path = folder.join(FILE);
         if path.exists() {
             let why = "there is a store already; choose another folder".to_owned();
             return Err(fault::other(&path, why));
         }
-        let sessions = self.list().await?;
+        let damaged = Self::open_to_read(from.as_ref()).await?;
+        let sessions = damaged.list().await?;
         let target = Self::open(folder).await?;
         let mut salvaged: BTreeMap<SessionId, Salvaged> = BTreeMap::new();
         let mut left: Vec<&SessionInfo> = sessions.iter().rev().collect();
@@ -88,7 +101,7 @@ impl SqliteStore {
                         .get(&fork.from)
                         .is_some_and(|from| from.recovered >= fork.entries)
                 });
-                let one = self.salvage_one(&target, folder, info, shared).await?;
+                let one = damaged.salvage_one(&target, folder, info, shared).await?;
                 salvaged.insert(info.id.clone(), one);
             }
             left = later;
@@ -118,9 +131,13 @@ impl SqliteStore {
             before,
             behind,
             why,
-        } = self.readable(&info.id, begins).await;
+            last,
+        } = self.readable(info, begins).await;
+        let why = match self.may_go_on(&info.id).await {
+            true => why.or_else(|| Some(MAY_GO_ON.to_owned())),
+            false => why,
+        };
         let recovered = before.last().map_or(begins, |raw| raw.n);
-        let last = behind.last().map_or(recovered, |raw| raw.n);
         let mut salvaged = Salvaged {
             id: info.id.clone(),
             entries: info.entries.max(last),
@@ -154,39 +171,29 @@ impl SqliteStore {
     }
 
     /// Reads what can be read of a log after number `after`.
-    async fn readable(&self, session: &SessionId, mut after: u64) -> Readable {
-        let mut found = Readable::default();
-        loop {
-            match self.raw_page(session, after).await {
-                Ok(page) => {
-                    let Some(last) = page.last() else {
-                        return found;
-                    };
-                    after = last.n;
-                    for raw in page {
-                        let is_json =
-                            serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
-                        match (&found.why, is_json) {
-                            (None, true) => found.before.push(raw),
-                            (Some(_), true) => found.behind.push(raw),
-                            (None, false) => found.why = Some("it is no JSON".to_owned()),
-                            (Some(_), false) => {}
-                        }
-                    }
-                }
-                Err(StoreError::BadEntry { entry, why, .. }) if entry > after => {
-                    found.why.get_or_insert(why);
-                    match self.next_entry(session, entry).await {
-                        Some(next) => after = next - 1,
-                        None => return found,
-                    }
-                }
-                Err(error) => {
-                    found.why.get_or_insert(error.to_string());
-                    return found;
+    async fn readable(&self, info: &SessionInfo, after: u64) -> Readable {
+        let mut read = Readable {
+            last: after,
+            ..Readable::default()
+        };
+        self.read_all(info, after, |found| match found {
+            Found::Entry(raw) => {
+                read.last = raw.n;
+                let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
+                match (&read.why, is_json) {
+                    (None, true) => read.before.push(raw),
+                    (Some(_), true) => read.behind.push(raw),
+                    (None, false) => read.why = Some("it is no JSON".to_owned()),
+                    (Some(_), false) => {}
                 }
             }
-        }
+            Found::Fault(fault) => {
+                read.last = fault.last;
+                read.why.get_or_insert(fault.why);
+            }
+        })
+        .await;
+        read
     }
 }
 

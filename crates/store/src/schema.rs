@@ -17,6 +17,7 @@ pub(crate) const LOG: Format = Format {
         include_str!("../schema/3.sql"),
         include_str!("../schema/4.sql"),
         include_str!("../schema/5.sql"),
+        include_str!("../schema/6.sql"),
     ],
 };
 
@@ -27,6 +28,7 @@ pub(crate) const ARCHIVE: Format = Format {
         include_str!("../schema/archive-1.sql"),
         include_str!("../schema/archive-2.sql"),
         include_str!("../schema/archive-3.sql"),
+        include_str!("../schema/archive-4.sql"),
     ],
 };
 
@@ -156,7 +158,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 5);
+        assert_eq!(header(&connection, "user_version").unwrap(), 6);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -217,7 +219,7 @@ mod tests {
         newer.pragma_update(None, "user_version", 7).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 5); \
+            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 6); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
         );
 

@@ -23,8 +23,8 @@ use crate::delete;
 use crate::export::{self, ExportError, ExportedLog, Line};
 use crate::fault;
 use crate::files::{ContentHash, Files, RecordedChange};
+use crate::lease::{Leases, Right};
 use crate::lineage::{Kin, lineage};
-use crate::lock::{Leases, Lock};
 use crate::options::Options;
 use crate::read::{self, Raw};
 use crate::schema::{self, Found};
@@ -55,6 +55,8 @@ pub struct SqliteStore {
     /// Why nothing can be written; what there is can be read all the same.
     unwritable: Option<StoreError>,
     reader: Shared,
+    /// Whether SQL cannot read the file because its format is older and must stay as it is.
+    is_older: bool,
     /// After the connections, so that it is dropped after them.
     damaged: Damaged,
     leases: Leases,
@@ -186,10 +188,7 @@ impl SqliteStore {
     /// Where they cannot be read.
     pub async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
         let page = self.raw_page(session, after).await?;
-        let lines = page
-            .iter()
-            .map(|raw| export::line(raw, &self.path, session));
-        lines.collect()
+        export::lines(&page, &self.path, session)
     }
 
     /// Writes a log as JSON lines, `{"n":1,"at":1767225600,"entry":{…}}`, each entry byte for byte
@@ -227,56 +226,14 @@ impl SqliteStore {
     /// # Errors
     /// Where it has been, or where it cannot be written; nothing is written then.
     pub async fn import(&self, lease: &Lease, log: ExportedLog) -> Result<(), StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
+        let right = self.right(lease)?;
         self.writer()
             .await?
             .with(move |connection, path| {
-                let written = write::import(connection, path, &session, &log);
-                drop(lock);
+                let written = write::import(connection, path, &right, &log);
+                drop(right);
                 written
             })
-            .await
-    }
-
-    /// Deletes a session for good: its log, its settings, its archive and the kept contents of the files
-    /// that it changed. Returns `false` if there is no such session.
-    ///
-    /// # Errors
-    /// [`StoreError::HasForks`] if other sessions share its log: nothing is deleted then. If the archive
-    /// or the kept files cannot be written after the log is gone; what stays of them is found by nobody
-    /// and expires.
-    pub async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
-        let kin = self.lineage(&session).await?.into_iter().next();
-        let (wanted, held) = (session.clone(), Arc::clone(&lock));
-        let was_there = self
-            .writer()
-            .await?
-            .with(move |connection, path| {
-                let deleted = delete::session(connection, path, &wanted);
-                drop(held);
-                deleted
-            })
-            .await?;
-        if was_there {
-            self.archive.remove(lock, &session).await?;
-            self.files.remove(&session, kin).await?;
-        }
-        Ok(was_there)
-    }
-
-    /// Gives a session another title, for lists. Its name stays. Returns `false` if there is no such
-    /// session.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
-        let (session, title) = (session.clone(), title.to_owned());
-        self.writer()
-            .await?
-            .with(move |connection, path| delete::rename(connection, path, &session, &title))
             .await
     }
 
@@ -292,16 +249,19 @@ impl SqliteStore {
         .await
     }
 
-    /// Gives the space of deleted sessions back to the system, if it is more than a quarter of the file
-    /// and nobody else reads it. This writes the file anew, which takes as much space meanwhile.
+    /// Gives the space of deleted sessions, archived items and kept files back to the system: for each of the
+    /// three files if it is more than a quarter of it and nobody else reads it. This writes the file anew,
+    /// which takes as much space meanwhile.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If a file cannot be written.
     pub async fn shrink(&self) -> Result<(), StoreError> {
         self.writer()
             .await?
             .with(|connection, path| delete::shrink(connection, path))
-            .await
+            .await?;
+        self.archive.shrink().await?;
+        self.files.shrink().await
     }
 
     /// Returns the changes of files by a session, the oldest first; of a fork, also those that it
@@ -353,17 +313,72 @@ impl SqliteStore {
             }
             Err(error) => return Err(error),
         }
+        let reader = Shared::new(Arc::clone(&path), reader);
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
-            reader: Shared::new(Arc::clone(&path), reader),
             damaged,
-            leases: Leases::new(&folder.join(LOCKS)),
+            ..Self::of_reader(folder, path, reader, options)
+        })
+    }
+
+    /// Opens the store of a folder so that nothing is made or changed in it. Only its log may be read.
+    pub(crate) async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
+        let (folder, options) = (folder.to_path_buf(), Options::default());
+        let path: Arc<Path> = folder.join(FILE).into();
+        let at = Arc::clone(&path);
+        let open = move || {
+            if !at.exists() {
+                return Err(fault::other(&at, "there is no store"));
+            }
+            let mut reader = connection::observer(&at, &options)?;
+            let mut found = schema::check(&reader, &at, schema::LOG);
+            if let Err(StoreError::Full { .. } | StoreError::Io { .. }) = found {
+                drop(reader);
+                reader = connection::alone(&at, &options)?;
+                found = schema::check(&reader, &at, schema::LOG);
+            }
+            let reader = Shared::new(Arc::clone(&at), reader);
+            let mut store = Self::of_reader(&folder, Arc::clone(&at), reader, &options);
+            store.unwritable = Some(fault::other(&at, "it was opened to be read only"));
+            match found {
+                Ok(Found::Store) => {}
+                Ok(Found::New) => return Err(fault::other(&at, "there is no store")),
+                Ok(Found::Older) => store.is_older = true,
+                Err(StoreError::Corrupt { .. }) if store.damaged.sessions()?.is_some() => {}
+                Err(error) => return Err(error),
+            }
+            Ok(store)
+        };
+        blocking(&path, open).await
+    }
+
+    fn of_reader(folder: &Path, path: Arc<Path>, reader: Shared, options: &Options) -> Self {
+        Self {
+            writer: Arc::default(),
+            unwritable: None,
+            reader,
+            is_older: false,
+            damaged: Damaged::new(&path),
+            leases: Leases::new(&folder.join(LOCKS), options),
             archive: Archive::new(folder, options),
             files: Files::new(folder, options),
             options: Arc::new(options.clone()),
             path,
-        })
+        }
+    }
+
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    pub(crate) fn damaged(&self) -> &Damaged {
+        &self.damaged
+    }
+
+    /// Whether the file is of an older format and is left so.
+    pub(crate) fn is_older(&self) -> bool {
+        self.is_older
     }
 
     pub(crate) async fn writer(&self) -> Result<&Shared, StoreError> {
@@ -388,7 +403,11 @@ impl SqliteStore {
         F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
         S: FnOnce(&Damaged) -> Result<Option<T>, StoreError> + Send + 'static,
     {
-        let error = match self.reader.with(work).await {
+        let read = match self.is_older {
+            true => Err(fault::corrupt(&self.path, "it is of an older format")),
+            false => self.reader.with(work).await,
+        };
+        let error = match read {
             Err(error @ (StoreError::Corrupt { .. } | StoreError::BadEntry { .. })) => error,
             read => return read,
         };
@@ -409,13 +428,24 @@ impl SqliteStore {
         .await
     }
 
-    fn lock_of(&self, session: &SessionId) -> Result<Arc<Lock>, StoreError> {
-        self.leases.lock_of(session).ok_or_else(|| {
+    fn right(&self, lease: &Lease) -> Result<Right, StoreError> {
+        let session = lease.session();
+        self.leases.right(session).ok_or_else(|| {
             fault::other(
                 &self.path,
                 format!("the lease on session {session} is another store's; acquire it here"),
             )
         })
+    }
+
+    /// The right to write to what belongs to a session but is not in this file.
+    async fn checked_right(&self, lease: &Lease) -> Result<Right, StoreError> {
+        let right = self.right(lease)?;
+        let checked = self.writer().await?.with(move |connection, path| {
+            let moment = connection.transaction().map_err(fault::sqlite(path))?;
+            right.check(&moment, path).map(|()| right)
+        });
+        checked.await
     }
 
     /// Where the archive may look for what a session has archived: at its own items, the first, and
@@ -460,28 +490,18 @@ impl SqliteStore {
 impl SessionStore for SqliteStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         // What cannot be written to is told before anything is done.
-        self.writer().await?;
+        let writer = self.writer().await?.clone();
         let (leases, wanted) = (self.leases.clone(), session.clone());
-        let held = blocking(&self.path, move || leases.acquire(&wanted)).await?;
+        let held = blocking(&self.path, move || leases.acquire(&writer, &wanted)).await?;
         Ok(Lease::new(session.clone(), Box::new(held)))
     }
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        let mut log = Vec::new();
-        let mut after = 0;
-        loop {
-            let page = self.page(session, after).await?;
-            let Some(last) = page.last() else {
-                return Ok(log);
-            };
-            after = last.n;
-            log.extend(page.into_iter().map(|line| line.entry));
-        }
+        export::load(&self.path, session, |after| self.raw_page(session, after)).await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
+        let right = self.right(lease)?;
         if entries.is_empty() {
             return Ok(());
         }
@@ -489,25 +509,48 @@ impl SessionStore for SqliteStore {
         self.writer()
             .await?
             .with(move |connection, path| {
-                let written = write::append(connection, path, &session, &entries);
+                let written = write::append(connection, path, &right, &entries);
                 // Not before it is written, even where the caller and the lease are gone by now.
-                drop(lock);
+                drop(right);
                 written
             })
             .await
     }
 
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
-        let session = lease.session().clone();
-        let lock = self.lock_of(&session)?;
+        let right = self.right(lease)?;
         let (of, own) = (of.clone(), own.to_vec());
         self.writer()
             .await?
             .with(move |connection, path| {
-                let forked = write::fork(connection, path, &session, &of, &own);
-                drop(lock);
+                let forked = write::fork(connection, path, &right, &of, &own);
+                drop(right);
                 forked
             })
+            .await
+    }
+
+    async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
+        let right = self.right(lease)?;
+        let kin = self.lineage(lease.session()).await?.into_iter().next();
+        let held = right.clone();
+        let was_there = self
+            .writer()
+            .await?
+            .with(move |connection, path| delete::session(connection, path, &held))
+            .await?;
+        if was_there {
+            self.archive.remove(right).await?;
+            self.files.remove(lease.session(), kin).await?;
+        }
+        Ok(was_there)
+    }
+
+    async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
+        let (session, title) = (session.clone(), title.to_owned());
+        self.writer()
+            .await?
+            .with(move |connection, path| delete::rename(connection, path, &session, &title))
             .await
     }
 
@@ -545,17 +588,17 @@ impl SessionStore for SqliteStore {
     }
 
     async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
-        let lock = self.lock_of(lease.session())?;
         if items.is_empty() {
-            return Ok(());
+            return self.right(lease).map(|_| ());
         }
+        let right = self.checked_right(lease).await?;
         let log = self.places(lease.session()).await?.own;
-        self.archive.archive(lock, log, items).await
+        self.archive.archive(right, log, items).await
     }
 
     async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        let lock = self.lock_of(lease.session())?;
-        self.archive.keep_up_to(lock, lease.session(), next).await
+        let right = self.checked_right(lease).await?;
+        self.archive.keep_up_to(right, next).await
     }
 
     async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {

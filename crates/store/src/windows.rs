@@ -28,6 +28,11 @@ pub struct LearnedWindow {
     pub at: u64,
 }
 
+/// Whether a window is one that is remembered.
+pub(crate) fn is_kept(endpoint: &str, tokens: Tokens) -> bool {
+    !endpoint.is_empty() && endpoint.chars().count() <= MAX_NAME && tokens > Tokens::ZERO
+}
+
 /// Remembers a window; what was said of the endpoint before is forgotten.
 pub(crate) fn learn(
     connection: &mut Connection,
@@ -36,7 +41,7 @@ pub(crate) fn learn(
     tokens: Tokens,
     now: i64,
 ) -> Result<(), StoreError> {
-    if endpoint.is_empty() || endpoint.chars().count() > MAX_NAME || tokens == Tokens::ZERO {
+    if !is_kept(endpoint, tokens) {
         return Ok(());
     }
     write(connection, endpoint, tokens, now).map_err(fault::sqlite(path))

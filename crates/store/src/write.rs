@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::checksum;
 use crate::export::ExportedLog;
 use crate::fault;
+use crate::lease::Right;
 use crate::lineage::{Kin, lineage};
 use crate::read::to_column;
 
@@ -31,20 +32,28 @@ struct Head {
 pub(crate) fn append(
     connection: &mut Connection,
     path: &Path,
-    session: &SessionId,
+    right: &Right,
     entries: &[Entry],
 ) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
     let (lines, title) = (to_lines(entries, path, now())?, title_of(entries));
-    write(connection, session, &lines, title.as_deref()).map_err(fault::sqlite(path))
+    // A transaction that is dropped is rolled back, so any failure leaves the log as it was.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    right.check(&transaction, path)?;
+    add(&transaction, right.session(), &lines, title.as_deref()).map_err(&fault)?;
+    transaction.commit().map_err(&fault)
 }
 
 /// Begins a session with the log of an export.
 pub(crate) fn import(
     connection: &mut Connection,
     path: &Path,
-    session: &SessionId,
+    right: &Right,
     log: &ExportedLog,
 ) -> Result<(), StoreError> {
+    let session = right.session();
     let fault = fault::sqlite(path);
     let lines = log.lines.iter().map(|line| {
         let json = line.entry.get().to_owned();
@@ -54,6 +63,7 @@ pub(crate) fn import(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
+    right.check(&transaction, path)?;
     if head(&transaction, session).map_err(&fault)?.is_some() {
         let why = format!("there is a session {session} already; import it by another name");
         return Err(fault::other(path, why));
@@ -67,10 +77,11 @@ pub(crate) fn import(
 pub(crate) fn fork(
     connection: &mut Connection,
     path: &Path,
-    session: &SessionId,
+    right: &Right,
     of: &Fork,
     own: &[Entry],
 ) -> Result<(), StoreError> {
+    let session = right.session();
     let now = now();
     let (lines, title) = (to_lines(own, path, now)?, title_of(own));
     let fault = fault::sqlite(path);
@@ -78,6 +89,7 @@ pub(crate) fn fork(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
+    right.check(&transaction, path)?;
     if head(&transaction, session).map_err(&fault)?.is_some() {
         let session = session.clone();
         return Err(of.refused(ForkFault::Taken { session }));
@@ -161,18 +173,6 @@ fn title_in(
     Ok(None)
 }
 
-fn write(
-    connection: &mut Connection,
-    session: &SessionId,
-    lines: &[(i64, String)],
-    title: Option<&str>,
-) -> rusqlite::Result<()> {
-    // A transaction that is dropped is rolled back, so any failure leaves the log as it was.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    add(&transaction, session, lines, title)?;
-    transaction.commit()
-}
-
 fn add(
     transaction: &Transaction<'_>,
     session: &SessionId,
@@ -249,13 +249,17 @@ fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqli
     })
 }
 
-fn to_lines(entries: &[Entry], path: &Path, at: i64) -> Result<Vec<(i64, String)>, StoreError> {
+pub(crate) fn to_lines(
+    entries: &[Entry],
+    path: &Path,
+    at: i64,
+) -> Result<Vec<(i64, String)>, StoreError> {
     let lines = entries.iter().map(|entry| Ok((at, to_json(entry, path)?)));
     lines.collect()
 }
 
 /// The title that these entries give their log, where they give it one.
-fn title_of(entries: &[Entry]) -> Option<String> {
+pub(crate) fn title_of(entries: &[Entry]) -> Option<String> {
     let has = entries.iter().any(is_said_by_user);
     has.then(|| SessionInfo::title_of(entries))
 }
@@ -296,6 +300,14 @@ pub(crate) fn now() -> i64 {
 mod tests {
     use super::*;
 
+    fn write(connection: &mut Connection, line: (i64, &str), title: Option<&str>) {
+        let session = SessionId::new("s").unwrap();
+        let transaction = connection.transaction().unwrap();
+        let line = [(line.0, line.1.to_owned())];
+        add(&transaction, &session, &line, title).unwrap();
+        transaction.commit().unwrap();
+    }
+
     fn times(connection: &Connection) -> Vec<i64> {
         let mut statement = connection
             .prepare("SELECT at FROM entries ORDER BY row")
@@ -308,10 +320,8 @@ mod tests {
     fn a_clock_that_is_set_back_does_not_turn_a_log_around() {
         let mut connection = Connection::open_in_memory().unwrap();
         crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
-        let session = SessionId::new("s").unwrap();
         for now in [1_000, 1_001, 5, 1_002] {
-            let line = [(now, "{}".to_owned())];
-            write(&mut connection, &session, &line, None).unwrap();
+            write(&mut connection, (now, "{}"), None);
         }
         assert_eq!(times(&connection), [1_000, 1_001, 1_001, 1_002]);
     }
@@ -320,10 +330,8 @@ mod tests {
     fn the_title_is_the_first_that_a_user_says_and_stays() {
         let mut connection = Connection::open_in_memory().unwrap();
         crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
-        let session = SessionId::new("s").unwrap();
-        let line = [(1, "{}".to_owned())];
         for title in [None, Some("first"), None, Some("second")] {
-            write(&mut connection, &session, &line, title).unwrap();
+            write(&mut connection, (1, "{}"), title);
         }
         let title: String = connection
             .query_row("SELECT title FROM sessions", [], |row| row.get(0))

@@ -10,52 +10,20 @@ use std::sync::Arc;
 use plimsoll_agent::Entry;
 use plimsoll_context::{CallId, Message, Seq};
 use plimsoll_core::{
-    ArchiveBounds, Archived, Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, RecallError,
-    RecallKey, SessionId, SessionStore, StoreError,
+    ArchiveBounds, Archived, Fork, ForkFault, Lease, MAX_FORK_DEPTH, RecallError, RecallKey,
+    SessionId, SessionStore, StoreError,
 };
-use plimsoll_store::{ARCHIVE, Durability, FILE, Line, Options, SqliteStore};
+use plimsoll_store::{ARCHIVE, FILE, Line, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use script::{entry, id, log};
+use script::{Case, entry, id, log, options, stores};
 use tempfile::TempDir;
-
-/// Every store that forks; the folder of one that has any.
-struct Case {
-    name: &'static str,
-    store: Arc<dyn SessionStore>,
-    _folder: Option<TempDir>,
-}
-
-fn options(archive: ArchiveBounds) -> Options {
-    Options {
-        durability: Durability::Normal,
-        archive,
-        ..Options::default()
-    }
-}
 
 async fn sqlite(folder: &TempDir) -> SqliteStore {
     let options = options(ArchiveBounds::default());
     SqliteStore::open_with(folder.path(), options)
         .await
         .unwrap()
-}
-
-async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
-    let folder = tempfile::tempdir().unwrap();
-    let sqlite = SqliteStore::open_with(folder.path(), options(bounds)).await;
-    vec![
-        Case {
-            name: "memory",
-            store: Arc::new(MemoryStore::with_archive(bounds)),
-            _folder: None,
-        },
-        Case {
-            name: "sqlite",
-            store: Arc::new(sqlite.unwrap()),
-            _folder: Some(folder),
-        },
-    ]
 }
 
 async fn write(store: &dyn SessionStore, session: &str, entries: &[Entry]) {
@@ -212,6 +180,7 @@ fn doing() -> impl Strategy<Value = Do> {
 #[test]
 fn a_fork_reads_as_a_copy_would() {
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .build()
         .unwrap();
     let stores = runtime.block_on(stores(ArchiveBounds::default()));

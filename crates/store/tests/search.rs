@@ -2,14 +2,16 @@
 //! every item would return.
 #![allow(clippy::unwrap_used)]
 
+mod script;
+
 use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, Seq};
 use plimsoll_core::archive::SearchQuery;
-use plimsoll_core::{ArchiveBounds, Archived, MemoryStore, SessionId, SessionStore};
-use plimsoll_store::{Durability, Options, SqliteStore};
+use plimsoll_core::{ArchiveBounds, Archived, Hit, SessionId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use script::{Case, stores};
 
 const LIMIT: usize = 40;
 /// Words of every form: some begin others, one has parts, one is written without spaces.
@@ -34,21 +36,11 @@ fn text() -> impl Strategy<Value = String> {
 #[test]
 fn every_store_finds_what_a_look_at_every_item_finds() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let folder = tempfile::tempdir().unwrap();
     let bounds = ArchiveBounds {
         session_items: 30,
         ..ArchiveBounds::default()
     };
-    let options = Options {
-        durability: Durability::Normal,
-        archive: bounds,
-        ..Options::default()
-    };
-    let sqlite = runtime.block_on(SqliteStore::open_with(folder.path(), options));
-    let stores: [Box<dyn SessionStore>; 2] = [
-        Box::new(MemoryStore::with_archive(bounds)),
-        Box::new(sqlite.unwrap()),
-    ];
+    let stores = runtime.block_on(stores(bounds));
     // An item may be archived again under its number.
     let items = proptest::collection::vec((0..40_u64, text()), 1..60);
     let cases = Config {
@@ -59,22 +51,30 @@ fn every_store_finds_what_a_look_at_every_item_finds() {
     let ran = TestRunner::new(cases).run(&(items, text()), |(items, query)| {
         round.set(round.get() + 1);
         let session = SessionId::new(format!("s{}", round.get())).unwrap();
-        let [memory, sqlite] = stores.each_ref().map(|store| {
-            runtime.block_on(async {
-                let lease = store.acquire(&session).await.unwrap();
-                for (seq, text) in &items {
-                    let item = Archived {
-                        seq: Seq(*seq),
-                        message: Arc::new(Message::result(CallId("c".to_owned()), text)),
-                        tool: None,
-                        why: "test".to_owned(),
-                    };
-                    store.archive(&lease, &[item]).await.unwrap();
-                }
-                store.search(&session, &query, LIMIT).await.unwrap()
+        let found: Vec<Vec<Hit>> = stores
+            .iter()
+            .map(|Case { store, .. }| {
+                runtime.block_on(async {
+                    let lease = store.acquire(&session).await.unwrap();
+                    for (seq, text) in &items {
+                        let item = Archived {
+                            seq: Seq(*seq),
+                            message: Arc::new(Message::result(CallId("c".to_owned()), text)),
+                            tool: None,
+                            why: "test".to_owned(),
+                        };
+                        store.archive(&lease, &[item]).await.unwrap();
+                    }
+                    store.search(&session, &query, LIMIT).await.unwrap()
+                })
             })
-        });
-        prop_assert_eq!(&memory, &sqlite, "{}", query);
+            .collect();
+        let [first, others @ ..] = found.as_slice() else {
+            unreachable!("there is a store in memory");
+        };
+        for other in others {
+            prop_assert_eq!(other, first, "{}", query);
+        }
 
         // The newest thirty, each once.
         let mut held: Vec<&(u64, String)> = Vec::new();
@@ -93,11 +93,10 @@ fn every_store_finds_what_a_look_at_every_item_finds() {
             .filter(|(_, terms)| *terms > 0 && (most < all || *terms == all))
             .collect();
         wanted.sort_unstable();
-        let mut hits: Vec<(u64, usize)> =
-            sqlite.iter().map(|hit| (hit.id.0.0, hit.terms)).collect();
+        let mut hits: Vec<(u64, usize)> = first.iter().map(|hit| (hit.id.0.0, hit.terms)).collect();
         hits.sort_unstable();
         prop_assert_eq!(hits, wanted, "{:?}", query);
-        prop_assert!(sqlite.is_sorted_by_key(|hit| std::cmp::Reverse(hit.terms)));
+        prop_assert!(first.is_sorted_by_key(|hit| std::cmp::Reverse(hit.terms)));
         Ok(())
     });
     ran.unwrap();

@@ -373,12 +373,12 @@ async fn a_newer_file_asks_for_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
-        .pragma_update(None, "user_version", 6)
+        .pragma_update(None, "user_version", 7)
         .unwrap();
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it was written by a newer version of Plimsoll (format 6, this one knows 5); \
+            "{}: it was written by a newer version of Plimsoll (format 7, this one knows 6); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )

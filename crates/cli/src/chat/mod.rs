@@ -45,6 +45,7 @@ use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
 use crate::preview::Previews;
 use crate::resume;
+use crate::retention;
 use crate::settings::Sources;
 use crate::terminal::style::colours;
 use crate::terminal::text::{SEPARATOR, clean, counted};
@@ -107,6 +108,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
     let left = chat.talk(args.task.clone()).await;
     chat.bye();
     chat.mcp.close().await;
+    retention::apply(&chat.store, chat.config.retention(), args.quiet).await;
     left
 }
 

@@ -1,8 +1,8 @@
 //! `plimsoll sessions salvage`: a new store of what can be read of a damaged one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use plimsoll::store::{Salvaged, SqliteStore};
+use plimsoll::store::{FILE, Salvaged, SqliteStore};
 use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
@@ -20,8 +20,20 @@ pub(crate) struct SalvageArgs {
 }
 
 /// Runs the command. The exit code is 1 if entries are lost.
-pub(crate) async fn run(store: &SqliteStore, args: &SalvageArgs) -> Result<u8, Stop> {
-    let salvaged = store.salvage(&args.to).await.map_err(Stop::failed)?;
+pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, Stop> {
+    let salvaged = SqliteStore::salvage(from, &args.to)
+        .await
+        .map_err(Stop::failed)?;
+    if !args.json {
+        out!(
+            "{}",
+            row(
+                "session",
+                &["entries", "recovered", "behind", "lost"],
+                "state"
+            )
+        );
+    }
     for one in &salvaged {
         match args.json {
             true => out!("{}", as_value(one)),
@@ -41,25 +53,24 @@ pub(crate) async fn run(store: &SqliteStore, args: &SalvageArgs) -> Result<u8, S
     crate::note(&format!(
         "{} recovered{rest}; use the new store with PLIMSOLL_HOME={folder}, or move its sessions.db to {}",
         counted(whole, "whole session"),
-        store.path().display(),
+        from.join(FILE).display(),
     ));
     Ok(if damaged == 0 { DONE } else { FAILED })
 }
 
 fn as_line(one: &Salvaged) -> String {
-    let (id, recovered) = (one.id.as_str(), one.recovered);
-    let Some(why) = &one.why else {
-        return format!("{id:<24}  {recovered:>6} entries  whole");
+    let state = match (&one.why, &one.file) {
+        (None, _) => "whole".to_owned(),
+        (Some(why), None) => why.clone(),
+        (Some(why), Some(file)) => format!("{why}; behind it: {}", file.display()),
     };
-    let behind = match &one.file {
-        Some(file) => format!(", {} behind it in {}", one.behind, file.display()),
-        None => String::new(),
-    };
-    format!(
-        "{id:<24}  {recovered:>6} entries  of {}{behind}, {} lost: {why}",
-        one.entries,
-        one.lost()
-    )
+    let numbers = [one.entries, one.recovered, one.behind, one.lost()].map(|n| n.to_string());
+    let [entries, recovered, behind, lost] = &numbers;
+    row(one.id.as_str(), &[entries, recovered, behind, lost], &state)
+}
+
+fn row(id: &str, [entries, recovered, behind, lost]: &[&str; 4], state: &str) -> String {
+    format!("{id:<24}  {entries:>7}  {recovered:>9}  {behind:>6}  {lost:>5}  {state}")
 }
 
 fn as_value(one: &Salvaged) -> serde_json::Value {

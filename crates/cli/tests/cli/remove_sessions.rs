@@ -115,6 +115,18 @@ fn what_an_altered_file_still_has_is_salvaged() {
         check.out
     );
     assert!(check.err.contains("sessions salvage --to"), "{}", check.err);
+    let check = home.run(["sessions", "check", "--json"]);
+    let lines = check
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let two = lines.iter().find(|line| line["id"] == "two").unwrap();
+    assert_eq!(two["faults"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&two["faults"][0]["first"], &two["unverified"]),
+        (&4.into(), &0.into())
+    );
     let new = home.work().join("new");
     let to = new.to_str().unwrap();
     let salvage = home.run(["sessions", "salvage", "--to", to, "--json"]);
@@ -142,4 +154,66 @@ fn what_an_altered_file_still_has_is_salvaged() {
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "it was only read");
     home.run(["sessions", "salvage", "--to", to])
         .refused(1, &["there is a store already"]);
+    let text = home.run(["sessions", "salvage", "--to", &format!("{to}-2")]);
+    assert!(
+        text.out.starts_with("session ") && text.out.contains("recovered  behind   lost  state"),
+        "{}",
+        text.out
+    );
+}
+
+#[test]
+fn what_is_readable_behind_the_damage_is_imported() {
+    let home = home();
+    let fake = Fake::new([Answer::say("Fourth.")]);
+    home.agent(&fake, &["--session", "two", "And the rest?"])
+        .done();
+    let path = home.data().join("sessions.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let said = b"Second.\"}]},\"stop\"";
+    let at = bytes.windows(said.len()).rposition(|window| window == said);
+    bytes[at.unwrap()] = b'R';
+    std::fs::write(&path, &bytes).unwrap();
+    let new = home.work().join("new");
+    home.run(["sessions", "salvage", "--to", new.to_str().unwrap()]);
+    let behind = new.join("two.after-3.jsonl");
+    home.run([
+        "sessions",
+        "import",
+        behind.to_str().unwrap(),
+        "--to",
+        "rest",
+    ])
+    .done();
+    let shown = home.run(["sessions", "show", "rest"]).done().out;
+    assert!(
+        shown.contains("And the rest?") && shown.contains("Fourth."),
+        "{shown}"
+    );
+    assert!(!shown.contains("Begin."), "{shown}");
+}
+
+#[test]
+fn a_configuration_says_how_long_sessions_are_kept() {
+    let home = home();
+    let file = home.work().join("keep.toml");
+    let run = |text: &str, name: &str| {
+        std::fs::write(&file, text).unwrap();
+        let fake = Fake::new([Answer::say("Done.")]);
+        let config = file.to_str().unwrap().to_owned();
+        home.agent(&fake, &["--config", &config, "--session", name, "Begin."])
+            .done()
+    };
+    run("[sessions]\nkeep_days = 1", "four");
+    assert_eq!(names(&home).len(), 4, "none is that old");
+    let said = run("[sessions]\nkeep_bytes = 1", "five").err;
+    assert!(
+        said.contains("deleted 4 sessions that the configuration does not keep"),
+        "{said}"
+    );
+    assert_eq!(
+        names(&home),
+        ["five"],
+        "the one that was just written stays"
+    );
 }

@@ -120,6 +120,12 @@ impl Shelf {
         }
     }
 
+    /// Removes everything of a session.
+    pub(crate) fn remove(&mut self, session: &SessionId) {
+        let row = self.sessions.remove(session);
+        self.bytes -= row.map_or(0, |row| row.bytes);
+    }
+
     /// One item of a session, the first of `shelves`, or of those that it is a fork of.
     pub(crate) fn recall(
         &self,

@@ -12,7 +12,7 @@ use plimsoll_context::{
     CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold, nearest,
 };
 use plimsoll_core::process::InheritedVariables;
-use plimsoll_core::{Agent, Error, Provider, Tool};
+use plimsoll_core::{Agent, Error, Provider, Retention, Tool};
 use plimsoll_providers::{
     ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret, Timeouts,
 };
@@ -99,6 +99,12 @@ impl AgentConfig {
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let book = ModelBook::built_in().clone();
         book.overlay(self.shared.models.clone()).facts(model)
+    }
+
+    /// Which sessions are kept, by the configuration; all if it does not say.
+    #[must_use]
+    pub fn retention(&self) -> Retention {
+        self.shared.retention
     }
 
     /// What a model costs by this configuration, or as far as it is known at all.

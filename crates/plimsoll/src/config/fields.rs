@@ -34,6 +34,8 @@ pub enum FieldKind {
     Map,
     /// A time longer than none.
     Time,
+    /// A whole number, 1 or more.
+    Whole,
     /// One of these names.
     Choice(&'static [&'static str]),
 }
@@ -45,6 +47,7 @@ enum FieldValue {
     Texts(Vec<String>),
     Map(Vec<(String, String)>),
     Time(Duration),
+    Whole(u64),
 }
 
 /// What was read of one table.
@@ -155,6 +158,13 @@ impl Fields {
         }
     }
 
+    pub(crate) fn whole(&self, name: &str) -> Option<u64> {
+        match self.values.get(name) {
+            Some((FieldValue::Whole(whole), _)) => Some(*whole),
+            _ => None,
+        }
+    }
+
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         match self.values.get(name) {
             Some((FieldValue::Flag(flag), _)) => Some(*flag),
@@ -184,6 +194,12 @@ impl FieldKind {
                 map.collect::<Option<_>>().map(FieldValue::Map)
             }
             Self::Time => time(given).map(FieldValue::Time),
+            Self::Whole => match given {
+                Written::Whole(Some(whole @ 1..)) => {
+                    u64::try_from(*whole).ok().map(FieldValue::Whole)
+                }
+                _ => None,
+            },
             Self::Choice(names) => {
                 let name = snake(text(given)?.trim());
                 names
@@ -201,6 +217,7 @@ impl FieldKind {
             Self::Text => "a text".to_owned(),
             Self::Texts => "a text, or a list of texts".to_owned(),
             Self::Map => "a table of texts".to_owned(),
+            Self::Whole => "a whole number, 1 or more".to_owned(),
             Self::Time => "seconds, or a text such as \"10s\"; more than 0".to_owned(),
             Self::Choice(names) => {
                 let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::{HostedTool, nearest};
+use plimsoll_core::Retention;
 use plimsoll_providers::{ModelBook, Origin};
 
 use super::agent::AgentConfig;
@@ -21,6 +22,7 @@ use super::mcp::{MCP_FIELDS, McpServer};
 use super::overrides::Overrides;
 use super::provider::{PROVIDER_FIELDS, ProviderSettings};
 use super::resolve::Resolved;
+use super::retention::{self, SESSION_FIELDS};
 use super::trust::TrustStore;
 
 /// The configuration where none is named.
@@ -45,6 +47,8 @@ pub struct Config {
 pub(crate) struct Shared {
     pub(crate) mcp: Vec<McpServer>,
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
+    /// Which sessions are kept.
+    pub(crate) retention: Retention,
     /// What it says of models.
     pub(crate) models: ModelBook,
     /// What holds for all agents.
@@ -333,6 +337,13 @@ impl Shared {
                     ProviderSettings::of(&entry.key, &fields, reader.faults, reader.warnings);
                 shared.providers.insert(entry.key, settings);
             }
+        }
+        if let Some(entry) = one(table, &["sessions"], reader.faults) {
+            // It deletes sessions of all folders.
+            reader.restrict("[sessions]", entry.line);
+            let (line, given) = (entry.line, entry.node.value);
+            let fields = Fields::read(SESSION_FIELDS, "[sessions]", line, given, reader.faults);
+            shared.retention = retention::of(&fields);
         }
         if let Some(entry) = one(table, &["models", "prices", "pricing"], reader.faults) {
             // A price of 0 would lift `max_cost`, and a larger window every limit in tokens.

@@ -73,6 +73,8 @@ fn a_found_file_neither_instructs_the_model_nor_prices_it() {
         // Nor does it say what the model costs: a price of 0 would lift `max_cost`.
         ("[prices.openai.gpt-5]\ninput = 0\noutput = 0", "[prices]"),
         ("[models.openai.gpt-5]\nwindow = 9000000", "[models]"),
+        // Nor does it delete what was done in other folders.
+        ("[sessions]\nkeep_days = 1", "[sessions]"),
     ] {
         std::fs::write(&path, text).unwrap();
         let error = Config::read_found(&path, &TrustStore::default()).expect_err(text);

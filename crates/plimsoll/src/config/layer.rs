@@ -20,7 +20,7 @@ use super::reach;
 const MAX_LISTED: usize = 16;
 
 /// Tables of a file that are no settings of an agent.
-const TABLES: [&str; 5] = ["agents", "mcp", "models", "prices", "providers"];
+const TABLES: [&str; 6] = ["agents", "mcp", "models", "prices", "providers", "sessions"];
 
 /// Where a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

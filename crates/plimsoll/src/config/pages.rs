@@ -9,6 +9,7 @@ use super::keys;
 use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
 use super::provider::PROVIDER_FIELDS;
+use super::retention::SESSION_FIELDS;
 
 const HEAD: &str = "\
 # Settings of plimsoll. Everything here is a comment that says a default; take the `#` away to set it.
@@ -121,6 +122,7 @@ pub fn markdown() -> String {
         ("`[[hooks]]`", HOOK_FIELDS),
         ("`[[mcp]]`", MCP_FIELDS),
         ("`[providers.NAME]`", PROVIDER_FIELDS),
+        ("`[sessions]`", SESSION_FIELDS),
     ] {
         line(&mut text, &format!("\n### {title}\n"));
         table(&mut text, fields);

@@ -12,6 +12,7 @@ use super::kind::Kind;
 use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
 use super::provider::PROVIDER_FIELDS;
+use super::retention::SESSION_FIELDS;
 use plimsoll_providers::MODEL_KEYS;
 
 /// The schema.
@@ -47,6 +48,7 @@ pub fn schema() -> Value {
             "providers",
             json!({ "type": "object", "additionalProperties": of_fields(PROVIDER_FIELDS, &[]) }),
         ),
+        ("sessions", of_fields(SESSION_FIELDS, &[])),
         ("models", models.clone()),
         ("prices", models.clone()),
         ("pricing", models),
@@ -218,6 +220,7 @@ fn of_fields(fields: &[Field], required: &[&str]) -> Value {
             FieldKind::Map => json!({
                 "type": "object", "additionalProperties": { "type": "string" }
             }),
+            FieldKind::Whole => json!({ "type": "integer", "minimum": 1 }),
             FieldKind::Time => json!({ "type": ["number", "string"] }),
             FieldKind::Choice(names) => json!({ "enum": names }),
         };

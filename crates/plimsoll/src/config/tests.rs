@@ -584,3 +584,18 @@ fn tokens_may_end_in_k_or_m() {
     assert_eq!(settings.trigger, Some(Threshold::Sent(Tokens(50_000))));
     assert_eq!(settings.limits.max_total_tokens, Some(Tokens(1_000_000)));
 }
+
+#[test]
+fn sessions_are_kept_as_long_as_the_file_says() {
+    let kept = |text: &str| Config::parse(text).unwrap().defaults().unwrap().retention();
+    assert_eq!(kept(""), plimsoll_core::Retention::default());
+    let both = kept("[sessions]\nkeep_days = 90\nkeep_bytes = 10_000_000_000");
+    assert_eq!(both.max_age.map(|age| age.as_secs()), Some(90 * 86_400));
+    assert_eq!(both.max_bytes.map(|bytes| bytes.0), Some(10_000_000_000));
+    for wrong in ["0", "-1", "1.5", "\"90d\""] {
+        let said = faults(&format!("[sessions]\nkeep_days = {wrong}")).join("\n");
+        assert!(said.contains("give a whole number, 1 or more"), "{said}");
+    }
+    let said = faults("[sessions]\nkeep_day = 3").join("\n");
+    assert!(said.contains("did you mean `keep_days`?"), "{said}");
+}

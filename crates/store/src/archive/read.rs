@@ -17,8 +17,9 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::archive::Places;
+use crate::checksum;
 use crate::fault;
-use crate::read::{from_column, to_column};
+use crate::read::{ALTERED, from_column, to_column};
 
 /// Matches that are looked at in one session: more only where a fork's parent has gone on.
 const LOOKED_AT: usize = 10_000;
@@ -33,6 +34,13 @@ struct Shelf {
     forgotten: Option<Seq>,
     /// Only items below this number may be seen.
     below: Option<Seq>,
+}
+
+/// An item as it stands in the file.
+struct Body {
+    json: String,
+    /// `None` of an item that was archived before there were checksums.
+    sum: Option<i64>,
 }
 
 /// What one search sees: the shelves of a session and of those that it is a fork of.
@@ -119,7 +127,7 @@ pub(super) fn recall(
             continue;
         }
         match item(&moment, shelf, id).map_err(&fault)? {
-            Some((row, Some(json))) if !row.expired && !bounds.is_too_old(row.left, now) => {
+            Some((row, Some(body))) if !row.expired && !bounds.is_too_old(row.left, now) => {
                 return Ok(Recalled {
                     id,
                     kind: row.kind,
@@ -127,7 +135,7 @@ pub(super) fn recall(
                     call: row.call,
                     left: row.left,
                     why: row.why,
-                    message: Arc::new(message(&json, path, id)?),
+                    message: Arc::new(body.message(path, id)?),
                 });
             }
             Some(_) => was_there = true,
@@ -227,14 +235,14 @@ fn item(
     moment: &Transaction<'_>,
     shelf: &Shelf,
     id: RecallId,
-) -> rusqlite::Result<Option<(ArchiveRow, Option<String>)>> {
+) -> rusqlite::Result<Option<(ArchiveRow, Option<Body>)>> {
     moment
         .prepare_cached(&format!(
-            "SELECT {COLUMNS}, (SELECT message FROM bodies WHERE bodies.row = items.row)
-             FROM items WHERE session = ?1 AND seq = ?2"
+            "SELECT {COLUMNS}, message, sum FROM items LEFT JOIN bodies USING (row)
+             WHERE session = ?1 AND seq = ?2"
         ))?
         .query_row(params![shelf.key, to_column(id.0.0)], |columns| {
-            Ok((row(columns)?, columns.get::<_, Option<String>>(8)?))
+            Ok((row(columns)?, body(columns)?))
         })
         .optional()
 }
@@ -292,21 +300,21 @@ impl SearchIndex for View<'_> {
         let mut statement = self
             .moment
             .prepare_cached(&format!(
-                "SELECT {COLUMNS}, message FROM items JOIN bodies USING (row) WHERE row = ?1"
+                "SELECT {COLUMNS}, message, sum FROM items JOIN bodies USING (row) WHERE row = ?1"
             ))
             .map_err(|error| self.fault(error))?;
         let found = statement
-            .query_row([key], |columns| Ok((row(columns)?, columns.get(8)?)))
+            .query_row([key], |columns| Ok((row(columns)?, body(columns)?)))
             .optional();
-        let found: Option<(ArchiveRow, String)> = found.map_err(|error| self.fault(error))?;
-        let Some((row, json)) = found else {
+        let found = found.map_err(|error| self.fault(error))?;
+        let Some((row, Some(body))) = found else {
             return Ok(None);
         };
         if row.expired || self.bounds.is_too_old(row.left, self.now) {
             return Ok(None);
         }
         Ok(Some(SearchItem {
-            text: recall_text(&message(&json, self.path, row.id)?),
+            text: recall_text(&body.message(self.path, row.id)?),
             id: row.id,
             kind: row.kind,
             tool: row.tool,
@@ -382,9 +390,22 @@ fn phrases(wanted: &Wanted<'_>) -> String {
     format!("({})", phrases.join(" OR "))
 }
 
-fn message(json: &str, path: &Path, id: RecallId) -> Result<Message, StoreError> {
-    serde_json::from_str(json)
-        .map_err(|error| fault::corrupt(path, format!("{id} in it is no message: {error}")))
+impl Body {
+    fn message(&self, path: &Path, id: RecallId) -> Result<Message, StoreError> {
+        let sum = checksum::of_item(to_column(id.0.0), self.json.as_bytes());
+        if self.sum.is_some_and(|had| had != sum) {
+            return Err(fault::corrupt(path, format!("item {id} in it: {ALTERED}")));
+        }
+        serde_json::from_str(&self.json)
+            .map_err(|error| fault::corrupt(path, format!("{id} in it is no message: {error}")))
+    }
+}
+
+/// The columns `message` and `sum` behind [`COLUMNS`]; `None` of an item that has expired.
+fn body(columns: &Row<'_>) -> rusqlite::Result<Option<Body>> {
+    let json: Option<String> = columns.get(8)?;
+    let sum = columns.get(9)?;
+    Ok(json.map(|json| Body { json, sum }))
 }
 
 fn row(columns: &Row<'_>) -> rusqlite::Result<ArchiveRow> {

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::archive::Place;
 use crate::archive::read::owner;
+use crate::checksum;
 use crate::fault;
 use crate::read::{from_column, to_column};
 
@@ -155,9 +156,10 @@ fn insert(
             to_column(json.len() as u64),
         ])?;
     let row = transaction.last_insert_rowid();
+    let sum = checksum::of_item(to_column(item.seq.0), json.as_bytes());
     transaction
-        .prepare_cached("INSERT INTO bodies (row, message) VALUES (?1, ?2)")?
-        .execute(params![row, json])?;
+        .prepare_cached("INSERT INTO bodies (row, message, sum) VALUES (?1, ?2, ?3)")?
+        .execute(params![row, json, sum])?;
     transaction
         .prepare_cached("INSERT INTO words (rowid, owner, text) VALUES (?1, ?2, ?3)")?
         .execute(params![row, owner(key), spaced_words(&text)])?;

@@ -1,15 +1,71 @@
 //! An endless log that is the same for everyone: entry k is always the same, and every beginning
 //! of it folds. Not a log that any model would write.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
 
+#[cfg(unix)]
+pub(crate) mod other;
+#[cfg(all(unix, feature = "postgres"))]
+pub(crate) mod server;
+
+use std::any::Any;
 use std::sync::Arc;
 
 use plimsoll_agent::{EndReason, Entry, Outcome, State};
 use plimsoll_context::{CallId, Chars4, Message, Part, StopReason, Tokens, ToolCall, Usage};
-use plimsoll_core::SessionId;
+use plimsoll_core::{ArchiveBounds, MemoryStore, SessionId, SessionStore};
+use plimsoll_store::{Durability, Options, SqliteStore};
 
 /// Entries of one run.
 pub(crate) const RUN: u64 = 7;
+
+/// A store that keeps the promises of the trait, and what goes away with it: its folder or server.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) store: Arc<dyn SessionStore>,
+    _kept: Option<Box<dyn Any>>,
+}
+
+/// Options of a store that does not wait for the disk.
+pub(crate) fn options(archive: ArchiveBounds) -> Options {
+    Options {
+        durability: Durability::Normal,
+        archive,
+        ..Options::default()
+    }
+}
+
+/// Every store that keeps the promises of the trait.
+pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = SqliteStore::open_with(folder.path(), options(bounds)).await;
+    #[allow(unused_mut)]
+    let mut stores = vec![
+        Case {
+            name: "memory",
+            store: Arc::new(MemoryStore::with_archive(bounds)),
+            _kept: None,
+        },
+        Case {
+            name: "sqlite",
+            store: Arc::new(sqlite.unwrap()),
+            _kept: Some(Box::new(folder)),
+        },
+    ];
+    #[cfg(all(unix, feature = "postgres"))]
+    if let Some(server) = server::Server::start() {
+        let options = plimsoll_store::PostgresOptions {
+            archive: bounds,
+            ..Default::default()
+        };
+        let store = plimsoll_store::PostgresStore::connect_with(&server.url(), options).await;
+        stores.push(Case {
+            name: "postgres",
+            store: Arc::new(store.unwrap()),
+            _kept: Some(Box::new(server)),
+        });
+    }
+    stores
+}
 
 /// Entry k, counted from 0.
 pub(crate) fn entry(k: u64) -> Entry {

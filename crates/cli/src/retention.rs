@@ -1,0 +1,21 @@
+//! Deletes, after a run, the sessions that `[sessions]` in the configuration does not keep.
+
+use plimsoll::Retention;
+use plimsoll::store::SqliteStore;
+
+use crate::terminal::text::counted;
+
+/// Deletes them, and says how many unless `is_quiet`. A failure is said; it is none of the run.
+pub(crate) async fn apply(store: &SqliteStore, retention: Retention, is_quiet: bool) {
+    if retention == Retention::default() {
+        return;
+    }
+    match store.prune(&retention).await {
+        Ok(pruned) if pruned.deleted.is_empty() || is_quiet => {}
+        Ok(pruned) => crate::note(&format!(
+            "deleted {} that the configuration does not keep ([sessions])",
+            counted(pruned.deleted.len(), "session")
+        )),
+        Err(error) => crate::say(&error.to_string()),
+    }
+}

@@ -1,0 +1,33 @@
+//! `[sessions]`: how long sessions are kept. Nothing is deleted here.
+
+use std::time::Duration;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::Retention;
+
+use super::fields::{Field, FieldKind, Fields};
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// What `[sessions]` may say. By default all sessions are kept.
+pub const SESSION_FIELDS: &[Field] = &[
+    Field {
+        name: "keep_days",
+        kind: FieldKind::Whole,
+        doc: "Delete sessions that were last written more than so many days ago.",
+    },
+    Field {
+        name: "keep_bytes",
+        kind: FieldKind::Whole,
+        doc: "Delete the oldest sessions until the logs of all have at most so many bytes.",
+    },
+];
+
+/// Which sessions are kept.
+pub(super) fn of(fields: &Fields) -> Retention {
+    let days = fields.whole("keep_days");
+    Retention {
+        max_age: days.map(|days| Duration::from_secs(days.saturating_mul(DAY))),
+        max_bytes: fields.whole("keep_bytes").map(Bytes),
+    }
+}

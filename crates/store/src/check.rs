@@ -1,0 +1,181 @@
+//! Reads all of a log, whatever is damaged in it, and says what cannot be read. It repairs nothing.
+
+use std::path::Path;
+
+use plimsoll_core::{SessionId, SessionInfo, SessionStore, StoreError};
+
+use crate::connection::blocking;
+use crate::export;
+use crate::read::Raw;
+use crate::sqlite::SqliteStore;
+
+/// Faults that are reported of one session, at most; further ones are only counted.
+pub const MAX_FAULTS: usize = 1_000;
+
+/// What was found in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedStore {
+    /// The sessions, the one written last first.
+    pub sessions: Vec<CheckedSession>,
+    /// Whether the file itself is damaged, so that it had to be read page by page. New sessions should
+    /// not be written to it.
+    pub is_damaged: bool,
+}
+
+/// What was found in the log of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckedSession {
+    /// The session.
+    pub id: SessionId,
+    /// The entries of its log, as far as that is known.
+    pub entries: u64,
+    /// The entries before the first that cannot be read: all of them if the log is whole.
+    pub readable: u64,
+    /// The entries that can be read but have no checksum, because an older version wrote them. Whether
+    /// they were altered is not known.
+    pub unverified: u64,
+    /// The entries that cannot be read or were altered, in order: [`MAX_FAULTS`] at most.
+    pub faults: Vec<EntryFault>,
+    /// Whether there are more faults than that.
+    pub has_more_faults: bool,
+    /// Whether further entries may be missing at the end, because the row of the session is lost.
+    pub may_go_on: bool,
+}
+
+/// Entries of a log that cannot be read, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryFault {
+    /// The number of the first, from 1.
+    pub first: u64,
+    /// The number of the last.
+    pub last: u64,
+    /// Why.
+    pub why: String,
+}
+
+impl CheckedSession {
+    /// Whether the log is there as it was written, as far as it has checksums.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.faults.is_empty() && !self.may_go_on
+    }
+}
+
+impl SqliteStore {
+    /// Reads every session of the store in `folder`. Nothing in the folder is changed: the store is not
+    /// brought to a newer format, and its write-ahead log stays as it is.
+    ///
+    /// # Errors
+    /// If there is no store in the folder, or if no session can be found in it.
+    pub async fn check(folder: impl AsRef<Path>) -> Result<CheckedStore, StoreError> {
+        let store = Self::open_to_read(folder.as_ref()).await?;
+        let mut sessions = Vec::new();
+        for info in store.list().await? {
+            sessions.push(store.check_session(&info).await);
+        }
+        let has_faults = !sessions.iter().all(CheckedSession::is_whole);
+        Ok(CheckedStore {
+            is_damaged: store.is_damaged() && (has_faults || !store.is_older()),
+            sessions,
+        })
+    }
+
+    async fn check_session(&self, info: &SessionInfo) -> CheckedSession {
+        let mut unverified = 0;
+        let (mut faults, mut has_more_faults) = (Vec::new(), false);
+        let mut last = 0;
+        let mut note = |fault: EntryFault| match faults.len() < MAX_FAULTS {
+            true => faults.push(fault),
+            false => has_more_faults = true,
+        };
+        self.read_all(info, 0, |found| match found {
+            Found::Entry(raw) => {
+                last = raw.n;
+                match export::line(&raw, self.path(), &info.id) {
+                    Ok(_) => unverified += u64::from(raw.sum.is_none()),
+                    Err(StoreError::BadEntry { why, .. }) => note(EntryFault::of(raw.n, why)),
+                    Err(error) => note(EntryFault::of(raw.n, error.to_string())),
+                }
+            }
+            Found::Fault(fault) => {
+                last = fault.last;
+                note(fault);
+            }
+        })
+        .await;
+        let entries = info.entries.max(last);
+        CheckedSession {
+            id: info.id.clone(),
+            entries,
+            readable: faults.first().map_or(entries, |fault| fault.first - 1),
+            unverified,
+            faults,
+            has_more_faults,
+            may_go_on: self.may_go_on(&info.id).await,
+        }
+    }
+
+    /// Whether a log may have had more entries than are known of.
+    pub(crate) async fn may_go_on(&self, session: &SessionId) -> bool {
+        if !self.is_damaged() {
+            return false;
+        }
+        let (damaged, session) = (self.damaged().clone(), session.clone());
+        let known = blocking(self.path(), move || damaged.knows_length(&session)).await;
+        !known.unwrap_or(false)
+    }
+
+    /// Reads the entries of a log after number `after`, in order, and what stands in the place of those
+    /// that cannot be read.
+    pub(crate) async fn read_all(
+        &self,
+        info: &SessionInfo,
+        mut after: u64,
+        mut each: impl FnMut(Found) + Send,
+    ) {
+        loop {
+            let (first, last, why) = match self.raw_page(&info.id, after).await {
+                Ok(page) => {
+                    let Some(last) = page.last() else {
+                        return;
+                    };
+                    after = last.n;
+                    page.into_iter().for_each(|raw| each(Found::Entry(raw)));
+                    continue;
+                }
+                Err(StoreError::BadEntry { entry, why, .. }) if entry > after => {
+                    let next = self.next_entry(&info.id, entry).await;
+                    (entry, next.map(|next| next - 1), why)
+                }
+                Err(error) => (after + 1, None, error.to_string()),
+            };
+            each(Found::Fault(EntryFault {
+                first,
+                last: last.unwrap_or(info.entries).max(first),
+                why,
+            }));
+            let Some(last) = last else {
+                return;
+            };
+            after = last;
+        }
+    }
+}
+
+/// What is found while a log is read.
+pub(crate) enum Found {
+    /// The next entry, unaltered as far as it has a checksum.
+    Entry(Raw),
+    /// Entries that cannot be read.
+    Fault(EntryFault),
+}
+
+impl EntryFault {
+    fn of(entry: u64, why: String) -> Self {
+        Self {
+            first: entry,
+            last: entry,
+            why,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! [`Leases`]: who writes to which session.
+//!
+//! The lock file of a session says quickly who is there, and is free as soon as its process has ended.
+//! The row of the session in the database decides: it has a number that grows with each writer, and every
+//! write checks that number in its own transaction. A process that stands still keeps its lock file, but
+//! its beats stop; after [`Options::patience`](crate::Options::patience) the session may be taken over, and
+//! when the process wakes up its number is an old one. No clock of another process is ever compared.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use plimsoll_core::{SessionId, StoreError};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::connection::Shared;
+use crate::fault;
+use crate::lock::{Held, Lock, Locks};
+use crate::options::{Durability, Options};
+
+/// Beats within [`Options::patience`]: so many may be late before a session is taken over.
+const BEATS: u32 = 15;
+
+/// The first pause between two looks at a session that somebody else holds. Each pause is twice as long
+/// as the one before, up to a quarter of a beat.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+
+/// The leases of one store. A clone is the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Leases {
+    locks: Locks,
+    patience: Duration,
+    pulse: Arc<Pulse>,
+}
+
+/// The right to write to one session, as long as anyone holds it.
+#[derive(Debug, Clone)]
+pub(crate) struct Right {
+    session: SessionId,
+    token: i64,
+    /// Kept so that nobody else finds the session free.
+    _lock: Arc<Lock>,
+}
+
+/// What a lease holds until it is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    // Dropped first: the session is free before the pulse stops.
+    _held: Held,
+    _beating: Beating,
+}
+
+/// The row of a session and the beats of its holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    token: i64,
+    holder: i64,
+    beats: Option<i64>,
+}
+
+/// The beats of one store, by a thread that lives as long as the store has leases.
+#[derive(Debug)]
+struct Pulse {
+    period: Duration,
+    durability: Durability,
+    state: Mutex<PulseState>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct PulseState {
+    holder: Option<i64>,
+    leases: u64,
+    is_running: bool,
+}
+
+/// Counts as a lease of its pulse until it is dropped.
+#[derive(Debug)]
+struct Beating(Arc<Pulse>);
+
+impl Leases {
+    /// Leases whose lock files are in that folder.
+    pub(crate) fn new(folder: &Path, options: &Options) -> Self {
+        Self {
+            locks: Locks::new(folder),
+            patience: options.patience,
+            pulse: Arc::new(Pulse {
+                period: options.patience / BEATS,
+                durability: options.durability,
+                state: Mutex::default(),
+                ended: Condvar::new(),
+            }),
+        }
+    }
+
+    /// Becomes the one writer of a session. Blocks for the time of some file operations; if somebody else
+    /// holds it, until it is known whether they are alive.
+    pub(crate) fn acquire(
+        &self,
+        writer: &Shared,
+        session: &SessionId,
+    ) -> Result<HeldLease, StoreError> {
+        self.acquire_within(writer, session, Some(self.patience))
+    }
+
+    /// Becomes the one writer of a session that nobody holds, not even a process that stands still.
+    pub(crate) fn acquire_idle(
+        &self,
+        writer: &Shared,
+        session: &SessionId,
+    ) -> Result<HeldLease, StoreError> {
+        self.acquire_within(writer, session, None)
+    }
+
+    fn acquire_within(
+        &self,
+        writer: &Shared,
+        session: &SessionId,
+        patience: Option<Duration>,
+    ) -> Result<HeldLease, StoreError> {
+        let busy = || StoreError::Busy {
+            session: session.clone(),
+        };
+        if self.locks.holds(session) {
+            return Err(busy());
+        }
+        let since = Instant::now();
+        let mut first: Option<Option<Seen>> = None;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Some(lock) = self.locks.try_lock(session)? {
+                // Nobody has taken it over between the two.
+                let token = self.take(writer, session, |_| lock.is_in_place())?;
+                if let Some(token) = token {
+                    return self.hold(writer, session, lock, token);
+                }
+            }
+            let Some(patience) = patience else {
+                return Err(busy());
+            };
+            let now = writer.with_now(|connection, path| {
+                look(connection, session).map_err(fault::sqlite(path))
+            })?;
+            match first {
+                None => first = Some(now),
+                Some(before) if before != now => return Err(busy()),
+                Some(_) if since.elapsed() >= patience => {
+                    let lock = self.locks.spare(session)?;
+                    let token = self.take(writer, session, |seen| *seen == now)?;
+                    let token = token.ok_or_else(busy)?;
+                    lock.put_in_place();
+                    return self.hold(writer, session, lock, token);
+                }
+                Some(_) => {}
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(self.pulse.period / 4);
+        }
+    }
+
+    /// The right to write to a session, if this store has a lease on it.
+    pub(crate) fn right(&self, session: &SessionId) -> Option<Right> {
+        let (lock, token) = self.locks.of(session)?;
+        Some(Right {
+            session: session.clone(),
+            token,
+            _lock: lock,
+        })
+    }
+
+    /// Makes this store the holder of a session if `may` says so of its row. Returns the new number.
+    fn take(
+        &self,
+        writer: &Shared,
+        session: &SessionId,
+        may: impl FnOnce(&Option<Seen>) -> bool,
+    ) -> Result<Option<i64>, StoreError> {
+        writer.with_now(|connection, path| {
+            let mut state = self.pulse.lock();
+            let taken =
+                take(connection, session, state.holder, may).map_err(fault::sqlite(path))?;
+            Ok(taken.map(|(token, holder)| {
+                state.holder = Some(holder);
+                token
+            }))
+        })
+    }
+
+    fn hold(
+        &self,
+        writer: &Shared,
+        session: &SessionId,
+        lock: Lock,
+        token: i64,
+    ) -> Result<HeldLease, StoreError> {
+        let beating = Pulse::begin(&self.pulse, writer)?;
+        Ok(HeldLease {
+            _held: self.locks.hold(session, lock, token),
+            _beating: beating,
+        })
+    }
+}
+
+impl Right {
+    /// The session.
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Refuses a write if somebody else has become the writer since. The transaction must be one that
+    /// writes, so that nobody can meanwhile.
+    pub(crate) fn check(
+        &self,
+        transaction: &Transaction<'_>,
+        path: &Path,
+    ) -> Result<(), StoreError> {
+        let token = transaction
+            .prepare_cached("SELECT token FROM leases WHERE session = ?1")
+            .and_then(|mut find| {
+                find.query_row([key(&self.session)], |row| row.get::<_, i64>(0))
+                    .optional()
+            })
+            .map_err(fault::sqlite(path))?;
+        match token == Some(self.token) {
+            true => Ok(()),
+            false => Err(StoreError::LeaseLost {
+                session: self.session.clone(),
+            }),
+        }
+    }
+}
+
+impl Pulse {
+    fn lock(&self) -> MutexGuard<'_, PulseState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a further lease, and sees to it that the beats go on while there are any.
+    fn begin(pulse: &Arc<Self>, writer: &Shared) -> Result<Beating, StoreError> {
+        let mut state = pulse.lock();
+        if !state.is_running {
+            let (own, connection) = (Arc::clone(pulse), writer.downgrade());
+            thread::Builder::new()
+                .name("plimsoll-lease".to_owned())
+                .spawn(move || own.run(&connection))
+                .map_err(fault::io(writer.path()))?;
+            state.is_running = true;
+        }
+        state.leases += 1;
+        drop(state);
+        Ok(Beating(Arc::clone(pulse)))
+    }
+
+    fn run(&self, connection: &Weak<tokio::sync::Mutex<Connection>>) {
+        loop {
+            let mut state = self.lock();
+            if state.leases > 0 {
+                let waited = self.ended.wait_timeout(state, self.period);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            // Held only for a beat, so that this thread does not keep the file open.
+            let connection = Some(connection)
+                .filter(|_| state.leases > 0)
+                .and_then(Weak::upgrade);
+            let (Some(connection), holder) = (connection, state.holder) else {
+                state.is_running = false;
+                return;
+            };
+            drop(state);
+            // A beat that fails is late, and then another may take over: no write depends on it.
+            let _ = self.beat(&connection.blocking_lock(), holder);
+        }
+    }
+
+    /// Counts up. It need not survive a power loss, so it does not wait for the disk.
+    fn beat(&self, connection: &Connection, holder: Option<i64>) -> rusqlite::Result<()> {
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        let beat = connection
+            .prepare_cached("UPDATE holders SET beats = beats + 1 WHERE key = ?1")
+            .and_then(|mut beat| beat.execute([holder]));
+        if self.durability == Durability::Full {
+            connection.pragma_update(None, "synchronous", "FULL")?;
+        }
+        beat.map(|_| ())
+    }
+}
+
+impl Drop for Beating {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.leases = state.leases.saturating_sub(1);
+        if state.leases == 0 {
+            self.0.ended.notify_all();
+        }
+    }
+}
+
+fn look(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<Seen>> {
+    connection
+        .prepare_cached(
+            "SELECT token, holder, beats FROM leases LEFT JOIN holders ON holders.key = holder
+             WHERE session = ?1",
+        )?
+        .query_row([key(session)], |row| {
+            Ok(Seen {
+                token: row.get(0)?,
+                holder: row.get(1)?,
+                beats: row.get(2)?,
+            })
+        })
+        .optional()
+}
+
+/// Gives a session to a holder, which is made if there is none yet. Returns the session's new number and the
+/// holder.
+fn take(
+    connection: &mut Connection,
+    session: &SessionId,
+    holder: Option<i64>,
+    may: impl FnOnce(&Option<Seen>) -> bool,
+) -> rusqlite::Result<Option<(i64, i64)>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if !may(&look(&transaction, session)?) {
+        return Ok(None);
+    }
+    // Those that hold nothing any longer.
+    transaction.execute(
+        "DELETE FROM holders WHERE NOT EXISTS (SELECT 1 FROM leases WHERE holder = holders.key)",
+        [],
+    )?;
+    transaction.execute(
+        "INSERT INTO holders (key, beats) VALUES (?1, 0) ON CONFLICT DO NOTHING",
+        [holder],
+    )?;
+    let holder = holder.unwrap_or_else(|| transaction.last_insert_rowid());
+    let token = transaction.query_row(
+        "INSERT INTO leases (session, token, holder) VALUES (?1, 1, ?2)
+         ON CONFLICT DO UPDATE SET token = token + 1, holder = excluded.holder RETURNING token",
+        params![key(session), holder],
+        |row| row.get(0),
+    )?;
+    transaction.commit()?;
+    Ok(Some((token, holder)))
+}
+
+/// What stands for a session in the table of leases.
+fn key(session: &SessionId) -> [u8; 16] {
+    let mut key = [0; 16];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(session.as_str().as_bytes());
+    hasher.finalize_xof().fill(&mut key);
+    key
+}

@@ -1,0 +1,309 @@
+//! The archive in PostgreSQL: in the database of the logs, so that a session and what it has archived go
+//! together. Items are taken in and let go of in
+//! `archive::write`; searches are in `postgres::search`.
+
+pub(super) mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_context::{Bytes, CallId, Message, Seq};
+use plimsoll_core::archive::{
+    ArchiveRow, Kind, RecallError, RecallId, RecallKey, Recalled, resolve,
+};
+use plimsoll_core::{ArchiveBounds, MAX_FORK_DEPTH, SessionId, StoreError};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::fault;
+use crate::checksum;
+use crate::read::{ALTERED, from_column, to_column};
+
+/// Sizes of blocks: items that were taken in one after another have a word of the index in common, by
+/// which the newest are found first.
+pub(super) const BLOCKS: [i64; 2] = [1_024, 16_384];
+
+/// The columns of [`Stored`].
+pub(super) const COLUMNS: &str = "seq, left_at, about, message, sum";
+
+/// What the database has of a session, as far as another may see it.
+#[derive(Debug, Clone)]
+pub(super) struct Shelf {
+    pub(super) key: i64,
+    /// The highest number that is forgotten.
+    forgotten: Option<Seq>,
+    /// Items that were ever taken in.
+    pub(super) taken: i64,
+    /// Only items below this number may be seen.
+    pub(super) below: Seq,
+}
+
+/// An item as it stands in the database.
+pub(super) struct Stored {
+    pub(super) id: RecallId,
+    left: u64,
+    pub(super) about: About,
+    body: Option<Body>,
+}
+
+struct Body {
+    json: String,
+    sum: i64,
+}
+
+/// What is known of an item besides its message. As JSON, because a name may have bytes that a text of
+/// the database may not.
+#[derive(Serialize, Deserialize)]
+pub(super) struct About {
+    pub(super) kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tool: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call: Option<CallId>,
+    bytes: Bytes,
+    why: String,
+}
+
+impl Shelf {
+    /// Checks whether the item of that number may be seen.
+    fn shows(&self, seq: Seq) -> bool {
+        seq < self.below
+    }
+}
+
+impl Stored {
+    /// Reads [`COLUMNS`].
+    pub(super) fn of(columns: &PgRow) -> sqlx::Result<Self> {
+        let about: String = columns.try_get("about")?;
+        let about =
+            serde_json::from_str(&about).map_err(|error| sqlx::Error::Decode(error.into()))?;
+        let body = match columns.try_get("message")? {
+            None => None,
+            Some(json) => Some(Body {
+                json,
+                sum: columns.try_get("sum")?,
+            }),
+        };
+        Ok(Self {
+            id: RecallId(Seq(from_column(columns.try_get("seq")?))),
+            left: from_column(columns.try_get("left_at")?),
+            about,
+            body,
+        })
+    }
+
+    /// Returns `None` if the item has expired.
+    pub(super) fn message(
+        &self,
+        place: &str,
+        bounds: &ArchiveBounds,
+        now: u64,
+    ) -> Result<Option<Message>, StoreError> {
+        let Some(body) = (self.body.as_ref()).filter(|_| !bounds.is_too_old(self.left, now)) else {
+            return Ok(None);
+        };
+        if checksum::of_item(to_column(self.id.0.0), body.json.as_bytes()) != body.sum {
+            let why = format!("item {} in it: {ALTERED}", self.id);
+            return Err(damaged(place, why));
+        }
+        let message = serde_json::from_str(&body.json);
+        message.map(Some).map_err(|error| {
+            let why = format!("{} in it is no message: {error}", self.id);
+            damaged(place, why)
+        })
+    }
+}
+
+/// The shelves of a session and of those that it is a fork of, itself first.
+pub(super) async fn shelves(
+    connection: &mut PgConnection,
+    session: &SessionId,
+) -> sqlx::Result<Vec<Shelf>> {
+    let rows = sqlx::query(
+        "WITH RECURSIVE kin (depth, id, below, parent, items) AS (
+           SELECT 0::bigint, $1, NULL::bigint, max(parent), max(items) FROM sessions WHERE id = $1
+           UNION ALL
+           SELECT depth + 1, own.id, least(kin.below, kin.items), own.parent, own.items
+           FROM kin JOIN sessions AS own ON own.key = kin.parent WHERE depth < $2
+         ) SELECT key, forgotten, taken, below FROM kin JOIN shelves ON session = id ORDER BY depth",
+    )
+    .bind(session.as_str())
+    .bind(to_column(MAX_FORK_DEPTH))
+    .fetch_all(connection)
+    .await?;
+    let shelf = |row: &PgRow| {
+        let forgotten: i64 = row.try_get("forgotten")?;
+        let below: Option<i64> = row.try_get("below")?;
+        Ok(Shelf {
+            key: row.try_get("key")?,
+            forgotten: u64::try_from(forgotten).ok().map(Seq),
+            taken: row.try_get("taken")?,
+            below: Seq(below.map_or(u64::MAX, from_column)),
+        })
+    };
+    rows.iter().map(shelf).collect()
+}
+
+/// One item, whole.
+pub(super) async fn recall(
+    connection: &mut PgConnection,
+    place: &str,
+    bounds: &ArchiveBounds,
+    session: &SessionId,
+    key: &RecallKey,
+) -> Result<Recalled, RecallError> {
+    let now = from_column(crate::write::now());
+    let fault = fault(place);
+    let shelves = shelves(connection, session).await.map_err(&fault)?;
+    let id = match key {
+        RecallKey::Id(id) => *id,
+        RecallKey::Named(name) => {
+            let (calls, number) = named(connection, &shelves, key, name, bounds, now)
+                .await
+                .map_err(&fault)?;
+            resolve(name, number, &calls)?
+        }
+    };
+    let mut was_there = false;
+    for shelf in shelves.iter().filter(|shelf| shelf.shows(id.0)) {
+        match item(connection, shelf, id).await.map_err(&fault)? {
+            Some(stored) => match stored.message(place, bounds, now)? {
+                Some(message) => {
+                    return Ok(Recalled {
+                        id,
+                        kind: stored.about.kind,
+                        tool: stored.about.tool,
+                        call: stored.about.call,
+                        left: stored.left,
+                        why: stored.about.why,
+                        message: Arc::new(message),
+                    });
+                }
+                None => was_there = true,
+            },
+            None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),
+        }
+    }
+    Err(match was_there {
+        true => RecallError::Expired(id),
+        false => RecallError::Unknown(key.to_string()),
+    })
+}
+
+/// The items of a call id, each with whether it is held; and the item of that number, if there is one.
+async fn named(
+    connection: &mut PgConnection,
+    shelves: &[Shelf],
+    key: &RecallKey,
+    name: &str,
+    bounds: &ArchiveBounds,
+    now: u64,
+) -> sqlx::Result<(BTreeMap<RecallId, bool>, Option<RecallId>)> {
+    let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
+    let mut number = None;
+    for shelf in shelves {
+        // Eleven are ambiguous already.
+        let found: Vec<(i64, i64, bool)> = sqlx::query_as(
+            "SELECT seq, left_at, held IS NOT NULL FROM items
+             WHERE shelf = $1 AND call = $2 AND seq < $3
+             ORDER BY held IS NULL, row DESC LIMIT 11",
+        )
+        .bind(shelf.key)
+        .bind(call_key(name))
+        .bind(to_column(shelf.below.0))
+        .fetch_all(&mut *connection)
+        .await?;
+        for (seq, left, is_held) in found {
+            let is_held = is_held && !bounds.is_too_old(from_column(left), now);
+            *calls.entry(RecallId(Seq(from_column(seq)))).or_default() |= is_held;
+        }
+        if let (None, Some(seq)) = (number, key.seq().filter(|seq| shelf.shows(*seq))) {
+            let id = RecallId(seq);
+            let is_known = shelf.forgotten.is_some_and(|last| seq <= last)
+                || item(connection, shelf, id).await?.is_some();
+            number = is_known.then_some(id);
+        }
+    }
+    Ok((calls, number))
+}
+
+async fn item(
+    connection: &mut PgConnection,
+    shelf: &Shelf,
+    id: RecallId,
+) -> sqlx::Result<Option<Stored>> {
+    let sql = format!("SELECT {COLUMNS} FROM items WHERE shelf = $1 AND seq = $2");
+    let found = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(shelf.key)
+        .bind(to_column(id.0.0))
+        .fetch_optional(connection)
+        .await?;
+    found.as_ref().map(Stored::of).transpose()
+}
+
+/// What is or was there of a session, in the order of its log.
+pub(super) async fn rows(
+    connection: &mut PgConnection,
+    bounds: &ArchiveBounds,
+    session: &SessionId,
+) -> sqlx::Result<Vec<ArchiveRow>> {
+    let now = from_column(crate::write::now());
+    let mut all: BTreeMap<RecallId, ArchiveRow> = BTreeMap::new();
+    for shelf in shelves(connection, session).await? {
+        let found = sqlx::query(
+            "SELECT seq, left_at, about, held, NULL::text AS message
+             FROM items WHERE shelf = $1 AND seq < $2",
+        )
+        .bind(shelf.key)
+        .bind(to_column(shelf.below.0))
+        .fetch_all(&mut *connection)
+        .await?;
+        for columns in &found {
+            let stored = Stored::of(columns)?;
+            let is_held = columns.try_get::<Option<i64>, _>("held")?.is_some();
+            let row = ArchiveRow {
+                id: stored.id,
+                kind: stored.about.kind,
+                tool: stored.about.tool,
+                call: stored.about.call,
+                bytes: stored.about.bytes,
+                left: stored.left,
+                why: stored.about.why,
+                expired: !is_held || bounds.is_too_old(stored.left, now),
+            };
+            // Where it is held, if it is held anywhere.
+            let had = all.get(&row.id);
+            if had.is_none_or(|had| had.expired) {
+                all.insert(row.id, row);
+            }
+        }
+    }
+    Ok(all.into_values().collect())
+}
+
+fn damaged(place: &str, why: String) -> StoreError {
+    StoreError::Archive {
+        place: place.to_owned(),
+        why,
+    }
+}
+
+/// The word that stands for a session in the index of words. No word of a text begins so.
+pub(super) fn owner(shelf: i64) -> String {
+    format!("={shelf}")
+}
+
+/// The word that stands for a block of a session's items.
+pub(super) fn block(shelf: i64, size: i64, number: i64) -> String {
+    format!("={shelf}/{size}/{number}")
+}
+
+/// The first 16 bytes of BLAKE3 of a call's id.
+fn call_key(call: &str) -> Vec<u8> {
+    let mut key = vec![0; 16];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(call.as_bytes());
+    hasher.finalize_xof().fill(&mut key);
+    key
+}

@@ -1,0 +1,84 @@
+//! The tables of a store in PostgreSQL, and what the server says when something is wrong.
+
+use plimsoll_core::StoreError;
+use sqlx::{Connection, PgPool};
+
+use crate::read::to_column;
+
+/// The steps from an empty schema to the newest format.
+const STEPS: [&str; 1] = [include_str!("../../schema/postgres-1.sql")];
+
+/// Locked while the schema is made, so that one process does it: "Plim" in ASCII.
+const SCHEMA_LOCK: i64 = 0x506c_696d;
+
+/// Makes the tables if there are none, and refuses those of a newer version.
+pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError> {
+    let fault = fault(place);
+    let mut connection = pool.acquire().await.map_err(&fault)?;
+    let mut transaction = connection.begin().await.map_err(&fault)?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(SCHEMA_LOCK)
+        .execute(&mut *transaction)
+        .await
+        .map_err(&fault)?;
+    let has_one: bool = sqlx::query_scalar("SELECT to_regclass('format') IS NOT NULL")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(&fault)?;
+    let version = match has_one {
+        false => 0,
+        true => sqlx::query_scalar("SELECT version FROM format")
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(&fault)?,
+    };
+    let known = to_column(STEPS.len() as u64);
+    if version > known {
+        return Err(StoreError::Io {
+            path: place.to_owned(),
+            why: format!(
+                "it was written by a newer version of Plimsoll (format {version}, this one knows \
+                 {known}); update Plimsoll, or choose another database"
+            ),
+        });
+    }
+    for (step, sql) in (0..).zip(STEPS) {
+        if step >= version {
+            sqlx::raw_sql(sql)
+                .execute(&mut *transaction)
+                .await
+                .map_err(&fault)?;
+        }
+    }
+    transaction.commit().await.map_err(&fault)
+}
+
+/// Says what the server says, with the place and the cure.
+pub(super) fn fault(place: &str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
+    move |error| {
+        let code = error.as_database_error().and_then(|error| error.code());
+        let why = match (code.as_deref(), &error) {
+            (Some("53100"), _) => {
+                return StoreError::Full {
+                    path: place.to_owned(),
+                };
+            }
+            (Some("25006"), _) => "it is read-only; connect to the primary server".to_owned(),
+            (Some("53300"), _) => {
+                "it has no connection left; allow fewer for each process, or more on the server"
+                    .to_owned()
+            }
+            (_, sqlx::Error::PoolTimedOut) => {
+                "it does not answer in time; see that the server runs, and try again".to_owned()
+            }
+            (_, sqlx::Error::Io(error)) => {
+                format!("it cannot be reached ({error}); see that the server runs, and try again")
+            }
+            _ => error.to_string(),
+        };
+        StoreError::Io {
+            path: place.to_owned(),
+            why,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What is written to PostgreSQL: entries, and the rows of sessions. Each in a transaction of the caller.
+
+use plimsoll_agent::Entry;
+use plimsoll_core::{Fork, SessionId};
+use sqlx::{PgConnection, Row};
+
+use super::Kin;
+use crate::read::to_column;
+use crate::{checksum, write};
+
+/// A session as the next append finds it.
+pub(super) struct Head {
+    key: i64,
+    entries: i64,
+    updated: i64,
+}
+
+/// Adds the row of a fork.
+pub(super) async fn share(
+    connection: &mut PgConnection,
+    session: &SessionId,
+    of: &Fork,
+    kin: &[Kin],
+    now: i64,
+) -> sqlx::Result<()> {
+    let shared = to_column(of.entries);
+    // Its log was written when what it shares was.
+    let mut updated: Option<i64> = None;
+    if let Some(owner) = kin.iter().find(|kin| kin.shared < of.entries) {
+        updated = sqlx::query_scalar("SELECT at FROM entries WHERE session = $1 AND n = $2")
+            .bind(owner.key)
+            .bind(shared)
+            .fetch_optional(&mut *connection)
+            .await?;
+    }
+    let mut title = None;
+    for kin in kin.iter().rev() {
+        if title.is_none() {
+            title = title_in(connection, kin, of.entries).await?;
+        }
+    }
+    sqlx::query(
+        "INSERT INTO sessions (id, created, updated, title, entries, newest, parent, shared, items)
+         SELECT $1, CASE WHEN $6 THEN created ELSE $3 END, $3, $4, $5, nextval('writes'), key, $5, $7
+         FROM sessions WHERE key = $2",
+    )
+    .bind(session.as_str())
+    .bind(kin.first().map(|kin| kin.key))
+    .bind(updated.unwrap_or(now))
+    .bind(title.as_deref().map(text))
+    .bind(shared)
+    .bind(updated.is_some())
+    .bind(to_column(of.items.0))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The title that a log's entries give it, of those that stand with this session.
+async fn title_in(
+    connection: &mut PgConnection,
+    kin: &Kin,
+    shared: u64,
+) -> sqlx::Result<Option<String>> {
+    let said: Vec<String> = sqlx::query_scalar(
+        "SELECT json FROM entries
+         WHERE session = $1 AND n <= $2 AND strpos(json, '\"said\"') > 0 ORDER BY n",
+    )
+    .bind(kin.key)
+    .bind(to_column(kin.entries.min(shared)))
+    .fetch_all(connection)
+    .await?;
+    Ok(said.iter().find_map(|json| {
+        let entry: Entry = serde_json::from_str(json).ok()?;
+        write::title_of(std::slice::from_ref(&entry))
+    }))
+}
+
+/// Finds a session, and keeps others from writing to it.
+pub(super) async fn head(
+    connection: &mut PgConnection,
+    session: &SessionId,
+) -> sqlx::Result<Option<Head>> {
+    let row = sqlx::query("SELECT key, entries, updated FROM sessions WHERE id = $1 FOR UPDATE")
+        .bind(session.as_str())
+        .fetch_optional(connection)
+        .await?;
+    let head = row.map(|row| {
+        Ok(Head {
+            key: row.try_get("key")?,
+            entries: row.try_get("entries")?,
+            updated: row.try_get("updated")?,
+        })
+    });
+    head.transpose()
+}
+
+/// Adds entries at the end of a session, which is begun if there is none.
+pub(super) async fn add(
+    connection: &mut PgConnection,
+    session: &SessionId,
+    lines: &[(i64, String)],
+    title: Option<&str>,
+) -> sqlx::Result<()> {
+    let head = match head(connection, session).await? {
+        Some(head) => head,
+        None => {
+            let now = lines.first().map_or_else(write::now, |line| line.0);
+            let key = sqlx::query_scalar(
+                "INSERT INTO sessions (id, created, updated, entries, newest)
+                 VALUES ($1, $2, $2, 0, 0) RETURNING key",
+            )
+            .bind(session.as_str())
+            .bind(now)
+            .fetch_one(&mut *connection)
+            .await?;
+            Head {
+                key,
+                entries: 0,
+                updated: now,
+            }
+        }
+    };
+    let (mut numbers, mut times, mut texts, mut sums) = (vec![], vec![], vec![], vec![]);
+    let (mut last, mut at) = (head.entries, head.updated);
+    for (time, json) in lines {
+        last = last.saturating_add(1);
+        // A clock that differs or was set back does not make a log run backwards.
+        at = at.max(*time);
+        numbers.push(last);
+        times.push(at);
+        texts.push(json.as_str());
+        sums.push(checksum::of_entry(last, at, json.as_bytes()));
+    }
+    // In one statement: each costs a journey to the server.
+    sqlx::query(
+        "WITH grown AS (
+           UPDATE sessions SET entries = $6, updated = $7, newest = nextval('writes'),
+                  title = coalesce(title, $8) WHERE key = $1
+         ) INSERT INTO entries (session, n, at, json, sum)
+         SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[])",
+    )
+    .bind(head.key)
+    .bind(numbers)
+    .bind(times)
+    .bind(texts)
+    .bind(sums)
+    .bind(last)
+    .bind(at)
+    .bind(title.map(text))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A text as the database can hold it: without the character 0.
+pub(super) fn text(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}

@@ -1,0 +1,61 @@
+//! Another process that holds a session: this test program once more. It does what it is told.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Says to a started program that it is the other process, and which store to use.
+pub(crate) const PLACE: &str = "PLIMSOLL_STORE_TEST_PLACE";
+
+/// What is said to a process that has lost the session `s`.
+pub(crate) const LOST: &str = "session s was taken over by another process while this one stood still: nothing \
+                    of this step was written; open the session again to carry on";
+
+/// Another process that holds the session `s` and does what it is told.
+pub(crate) struct Other {
+    pub(crate) child: Child,
+    told: ChildStdin,
+    says: Lines<BufReader<ChildStderr>>,
+}
+
+impl Other {
+    pub(crate) fn start(test: &str, place: impl AsRef<OsStr>) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .env(PLACE, place)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let told = child.stdin.take().unwrap();
+        let says = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut other = Self { child, told, says };
+        assert_eq!(other.next(), "held");
+        other
+    }
+
+    fn next(&mut self) -> String {
+        self.says.next().unwrap().unwrap()
+    }
+
+    /// Tells it to do something, and returns what came of it.
+    pub(crate) fn ask(&mut self, what: &str) -> String {
+        writeln!(self.told, "{what}").unwrap();
+        self.next()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

