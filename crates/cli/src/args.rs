@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Repair(crate::repair::RepairArgs),
     /// List, search, show, undo, fork, delete, export and import sessions; recall evicted messages
     Sessions(SessionsArgs),
+    /// Show what sessions have used and cost, by day, model, folder or session
+    Usage(crate::usage::UsageArgs),
     /// Download, list and remove local models
     Model(ModelArgs),
     /// Show context windows, prices and capabilities of models, and their sources
@@ -75,6 +77,10 @@ pub(crate) enum Command {
     /// Restrict this process and run a command; started for commands in a sandbox
     #[command(hide = true)]
     Sandbox(crate::sandbox::SandboxArgs),
+    /// Print a script that completes commands and flags in a shell
+    Completions(crate::shell::CompletionsArgs),
+    /// Write the man pages of all commands into a folder
+    Man(crate::shell::ManArgs),
     /// Print the version
     Version,
 }

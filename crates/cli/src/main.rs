@@ -50,10 +50,12 @@ mod run;
 mod sandbox;
 mod sessions;
 mod settings;
+mod shell;
 mod status;
 mod telemetry;
 mod terminal;
 mod tool_line;
+mod usage;
 mod view;
 mod which_session;
 
@@ -90,11 +92,14 @@ fn main() -> ExitCode {
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
+        Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
         Command::Models(args) => wait_for(models::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
         Command::Sandbox(args) => sandbox::run(args),
+        Command::Completions(args) => shell::completions(args),
+        Command::Man(args) => shell::man(args),
         Command::Version => version(),
     };
     let code = ended(code);

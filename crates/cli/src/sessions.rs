@@ -2,7 +2,7 @@
 
 mod args;
 pub(crate) mod list;
-mod removal;
+pub(crate) mod removal;
 mod salvage;
 pub(crate) mod search;
 

@@ -2,10 +2,10 @@
 //! size. The only commands that take something out of the store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use plimsoll::store::SqliteStore;
-use plimsoll::{Bytes, SessionId, SessionStore, StoreError};
+use plimsoll::{Bytes, Retention, SessionId};
 use serde_json::json;
 
 use super::list::{self, Listed};
@@ -64,37 +64,23 @@ pub(crate) async fn delete(store: &SqliteStore, args: &DeleteArgs) -> Result<u8,
 
 /// Runs `prune`.
 pub(crate) async fn prune(store: &SqliteStore, args: &PruneArgs) -> Result<u8, Stop> {
-    let sessions = list::sessions(store, false).await?;
-    let sizes = store.sizes().await.map_err(Stop::failed)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |now| now.as_secs());
-    let (mut sum, mut old) = (0_u64, BTreeSet::new());
-    for (info, _) in &sessions {
-        sum = sum.saturating_add(sizes.get(&info.id).map_or(0, |size| size.0));
-        let is_old = |age: Duration| now.saturating_sub(info.updated) > age.as_secs();
-        if args.older_than.is_some_and(is_old) || args.max_size.is_some_and(|most| sum > most.0) {
-            old.insert(info.id.clone());
-        }
-    }
-    // What a session that stays shares with another must stay, too.
-    loop {
-        let needed = sessions.iter().filter(|(info, _)| !old.contains(&info.id));
-        let mut needed = needed.filter_map(|(info, _)| info.fork.as_ref().map(|fork| &fork.from));
-        let Some(needed) = needed.find(|from| old.contains(*from)).cloned() else {
-            break;
-        };
-        old.remove(&needed);
-    }
-    let chosen: Vec<Listed> = sessions
-        .into_iter()
-        .filter(|(info, _)| old.contains(&info.id))
-        .collect();
+    let outdated = store
+        .outdated(&Retention {
+            max_age: args.older_than,
+            max_bytes: args.max_size,
+        })
+        .await
+        .map_err(Stop::failed)?;
+    let outdated: BTreeSet<SessionId> = outdated.into_iter().map(|info| info.id).collect();
+    let mut chosen = list::sessions(store, false).await?;
+    chosen.retain(|(info, _)| outdated.contains(&info.id));
     if chosen.is_empty() {
         crate::note("no session is that old, or the logs are small enough: nothing to delete");
         return Ok(DONE);
     }
     if args.dry_run {
         print(&chosen, args.consent.json)?;
+        let sizes = store.sizes().await.map_err(Stop::failed)?;
         crate::note(&format!(
             "{} would be deleted: {}",
             counted(chosen.len(), "session"),
@@ -143,8 +129,8 @@ async fn remove(
             .into_iter()
             .partition(|(info, _)| parents.contains(&info.id));
         for one in now {
-            match delete_one(store, &one.0.id).await {
-                Ok(()) => deleted.push(one),
+            match store.delete_idle(&one.0.id).await {
+                Ok(_) => deleted.push(one),
                 Err(error) => {
                     crate::say(&error.to_string());
                     code = FAILED;
@@ -163,11 +149,6 @@ async fn remove(
         crate::note(&format!("deleted {count}: {}", total(&deleted, &sizes)));
     }
     Ok(code)
-}
-
-async fn delete_one(store: &SqliteStore, id: &SessionId) -> Result<(), StoreError> {
-    let lease = store.acquire(id).await?;
-    store.delete(&lease).await.map(|_| ())
 }
 
 fn print(sessions: &[Listed], as_json: bool) -> Result<(), Stop> {
@@ -190,7 +171,7 @@ fn total(sessions: &[Listed], sizes: &BTreeMap<SessionId, Bytes>) -> String {
 }
 
 /// Reads an age: a number of days or weeks.
-fn age(text: &str) -> Result<Duration, String> {
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
     let day = 24 * 60 * 60;
     let (number, seconds) = match text.strip_suffix('w') {
         Some(number) => (number, 7 * day),

@@ -63,6 +63,7 @@ mod telemetry;
 mod terminal;
 mod tools;
 mod trust;
+mod usage;
 mod windows;
 #[cfg(not(all(feature = "mcp", feature = "otlp")))]
 mod without;

@@ -1,0 +1,55 @@
+//! `plimsoll completions` and `plimsoll man`: what a shell and `man` know of the commands, made of their
+//! `--help`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::exit::{DONE, Stop};
+use crate::out;
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll
+  plimsoll completions zsh > ~/.zfunc/_plimsoll      # a folder of $fpath
+  plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish
+  plimsoll completions powershell >> $PROFILE";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  plimsoll man ~/.local/share/man/man1
+  man plimsoll-run";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub(crate) struct ManArgs {
+    /// The folder; it is made if there is none. Pages of earlier versions are replaced
+    folder: PathBuf,
+}
+
+/// Prints the script.
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Stop> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "plimsoll", &mut script);
+    out::exactly(&String::from_utf8_lossy(&script))?;
+    Ok(DONE)
+}
+
+/// Writes the pages.
+pub(crate) fn man(args: &ManArgs) -> Result<u8, Stop> {
+    let failed = |error| Stop::failed(format!("{}: {error}", args.folder.display()));
+    fs::create_dir_all(&args.folder).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), &args.folder).map_err(failed)?;
+    crate::note(&format!("wrote man pages into {}", args.folder.display()));
+    Ok(DONE)
+}

@@ -1,0 +1,361 @@
+//! `plimsoll usage`: what all sessions have used and cost, by day, model, folder or session. It reads the
+//! logs; what a session shares with its parent is the parent's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::ValueEnum;
+use console::{Term, measure_text_width};
+use plimsoll::store::SqliteStore;
+use plimsoll::{Cost, Entry, SessionId, Spend, StoreError, Usage};
+use serde_json::json;
+
+use crate::agent;
+use crate::exit::{DONE, Stop};
+use crate::ledger::when;
+use crate::out::out;
+use crate::sessions::list::{self, Listed};
+use crate::sessions::removal::age;
+use crate::terminal::columns;
+use crate::terminal::text::clip;
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll usage                      # by day
+  plimsoll usage --by model --since 30d
+  plimsoll usage --by session --here  # the sessions of this folder, the newest first
+  plimsoll usage --by month --json
+
+Days are UTC. `read` is everything that models read, `cached` the part of it that came from a prompt
+cache. A cost with a + is more than is shown: the price of some calls is not known.";
+
+/// What stands for the model of summaries, whose model the log does not name.
+const SUMMARIES: &str = "(summaries)";
+/// And for what tools used, as sub-agents do.
+const TOOLS: &str = "(sub-agents)";
+/// And for a model or a folder that the store does not know.
+const UNKNOWN: &str = "(unknown)";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UsageArgs {
+    /// What each line is about
+    #[arg(long, value_enum, default_value_t = By::Day)]
+    by: By,
+    /// Count only what was used in the last days or weeks (7d, 4w)
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    since: Option<Duration>,
+    /// Count only sessions that were last run in this folder
+    #[arg(long)]
+    here: bool,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// What each line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    Day,
+    Month,
+    Model,
+    Folder,
+    Session,
+}
+
+/// What was used at one time by one model.
+struct Call {
+    /// Seconds since 1970.
+    at: u64,
+    model: String,
+    spent: Spend,
+}
+
+/// What one session has used by itself.
+struct Used {
+    session: Listed,
+    calls: Vec<Call>,
+    /// Sessions that ran for this one, which has their costs.
+    branches: BTreeSet<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
+    let store = agent::store().await?;
+    let since = args.since.map_or(0, |age| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |now| now.saturating_sub(age).as_secs())
+    });
+    let mut all = Vec::new();
+    for session in list::sessions(&store, args.here).await? {
+        if session.0.updated >= since {
+            all.push(used(&store, session, since).await);
+        }
+    }
+    let branches: BTreeSet<String> = all.iter().flat_map(|used| used.branches.clone()).collect();
+    let mut rows = Rows::new(args.by);
+    for used in all {
+        if !branches.contains(used.session.0.id.as_str()) {
+            rows.add(&used);
+        }
+    }
+    match args.json {
+        true => rows.print_json()?,
+        false => rows.print()?,
+    }
+    Ok(DONE)
+}
+
+/// Reads the log of a session as far as it can be read.
+async fn used(store: &SqliteStore, session: Listed, since: u64) -> Used {
+    let mut used = Used {
+        session,
+        calls: Vec::new(),
+        branches: BTreeSet::new(),
+    };
+    if let Err(error) = read(store, &mut used, since).await {
+        crate::say(&error.to_string());
+    }
+    used
+}
+
+async fn read(store: &SqliteStore, used: &mut Used, since: u64) -> Result<(), StoreError> {
+    let (info, last_run) = &used.session;
+    let id: SessionId = info.id.clone();
+    let mut after = info.fork.as_ref().map_or(0, |fork| fork.entries);
+    let mut model = match last_run.model.as_str() {
+        "" => UNKNOWN.to_owned(),
+        model => model.to_owned(),
+    };
+    loop {
+        let page = store.page(&id, after).await?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = last.n;
+        for line in &page {
+            if let Entry::Started { model: of, .. } = &line.entry {
+                model.clone_from(of);
+            }
+            if let Entry::Branched { branches, .. } = &line.entry {
+                used.branches
+                    .extend(branches.iter().map(|branch| branch.session.clone()));
+            }
+            if line.at >= since {
+                let calls = spent(&line.entry, &model);
+                used.calls
+                    .extend(calls.into_iter().map(|(model, spent)| Call {
+                        at: line.at,
+                        model,
+                        spent,
+                    }));
+            }
+        }
+    }
+}
+
+/// What an entry says was used, by which model.
+fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
+    let call = |model: &str, turns, usage: Usage, cost| {
+        let spent = Spend {
+            usage,
+            cost,
+            turns,
+            ..Spend::default()
+        };
+        vec![(model.to_owned(), spent)]
+    };
+    match entry {
+        Entry::Replied { usage, cost, .. } => {
+            call(model, 1, usage.unwrap_or_default(), Cost::of(*cost))
+        }
+        Entry::Wasted { usage, cost } => call(model, 1, *usage, Cost::of(*cost)),
+        Entry::Summarized {
+            calls, usage, cost, ..
+        } if *calls > 0 => call(SUMMARIES, *calls, *usage, Cost::of(*cost)),
+        Entry::Returned { spent, .. } if !spent.is_nothing() => {
+            vec![(TOOLS.to_owned(), *spent)]
+        }
+        Entry::Branched {
+            branches,
+            winner,
+            judged,
+            ..
+        } => {
+            // What the chosen one used comes next in this log.
+            let losers = branches.iter().enumerate();
+            let losers = losers.filter(|(index, _)| Some(*index) != *winner);
+            let losers = losers.map(|(_, branch)| (branch.model.clone(), branch.spent));
+            let judged = (!judged.is_nothing()).then(|| (model.to_owned(), *judged));
+            losers.chain(judged).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The lines of the table.
+struct Rows {
+    by: By,
+    /// By what each is about; a session's title comes with it.
+    rows: BTreeMap<String, (Spend, String)>,
+    /// In the order in which they came.
+    order: Vec<String>,
+}
+
+impl Rows {
+    fn new(by: By) -> Self {
+        Self {
+            by,
+            rows: BTreeMap::new(),
+            order: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, used: &Used) {
+        let (info, last_run) = &used.session;
+        for call in &used.calls {
+            let day = day(call.at);
+            let about = match self.by {
+                By::Day => day,
+                By::Month => day.get(..7).unwrap_or_default().to_owned(),
+                By::Model => call.model.clone(),
+                By::Folder => match &last_run.folder {
+                    Some(folder) => folder.display().to_string(),
+                    None => UNKNOWN.to_owned(),
+                },
+                By::Session => info.id.to_string(),
+            };
+            if !self.rows.contains_key(&about) {
+                self.order.push(about.clone());
+            }
+            let (sum, title) = self.rows.entry(about).or_default();
+            *sum = sum.combine(call.spent);
+            if self.by == By::Session {
+                title.clone_from(&info.title);
+            }
+        }
+    }
+
+    /// Days and months in their order, sessions the newest first, and else the dearest first.
+    fn sorted(&self) -> Vec<(&str, &Spend, &str)> {
+        let row = |about: &'_ String| {
+            let (about, (spent, title)) = self.rows.get_key_value(about)?;
+            Some((about.as_str(), spent, title.as_str()))
+        };
+        let mut rows: Vec<_> = self.order.iter().filter_map(row).collect();
+        match self.by {
+            By::Day | By::Month => rows.sort_by_key(|(about, ..)| *about),
+            By::Session => {}
+            By::Model | By::Folder => rows.sort_by_key(|(about, spent, _)| {
+                let tokens = spent.usage.total_tokens();
+                (std::cmp::Reverse((spent.cost.known, tokens)), *about)
+            }),
+        }
+        rows
+    }
+
+    fn print(&self) -> Result<(), Stop> {
+        let rows = self.sorted();
+        if rows.is_empty() {
+            crate::say("nothing was used; `plimsoll run` begins a session");
+            return Ok(());
+        }
+        let name = self.by.name();
+        let mut table =
+            vec![["calls", "read", "cached", "wrote", "cost", name, ""].map(String::from)];
+        let mut sum = Spend::default();
+        for (about, spent, title) in &rows {
+            sum = sum.combine(**spent);
+            table.push(cells(about, spent, title));
+        }
+        if rows.len() > 1 {
+            table.push(cells("in all", &sum, ""));
+        }
+        let mut widths = [0; 7];
+        for row in &table {
+            for (widest, cell) in widths.iter_mut().zip(row) {
+                *widest = measure_text_width(cell).max(*widest);
+            }
+        }
+        let terminal = Term::stdout();
+        let width = terminal.is_term().then(|| columns(&terminal));
+        for row in &table {
+            let mut line = String::new();
+            for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
+                // Numbers to the right, names to the left.
+                let _ = match index {
+                    0..5 => write!(line, "{cell:>width$}  "),
+                    _ => write!(line, "{cell:<width$}  "),
+                };
+            }
+            let line = line.trim_end();
+            out!(
+                "{}",
+                width.map_or(line.to_owned(), |width| clip(line, width))
+            );
+        }
+        Ok(())
+    }
+
+    fn print_json(&self) -> Result<(), Stop> {
+        for (about, spent, _) in self.sorted() {
+            let row = json!({
+                self.by.name(): about,
+                "calls": spent.turns,
+                "usage": spent.usage,
+                "cost": spent.cost,
+            });
+            out!("{}", serde_json::to_string(&row).map_err(Stop::failed)?);
+        }
+        Ok(())
+    }
+}
+
+impl By {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Month => "month",
+            Self::Model => "model",
+            Self::Folder => "folder",
+            Self::Session => "session",
+        }
+    }
+}
+
+fn cells(about: &str, spent: &Spend, title: &str) -> [String; 7] {
+    let Usage {
+        output, cache_read, ..
+    } = spent.usage;
+    let cost = match (spent.cost.known.0, spent.cost.unpriced) {
+        (0, 1..) => "-".to_owned(),
+        (_, 0) => spent.cost.known.to_string(),
+        (_, 1..) => format!("{}+", spent.cost.known),
+    };
+    [
+        spent.turns.to_string(),
+        spent.usage.processed().to_string(),
+        cache_read.to_string(),
+        output.to_string(),
+        cost,
+        about.to_owned(),
+        title.to_owned(),
+    ]
+}
+
+/// The day of a time, as `2026-11-25`; it sorts by its text.
+fn day(at: u64) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let date = when(at);
+    let mut parts = date.split(' ');
+    let (Some(day), Some(month), Some(year)) = (parts.next(), parts.next(), parts.next()) else {
+        return date;
+    };
+    let month = MONTHS.iter().position(|name| *name == month);
+    month.map_or(date.clone(), |month| {
+        format!("{year}-{:02}-{day}", month + 1)
+    })
+}

@@ -1,0 +1,106 @@
+//! What all sessions have used, added up; and what shells and `man` are told.
+
+use serde_json::Value;
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+
+const PRICES: &str = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
+
+/// A home with two sessions of one call each, and a fork that has said nothing of its own. Each call: 60
+/// tokens fresh, 40 from the cache, 10 written, for $0.10.
+fn home() -> Home {
+    let home = Home::new();
+    std::fs::create_dir_all(home.data()).unwrap();
+    std::fs::write(home.data().join("prices.toml"), PRICES).unwrap();
+    let fake = Fake::new(["First.", "Second."].map(Answer::say));
+    for name in ["one", "two"] {
+        home.agent(&fake, &["--session", name, "Begin."]).done();
+    }
+    home.run(["sessions", "fork", "two", "--to", "fork"]).done();
+    home
+}
+
+fn rows(home: &Home, by: &str) -> Vec<Value> {
+    let said = home.run(["usage", "--by", by, "--json"]).done().out;
+    let rows = said.lines().map(|line| serde_json::from_str(line).unwrap());
+    rows.collect()
+}
+
+#[test]
+fn everything_is_added_up_and_nothing_twice() {
+    let home = home();
+    for by in ["day", "month", "model", "folder"] {
+        let rows = rows(&home, by);
+        assert_eq!(rows.len(), 1, "{by}: {rows:?}");
+        assert_eq!(rows[0]["calls"], 2, "{by}");
+        assert_eq!(rows[0]["usage"]["input"], 120, "{by}");
+        assert_eq!(rows[0]["usage"]["cache_read"], 80, "{by}");
+        assert_eq!(rows[0]["cost"]["known"], 200_000_000, "{by}");
+    }
+    assert_eq!(rows(&home, "model")[0]["model"], "openai-compatible/m");
+    let sessions = rows(&home, "session");
+    let names = sessions.iter().map(|row| row["session"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["two", "one"]);
+    let day = rows(&home, "day")[0]["day"].as_str().unwrap().to_owned();
+    assert_eq!(day.len(), "2026-11-25".len(), "{day}");
+    assert!(
+        day.starts_with("20") && day.matches('-').count() == 2,
+        "{day}"
+    );
+}
+
+#[test]
+fn the_table_ends_with_the_sum() {
+    let said = home().run(["usage", "--by", "session"]).done().out;
+    let lines: Vec<Vec<&str>> = said
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            vec!["calls", "read", "cached", "wrote", "cost", "session"],
+            vec!["1", "100", "40", "10", "$0.1000", "two", "Begin."],
+            vec!["1", "100", "40", "10", "$0.1000", "one", "Begin."],
+            vec!["2", "200", "80", "20", "$0.2000", "in", "all"],
+        ],
+        "{said}"
+    );
+}
+
+#[test]
+fn a_price_that_is_not_known_is_not_made_up() {
+    let home = Home::new();
+    let said = home.run(["usage"]).done();
+    assert!(said.err.contains("nothing was used"), "{}", said.err);
+    let fake = Fake::new([Answer::say("First.")]);
+    home.agent(&fake, &["Begin."]).done();
+    let row = &rows(&home, "day")[0];
+    assert_eq!(
+        (&row["cost"]["known"], &row["cost"]["unpriced"]),
+        (&0.into(), &1.into())
+    );
+    let said = home.run(["usage"]).done().out;
+    let last = said.lines().last().unwrap();
+    assert!(last.split_whitespace().any(|cell| cell == "-"), "{said}");
+    let recent = home.run(["usage", "--since", "1d"]).done().out;
+    assert_eq!(recent, said);
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = home.run(["completions", shell]).done().out;
+        for word in ["rescue", "sessions", "permission-mode"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let folder = home.work().join("man");
+    home.run(["man", folder.to_str().unwrap()]).done();
+    let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    assert!(page("plimsoll.1").contains("plimsoll\\-run(1)"));
+    assert!(page("plimsoll-run.1").contains("max\\-cost"));
+    assert!(page("plimsoll-sessions-prune.1").contains("older\\-than"));
+}
