@@ -93,6 +93,7 @@ Examples:
   plimsoll run --policy summarize --summarizer openai/gpt-5-mini --model openai/gpt-5 \"Port it\"
   plimsoll run --pin \"Never touch vendor/\" \"Make the tests pass\"
   plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
+  plimsoll run --model openai/gpt-5-mini -i screen.png \"What is wrong here?\"
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
   plimsoll run -c \"And now the other file\"   # continue the newest session of this folder
   plimsoll run -r                            # choose the session from a list, or search
@@ -103,6 +104,9 @@ Examples:
 pub(crate) struct RunArgs {
     /// The task; `-` reads it from standard input. Without a task, the session's last run goes on
     pub(crate) task: Option<String>,
+    /// Send an image with the task (PNG, JPEG, GIF or WebP, up to 20 MiB); can be repeated
+    #[arg(long = "image", short = 'i', value_name = "FILE", requires = "task")]
+    pub(crate) images: Vec<PathBuf>,
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,

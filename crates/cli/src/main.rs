@@ -4,6 +4,7 @@ mod agent;
 mod approvals;
 mod args;
 mod ask;
+mod attach;
 mod called;
 mod chat;
 mod chat_file;

@@ -5,12 +5,13 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, EndReason, Error, Event, Remote, Session};
+use plimsoll::{AgentOutput, EndReason, Error, Event, Part, Remote, Session};
 
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
 use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
+use crate::attach;
 use crate::choice::Said;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
@@ -26,7 +27,9 @@ use crate::which_session;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
-    let task = task(args)?;
+    let task = task(args)?.map(|task| vec![Part::text(task)]);
+    let images = args.images.iter().map(|path| attach::image(path));
+    let images: Vec<Part> = images.collect::<Result<_, _>>()?;
     let said = match args.json || args.quiet {
         true => Said::Nothing,
         false => Said::Everything,
@@ -50,6 +53,12 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         mcp,
         ..
     } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
+    if !images.is_empty() && !choice.provider.takes_images() {
+        return Err(Stop::usage(format!(
+            "{} takes no images; choose another model, or say `images = true` of it in models.toml",
+            choice.name
+        )));
+    }
     let terminal = Arc::new(match said {
         Said::Everything => Terminal::direct(colours()),
         Said::Nothing => Terminal::plain(Verbosity::Answers),
@@ -84,7 +93,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let headline = agent::headline(config.settings(), &choice, &session);
     terminal.note(&terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
-    let output = drive(&mut session, task.as_deref()).await;
+    let task = task.map(|task| [task, images].concat());
+    let output = drive(&mut session, task).await;
     mcp.close().await;
     terminal.status(None);
     terminal.flush();
@@ -97,9 +107,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     close(args, config.settings(), &terminal, &output)
 }
 
-async fn drive(session: &mut Session, task: Option<&str>) -> Result<AgentOutput, Error> {
+async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOutput, Error> {
     let output = match task {
-        Some(task) => session.run(task).await,
+        Some(task) => session.run_parts(task).await,
         None => session.carry_on().await,
     };
     output.or_else(Error::into_output)

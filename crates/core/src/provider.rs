@@ -53,6 +53,12 @@ pub trait Provider: Send + Sync {
         retention == CacheRetention::Usual
     }
 
+    /// Returns `false` if the model is known not to take images: requests then have a note in the place of
+    /// each. Default: `true`.
+    fn takes_images(&self) -> bool {
+        true
+    }
+
     /// Why it cannot be asked for these tools of its own, a sentence each; none where it takes them. An
     /// agent with such faults is not built.
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {

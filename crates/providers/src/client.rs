@@ -122,6 +122,10 @@ impl Provider for ModelClient {
         can_keep(&self.connection, retention, self.protocol.cache_lifetime())
     }
 
+    fn takes_images(&self) -> bool {
+        self.protocol.takes_images()
+    }
+
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
         let off = self.protocol.thinking_off(&self.connection);
         off.notes(sampling, &self.connection.full_name)

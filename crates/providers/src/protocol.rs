@@ -86,6 +86,11 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns how the model's thinking is turned off.
     fn thinking_off(&self, connection: &Connection) -> ThinkingOff;
 
+    /// Returns whether requests may have images.
+    fn takes_images(&self) -> bool {
+        true
+    }
+
     /// Returns the provider's own tools, if the protocol has a place for them.
     fn hosted_tools(&self) -> Option<HostedTools> {
         None

@@ -32,6 +32,7 @@ mod failures;
 mod fake;
 mod forks;
 mod hosted;
+mod images;
 mod import;
 mod instructions;
 mod kept_files;

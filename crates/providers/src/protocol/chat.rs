@@ -7,7 +7,8 @@ use plimsoll_context::{CacheRetention, Reply};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
-    CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice, render_next,
+    CacheMarks, Dialect, Images, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice,
+    render_next,
 };
 use plimsoll_wire::openai_responses::Profile;
 use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
@@ -59,6 +60,10 @@ pub(crate) struct ChatProtocol {
 impl Protocol for ChatProtocol {
     fn profile_name(&self) -> &str {
         &self.dialect.name
+    }
+
+    fn takes_images(&self) -> bool {
+        self.dialect.images == Images::Supported
     }
 
     fn url(&self, connection: &Connection) -> Url {

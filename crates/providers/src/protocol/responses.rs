@@ -4,7 +4,8 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
-    CacheKey, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted, render_next,
+    CacheKey, Images, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted,
+    render_next,
 };
 use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -74,6 +75,10 @@ impl ResponsesProtocol {
 impl Protocol for ResponsesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
+    }
+
+    fn takes_images(&self) -> bool {
+        self.profile.images == Images::Supported
     }
 
     fn url(&self, connection: &Connection) -> Url {

@@ -1,0 +1,68 @@
+//! Images with a task: what the provider gets, and what is refused.
+
+use serde_json::Value;
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+
+/// A PNG of two by three pixels, as far as its header.
+fn png() -> Vec<u8> {
+    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    bytes.extend([0, 0, 0, 2, 0, 0, 0, 3, 8, 2, 0, 0, 0]);
+    bytes.extend([0; 20]);
+    bytes
+}
+
+#[test]
+fn the_model_sees_the_images_after_the_task() {
+    let home = Home::new();
+    home.file("a.png", png());
+    home.file("b.gif", b"GIF89a\x02\0\x03\0\0\0\0;".as_slice());
+    let fake = Fake::new([Answer::say("A boat.")]);
+    let args = ["-i", "a.png", "--image", "b.gif", "What is it?"];
+    home.agent(&fake, &args).done();
+    let requests = fake.asked();
+    let body: &Value = &requests[0];
+    let messages = body["messages"].as_array().unwrap();
+    let content = messages.last().unwrap()["content"].as_array().unwrap();
+    assert_eq!(content[0]["text"], "What is it?");
+    for (part, kind) in content[1..].iter().zip(["png", "gif"]) {
+        let url = part["image_url"]["url"].as_str().unwrap();
+        let begin = format!("data:image/{kind};base64,");
+        assert!(url.starts_with(&begin), "{url}");
+    }
+    assert_eq!(content.len(), 3);
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_before_anything_is_called() {
+    let home = Home::new();
+    let fake = Fake::new([]);
+    home.file("text.png", b"no pixels".as_slice());
+    home.file("half.png", b"\x89PNG\r\n\x1a\n\0\0".as_slice());
+    home.file("a.png", png());
+    let large = std::fs::File::create(home.work().join("large.png")).unwrap();
+    large.set_len(100 << 20).unwrap();
+    for (name, why) in [
+        ("none.png", "--image none.png: No such file"),
+        ("text.png", "--image text.png is no PNG, JPEG, GIF or WebP"),
+        ("half.png", "--image half.png is"),
+        ("large.png", "--image large.png is larger than 20 MiB"),
+    ] {
+        home.agent(&fake, &["-i", name, "Look."]).refused(2, &[why]);
+    }
+    let blind = [
+        "run",
+        "-i",
+        "a.png",
+        "Look.",
+        "--model",
+        "deepseek/deepseek-chat",
+    ];
+    let mut command = home.command(blind);
+    command.env("DEEPSEEK_API_KEY", "k");
+    super::command::feed(command, b"").refused(
+        2,
+        &["deepseek/deepseek-chat takes no images; choose another model"],
+    );
+}
