@@ -20,7 +20,7 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::mcp;
 use crate::out::out;
-use crate::settings::{Sources, notes_of, trust_store};
+use crate::settings::{Sources, notes_of, trust_store, users_file};
 use crate::terminal::text::counted;
 
 /// Runs `plimsoll config`.
@@ -76,7 +76,8 @@ fn checked(file: Option<&Path>) -> Result<Config, Stop> {
         ..Sources::default()
     };
     let path = file.map_or_else(|| sources.found(), Path::to_owned);
-    if !path.exists() {
+    let has_own = file.is_none() && users_file().is_some_and(|users| users.exists());
+    if !path.exists() && !has_own {
         let path = path.display();
         return Err(Stop::usage(format!(
             "{path} cannot be read: it does not exist; `plimsoll config init` writes one"
@@ -130,7 +131,9 @@ fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, Stop> {
 }
 
 fn check(config: &Config, tried: Option<Tried>, json: bool) -> Result<u8, Stop> {
-    let path = config.path().unwrap_or(CONFIG_FILE.as_ref());
+    let users_file = users_file();
+    let path = config.path().or(users_file.as_deref());
+    let path = path.unwrap_or(CONFIG_FILE.as_ref());
     let all = config.defaults().map_err(Stop::failed)?;
     let agents = config.agents().map(|name| Ok((name, config.agent(name)?)));
     let agents: Result<Vec<_>, config::ConfigError> = agents.collect();

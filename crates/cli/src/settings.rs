@@ -1,7 +1,7 @@
 //! Which configuration a command has, and which of its agents: settings are resolved here, once,
 //! for all that is done with them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use clap::Args;
@@ -31,7 +31,7 @@ pub(crate) struct Sources {
     /// The configuration file [default: plimsoll.toml in the root, if there is one]
     #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Ignore plimsoll.toml in the current directory
+    /// Ignore plimsoll.toml, the one in the root and your own
     #[arg(long, conflicts_with = "config")]
     pub(crate) no_config: bool,
     /// Flags of settings.
@@ -74,6 +74,9 @@ impl Sources {
         if let Ok(data) = paths::data() {
             agent.protect(data.join(TRUST_FILE));
         }
+        if let Some(users) = users_file() {
+            agent.protect(users);
+        }
         let path = config.path();
         notes.extend(agent.warnings().iter().map(|warning| warning.in_file(path)));
         let names: Vec<String> = std::env::vars_os()
@@ -90,16 +93,20 @@ impl Sources {
             == (&other.config, other.no_config, &other.agent)
     }
 
-    /// Reads the file that was named, else the one in the root.
+    /// Reads the file that was named, else the one in the root, and puts it over the user's own.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
-        if let Some(path) = &self.config {
-            return Config::read(path);
-        }
+        let users_file = users_file().filter(|path| !self.no_config && path.is_file());
+        let users = users_file
+            .as_deref()
+            .map_or(Ok(Config::default()), Config::read)?;
         let path = self.found();
-        if self.no_config || !path.is_file() {
-            return Ok(Config::default());
-        }
-        Config::read_found(&path, &trust_store())
+        let config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None if self.no_config || !path.is_file() => Config::default(),
+            None if users_file.is_some_and(|users| same_file(&users, &path)) => Config::default(),
+            None => Config::read_found(&path, &trust_store())?,
+        };
+        config.over(users)
     }
 
     /// The path of the file that applies if none is named. It need not exist.
@@ -123,6 +130,18 @@ impl Sources {
                 many.join(", ")
             ))),
         }
+    }
+}
+
+/// The user's own configuration, for all directories. It need not exist.
+pub(crate) fn users_file() -> Option<PathBuf> {
+    Some(paths::config().ok()?.join(CONFIG_FILE))
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
     }
 }
 

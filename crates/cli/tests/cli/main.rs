@@ -65,6 +65,7 @@ mod terminal;
 mod tools;
 mod trust;
 mod usage;
+mod users_file;
 mod windows;
 #[cfg(not(all(feature = "mcp", feature = "otlp")))]
 mod without;

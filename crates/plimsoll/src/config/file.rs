@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) models: ModelBook,
     /// What holds for all agents.
     pub(crate) defaults: Layer,
+    /// What holds for all agents where nothing above says otherwise: the user's own file.
+    pub(crate) users: Layer,
     pub(crate) agents: Vec<AgentPart>,
 }
 
@@ -113,6 +115,43 @@ impl Config {
     /// As [`Config::read`].
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::of(text, None, Named::ByUser)
+    }
+
+    /// Puts this configuration over the user's own: what it does not say, the user's holds for. Servers of
+    /// tools, providers, models and agents of both are there; of two of a name, this one's.
+    ///
+    /// # Errors
+    /// If settings of the two contradict each other.
+    pub fn over(mut self, users: Self) -> Result<Self, ConfigError> {
+        let told = users.warnings.iter().map(|warning| Fault {
+            line: None,
+            text: warning.in_file(users.path.as_deref()),
+        });
+        self.warnings.extend(told);
+        let theirs = Arc::unwrap_or_clone(users.shared);
+        let mut shared = Arc::unwrap_or_clone(self.shared);
+        let new = theirs.mcp.into_iter();
+        let new = new.filter(|other| shared.mcp.iter().all(|had| had.name != other.name));
+        shared.mcp.extend(new.collect::<Vec<_>>());
+        for (name, provider) in theirs.providers {
+            shared.providers.entry(name).or_insert(provider);
+        }
+        let new = theirs.agents.into_iter();
+        let new = new.filter(|other| shared.agents.iter().all(|had| had.name != other.name));
+        shared.agents.extend(new.collect::<Vec<_>>());
+        shared.retention = Retention {
+            max_age: shared.retention.max_age.or(theirs.retention.max_age),
+            max_bytes: shared.retention.max_bytes.or(theirs.retention.max_bytes),
+        };
+        shared.models = theirs.models.overlay(shared.models);
+        shared.users = theirs.defaults;
+        self.shared = Arc::new(shared);
+        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
+        self.check(&mut faults, &mut warnings);
+        match faults.0.is_empty() {
+            true => Ok(self),
+            false => Err(faults.error(self.path.as_deref())),
+        }
     }
 
     /// The names of its agents, in their order.
@@ -294,7 +333,11 @@ impl Shared {
         warnings: &mut Faults,
     ) -> Resolved {
         let own = agent.map(|agent| &agent.layer);
-        let layers = over.iter().copied().chain(own).chain([&self.defaults]);
+        let layers = over
+            .iter()
+            .copied()
+            .chain(own)
+            .chain([&self.defaults, &self.users]);
         Resolved::of(&layers.collect::<Vec<_>>(), faults, warnings)
     }
 
