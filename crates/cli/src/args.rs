@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Models(Box<ModelsArgs>),
     /// Create, check, show and trust a configuration
     Config(ConfigArgs),
+    /// Add, list and try servers of tools (MCP)
+    Mcp(crate::mcp_command::McpArgs),
     /// Check providers, API keys and local servers; explain what is sent to a model
     Doctor(Box<DoctorArgs>),
     /// Start a strict mock server of a model API, to test any client

@@ -34,6 +34,7 @@ mod mcp;
 #[cfg(not(feature = "mcp"))]
 #[path = "mcp_without.rs"]
 mod mcp;
+mod mcp_command;
 mod mock;
 mod models;
 mod out;
@@ -96,6 +97,7 @@ fn main() -> ExitCode {
         Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
         Command::Models(args) => wait_for(models::run(args)),
+        Command::Mcp(args) => wait_for(mcp_command::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
         Command::Sandbox(args) => sandbox::run(args),

@@ -231,3 +231,75 @@ fn they_are_listed_and_tried_without_a_model() {
     assert_eq!(told["mcp_tried"]["all_there"], false);
     assert!(!said.out.contains("hush"), "{}", said.out);
 }
+
+#[test]
+fn a_server_is_added_listed_and_tried() {
+    let home = Home::new();
+    home.file("ship.sh", SHIP);
+    let add = ["mcp", "add", "ship", "--", "sh", "ship.sh", "a \"b\" \\ c"];
+    let said = home.run(add).done();
+    let users = home.data().join("plimsoll.toml");
+    assert!(
+        said.err.contains(&users.display().to_string()),
+        "{}",
+        said.err
+    );
+    let text = std::fs::read_to_string(&users).unwrap();
+    home.run(add).refused(2, &["has a server ship already"]);
+    assert_eq!(std::fs::read_to_string(&users).unwrap(), text);
+    let listed = home.run(["mcp", "list"]).done().out;
+    assert_eq!(listed, "ship  sh ship.sh a \"b\" \\ c\n");
+    let tried = home.run(["mcp", "test", "ship"]).done().out;
+    assert!(tried.contains("MCP server ship: 1 tool"), "{tried}");
+    home.run(["mcp", "test", "boat"])
+        .refused(2, &["there is no server boat"]);
+
+    let url = "https://mcp.example.com/mcp";
+    let args = [
+        "mcp",
+        "add",
+        "far",
+        "--project",
+        "--url",
+        url,
+        "--bearer-env",
+        "TOKEN",
+    ];
+    home.file("plimsoll.toml", "max_turns = 3 # mine");
+    home.run(args).done();
+    let text = std::fs::read_to_string(home.work().join("plimsoll.toml")).unwrap();
+    assert_eq!(
+        text,
+        format!(
+            "max_turns = 3 # mine\n\n[[mcp]]\nname = \"far\"\nurl = \"{url}\"\nbearer_env = \"TOKEN\"\n"
+        )
+    );
+    home.run(["mcp", "list"]).refused(2, &["[[mcp]]"]);
+    home.run(["config", "trust"]).done();
+    assert_eq!(
+        home.run(["mcp", "list", "--json"])
+            .done()
+            .out
+            .lines()
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn nothing_is_added_to_a_file_that_would_be_wrong_then() {
+    let home = Home::new();
+    home.run(["mcp", "test"])
+        .refused(2, &["there are no servers of tools"]);
+    for (text, why) in [
+        ("max_turns = ", "plimsoll.toml"),
+        ("mcp = []", "nothing was added"),
+    ] {
+        home.file("plimsoll.toml", text);
+        let args = ["mcp", "add", "x", "--project", "--", "true"];
+        let said = home.run(args);
+        assert!(said.err.contains(why), "{}", said.err);
+        let left = std::fs::read_to_string(home.work().join("plimsoll.toml")).unwrap();
+        assert_eq!(left, text);
+    }
+}

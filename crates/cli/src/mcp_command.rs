@@ -1,0 +1,209 @@
+//! `plimsoll mcp`: servers of tools in a configuration, added, listed and tried. How they are connected to
+//! is in `mcp`.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use plimsoll::config::{CONFIG_FILE, Config, McpReach, McpServer};
+use serde_json::json;
+
+use crate::exit::{DONE, FAILED, Stop};
+use crate::mcp;
+use crate::out::out;
+use crate::settings::{Sources, users_file};
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  plimsoll mcp add tracker --url https://mcp.example.com/mcp --bearer-env TRACKER_TOKEN
+  plimsoll mcp list
+  plimsoll mcp test files
+
+A server is added to your own configuration, for all directories, or with --project to the plimsoll.toml
+of this directory, which `plimsoll config trust` has to be told again then.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct McpArgs {
+    /// What to do.
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    /// Add a server to a configuration
+    Add(AddArgs),
+    /// List the servers that runs in this directory have, without connecting to them
+    List {
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Connect to the servers and say what tools they have; exit code 1 if one cannot be had
+    Test {
+        /// Only this server
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct AddArgs {
+    /// Its name
+    name: String,
+    /// The program and its arguments, after `--`
+    #[arg(last = true, required_unless_present = "url", conflicts_with = "url")]
+    command: Vec<String>,
+    /// The address of a server that runs elsewhere
+    #[arg(long)]
+    url: Option<String>,
+    /// The variable of the environment that holds the token for it
+    #[arg(long, value_name = "VARIABLE", requires = "url")]
+    bearer_env: Option<String>,
+    /// Add it to plimsoll.toml in this directory
+    #[arg(long)]
+    project: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &McpArgs) -> Result<u8, Stop> {
+    match &args.command {
+        McpCommand::Add(args) => add(args),
+        McpCommand::List { json } => list(*json),
+        McpCommand::Test { name } => test(name.as_deref()).await,
+    }
+}
+
+fn add(args: &AddArgs) -> Result<u8, Stop> {
+    let path = match args.project {
+        true => PathBuf::from(CONFIG_FILE),
+        false => users_file().ok_or_else(|| {
+            Stop::usage("there is no directory for your own configuration; set PLIMSOLL_HOME, or add it with --project")
+        })?,
+    };
+    let shown = path.display();
+    let failed = |error| Stop::failed(format!("{shown} cannot be written: {error}"));
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let mut file = options.open(&path).map_err(failed)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)
+        .map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => Stop::failed(format!("{shown} is not UTF-8")),
+            _ => failed(error),
+        })?;
+    let table = table(args);
+    let separator = match text.as_str() {
+        "" => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    // The file as it would be, before anything is written to it.
+    let whole = format!("{text}{separator}{table}");
+    let had = Config::parse(&text).map_err(|error| Stop::failed(format!("{shown}: {error}")))?;
+    if had.mcp().iter().any(|server| server.name == args.name) {
+        let name = &args.name;
+        return Err(Stop::usage(format!(
+            "{shown} has a server {name} already; choose another name"
+        )));
+    }
+    Config::parse(&whole).map_err(|error| Stop::usage(format!("nothing was added: {error}")))?;
+    let end = file.seek(SeekFrom::End(0)).map_err(failed)?;
+    let added = file.write_all(format!("{separator}{table}").as_bytes());
+    if let Err(error) = added.and_then(|()| file.sync_all()) {
+        // What there was stays as it was.
+        let _ = file.set_len(end);
+        return Err(failed(error));
+    }
+    crate::say(&format!(
+        "added {} to {shown}; `plimsoll mcp test {}` tries it",
+        args.name, args.name
+    ));
+    Ok(DONE)
+}
+
+/// The server as it stands in a configuration.
+fn table(args: &AddArgs) -> String {
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    let mut lines = vec![
+        "[[mcp]]".to_owned(),
+        format!("name = {}", quoted(&args.name)),
+    ];
+    if let [command, rest @ ..] = args.command.as_slice() {
+        lines.push(format!("command = {}", quoted(command)));
+        if !rest.is_empty() {
+            let rest: Vec<String> = rest.iter().map(|word| quoted(word)).collect();
+            lines.push(format!("args = [{}]", rest.join(", ")));
+        }
+    }
+    let named = [("url", &args.url), ("bearer_env", &args.bearer_env)];
+    for (key, value) in named {
+        lines.extend(
+            value
+                .as_ref()
+                .map(|value| format!("{key} = {}", quoted(value))),
+        );
+    }
+    lines.join("\n") + "\n"
+}
+
+fn list(as_json: bool) -> Result<u8, Stop> {
+    let config = Sources::default().read().map_err(Stop::usage)?;
+    if config.mcp().is_empty() && !as_json {
+        crate::say("there are no servers of tools; `plimsoll mcp add` adds one");
+    }
+    let width = config
+        .mcp()
+        .iter()
+        .map(|server| server.name.chars().count());
+    let width = width.max().unwrap_or(0);
+    for server in config.mcp() {
+        let reach = reach(server);
+        match as_json {
+            true => out!("{}", json!({ "name": server.name, "reach": reach })),
+            false => out!("{:<width$}  {reach}", server.name),
+        }
+    }
+    Ok(DONE)
+}
+
+/// The command or the address of a server, without what may be secret.
+fn reach(server: &McpServer) -> String {
+    match &server.reach {
+        McpReach::Command { command, args, .. } => {
+            let words = std::iter::once(command).chain(args);
+            words.cloned().collect::<Vec<_>>().join(" ")
+        }
+        McpReach::Url { url, .. } => url.clone(),
+    }
+}
+
+async fn test(name: Option<&str>) -> Result<u8, Stop> {
+    let sources = Sources::default();
+    let config = sources.read().map_err(Stop::usage)?;
+    let servers = config.mcp().iter();
+    let servers = servers.filter(|server| name.is_none_or(|name| server.name == name));
+    let servers: Vec<McpServer> = servers.cloned().collect();
+    if servers.is_empty() {
+        return Err(Stop::usage(match name {
+            Some(name) => format!("there is no server {name}; `plimsoll mcp list` lists them"),
+            None => "there are no servers of tools; `plimsoll mcp add` adds one".to_owned(),
+        }));
+    }
+    let agent = config.defaults().map_err(Stop::usage)?;
+    let inherited = agent.inherited_variables(&plimsoll::providers::environment);
+    let root: &Path = &agent.settings().root;
+    let (told, all_there) = mcp::check(&servers, root, &inherited).await;
+    for line in told {
+        out!("{line}");
+    }
+    Ok(if all_there { DONE } else { FAILED })
+}
