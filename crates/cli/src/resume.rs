@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::config::{self, Kind};
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
-use plimsoll::{Fingerprint, Message, SessionId, SessionStore};
+use plimsoll::{Cost, Fingerprint, Message, SessionId, SessionStore};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
@@ -37,6 +37,9 @@ struct SessionSettings {
     /// The flags that set something else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<Flag>,
+    /// What it has cost until now.
+    #[serde(default)]
+    cost: Cost,
 }
 
 /// A file that the user named, with what was in it: it is trusted as it was then.
@@ -62,12 +65,13 @@ impl Resumed {
     }
 }
 
-/// Stores what a session is run with from now on.
+/// Stores what a session is run with from now on, and what it has cost.
 pub(crate) async fn save(
     store: &SqliteStore,
     id: &SessionId,
     sources: &Sources,
     choice: &Choice,
+    cost: Cost,
 ) -> Result<(), Stop> {
     let mut settings = SessionSettings {
         model: choice.name.clone(),
@@ -77,6 +81,7 @@ pub(crate) async fn save(
         agent: sources.agent.clone(),
         folder: env::current_dir().ok(),
         flags: sources.flags.entries().filter_map(lasting).collect(),
+        cost,
     };
     let mut text = serde_json::to_string(&settings).map_err(Stop::failed)?;
     if text.len() > MAX_SETTINGS {
@@ -118,6 +123,9 @@ pub(crate) struct LastRun {
     /// The folder; `None` if that is not known.
     #[serde(default)]
     pub(crate) folder: Option<PathBuf>,
+    /// What it had cost when it was last left; `None` if that is not known.
+    #[serde(default)]
+    pub(crate) cost: Option<Cost>,
 }
 
 /// Returns how a session was last run; `None` if that is not known.
@@ -137,6 +145,7 @@ impl SessionSettings {
     fn of_model(model: String) -> Self {
         Self {
             model,
+            cost: Cost::default(),
             base_url: None,
             config: None,
             no_config: false,

@@ -89,7 +89,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         .session(id.clone())
         .await
         .map_err(|error| stop_of(&error))?;
-    resume::save(&store, &id, &sources, &choice).await?;
+    resume::save(&store, &id, &sources, &choice, session.cost()).await?;
     let headline = agent::headline(config.settings(), &choice, &session);
     terminal.note(&terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
@@ -99,6 +99,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     terminal.status(None);
     terminal.flush();
     interrupts.abort();
+    resume::save(&store, &id, &sources, &choice, session.cost()).await?;
     let output = output.map_err(|error| stop_of(&error))?;
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));

@@ -328,17 +328,12 @@ fn cells(about: &str, spent: &Spend, title: &str) -> [String; 7] {
     let Usage {
         output, cache_read, ..
     } = spent.usage;
-    let cost = match (spent.cost.known.0, spent.cost.unpriced) {
-        (0, 1..) => "-".to_owned(),
-        (_, 0) => spent.cost.known.to_string(),
-        (_, 1..) => format!("{}+", spent.cost.known),
-    };
     [
         spent.turns.to_string(),
         spent.usage.processed().to_string(),
         cache_read.to_string(),
         output.to_string(),
-        cost,
+        list::shown(spent.cost),
         about.to_owned(),
         title.to_owned(),
     ]

@@ -312,14 +312,15 @@ impl Chat {
     }
 
     /// Stores what the session is run with, for when it is continued.
-    async fn remember(&self) -> Result<(), Stop> {
-        resume::save(&self.store, self.session.id(), &self.sources, &self.choice).await
+    pub(super) async fn remember(&self) -> Result<(), Stop> {
+        let (id, cost) = (self.session.id(), self.session.cost());
+        resume::save(&self.store, id, &self.sources, &self.choice, cost).await
     }
 
-    /// Goes on with another session, and with what that was last run with.
     /// Begins a new session with the same agent.
     async fn new_session(&mut self) -> Result<(), Stop> {
         let next = open(&self.agent, new_session_id()).await?;
+        self.remember().await?;
         let id = next.id().clone();
         let before = self.take(next);
         self.remember().await?;
@@ -338,6 +339,7 @@ impl Chat {
         Ok(())
     }
 
+    /// Goes on with another session, and with what that was last run with.
     async fn session(&mut self, id: String) -> Result<(), Stop> {
         // This one need not be stored yet.
         if id == self.session.id().as_str() {
@@ -358,6 +360,7 @@ impl Chat {
         let next = open(&agent, id.clone()).await?;
         let last = last_said(next.view());
         let was = self.choice.provider.model().to_owned();
+        self.remember().await?;
         (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
         let before = self.take(next);
         self.remember().await?;

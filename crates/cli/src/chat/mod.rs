@@ -106,6 +106,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
     let prepared = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
     let mut chat = Chat::open(args, sources, store, prepared, id).await?;
     let left = chat.talk(args.task.clone()).await;
+    chat.remember().await?;
     chat.bye();
     chat.mcp.close().await;
     retention::apply(&chat.store, chat.config.retention(), args.quiet).await;
@@ -168,7 +169,7 @@ impl Chat {
             .build()
             .map_err(|error| Stop::usage(config.place(&error)))?;
         let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
-        resume::save(&store, session.id(), &sources, &choice).await?;
+        resume::save(&store, session.id(), &sources, &choice, session.cost()).await?;
         let is_live = line_editor.is_some();
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use console::{Term, measure_text_width};
 use plimsoll::store::SqliteStore;
-use plimsoll::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
+use plimsoll::{Cost, Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
 use serde_json::{Value, json};
 
 use crate::exit::{DONE, Stop};
@@ -74,7 +74,9 @@ pub(crate) async fn sessions(store: &SqliteStore, here: bool) -> Result<Vec<List
         let text = up
             .take(1 + MAX_FORK_DEPTH as usize)
             .find_map(|id| settings.get(id));
-        text.map(|text| LastRun::of(text)).unwrap_or_default()
+        let last = text.map(|text| LastRun::of(text)).unwrap_or_default();
+        let cost = last.cost.filter(|_| settings.contains_key(&session.id));
+        LastRun { cost, ..last }
     };
     let listed = sessions
         .iter()
@@ -86,19 +88,29 @@ pub(crate) async fn sessions(store: &SqliteStore, here: bool) -> Result<Vec<List
 
 /// Returns a line for each session, its columns under those of the others.
 pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
-    let heading = ["session", "last written", "entries", "model", "title"].map(str::to_owned);
+    let heading = [
+        "session",
+        "last written",
+        "entries",
+        "cost",
+        "model",
+        "title",
+    ];
+    let heading = heading.map(str::to_owned);
     let mut table = Vec::with_capacity(sessions.len() + 1);
     table.extend(has_heading.then_some(heading));
     table.extend(sessions.iter().map(cells));
-    let mut widths = [0; 5];
+    let mut widths = [0; 6];
     for row in &table {
         for (widest, cell) in widths.iter_mut().zip(row) {
             *widest = measure_text_width(cell).min(NAME).max(*widest);
         }
     }
-    let [id, written, entries, model, _] = widths;
-    let line = |[name, when, count, of, title]: &[String; 5]| {
-        format!("{name:<id$}  {when:<written$}  {count:>entries$}  {of:<model$}  {title}")
+    let [id, written, entries, cost, model, _] = widths;
+    let line = |[name, when, count, paid, of, title]: &[String; 6]| {
+        format!(
+            "{name:<id$}  {when:<written$}  {count:>entries$}  {paid:>cost$}  {of:<model$}  {title}"
+        )
     };
     table.iter().map(line).collect()
 }
@@ -112,7 +124,7 @@ pub(crate) fn note(line: &str) {
     }
 }
 
-fn cells((session, last): &Listed) -> [String; 5] {
+fn cells((session, last): &Listed) -> [String; 6] {
     let fork = session.fork.as_ref().map(described);
     let title = [
         Some(session.title.clone()),
@@ -124,9 +136,19 @@ fn cells((session, last): &Listed) -> [String; 5] {
         session.id.as_str().to_owned(),
         minute(session.updated),
         session.entries.to_string(),
+        last.cost.map(shown).unwrap_or_default(),
         clip(model, NAME),
         title.join("  ").trim_start().to_owned(),
     ]
+}
+
+/// A cost in a table: with a + if it is more, because the price of some calls is not known.
+pub(crate) fn shown(cost: Cost) -> String {
+    match (cost.known.0, cost.unpriced) {
+        (0, 1..) => "-".to_owned(),
+        (_, 0) => cost.known.to_string(),
+        (_, 1..) => format!("{}+", cost.known),
+    }
 }
 
 /// What a session is a fork of.
@@ -148,6 +170,7 @@ fn as_value(session: &SessionInfo, last: &LastRun) -> Result<Value, Stop> {
     if let Value::Object(fields) = &mut value {
         let model = (!last.model.is_empty()).then_some(&last.model);
         fields.insert("model".to_owned(), json!(model));
+        fields.insert("cost".to_owned(), json!(last.cost));
         let folder = last
             .folder
             .as_ref()

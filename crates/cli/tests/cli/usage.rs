@@ -70,6 +70,22 @@ fn the_table_ends_with_the_sum() {
 }
 
 #[test]
+fn the_list_of_sessions_says_what_each_has_cost() {
+    let home = home();
+    let list = home.run(["sessions", "list"]).done().out;
+    let cost = |name: &str| {
+        let line = list.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().any(|cell| cell == "$0.1000")
+    };
+    assert!(cost("one") && cost("two"), "{list}");
+    assert!(!cost("fork"), "what it shares is counted once: {list}");
+    let fake = Fake::new(["More.", "And more."].map(Answer::say));
+    home.agent(&fake, &["--session", "one", "Go on."]).done();
+    let list = home.run(["sessions", "list"]).done().out;
+    assert!(list.contains("$0.2000"), "{list}");
+}
+
+#[test]
 fn a_price_that_is_not_known_is_not_made_up() {
     let home = Home::new();
     let said = home.run(["usage"]).done();
