@@ -70,6 +70,12 @@ impl Chat {
         for command in &COMMANDS {
             self.terminal.say(&command.help());
         }
+        let names = self.templates.names();
+        if !names.is_empty() {
+            let names: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
+            self.terminal
+                .say(&format!("Your prompts: {}", names.join(", ")));
+        }
         self.terminal.say(
             "A line begins a run; while one is under way it steers it. Ctrl-C ends the run, and leaves \
              where there is none. A \\ at the end of a line carries it on.",

@@ -9,6 +9,7 @@ mod order;
 pub(crate) mod prompt;
 mod save;
 mod talk;
+mod templates;
 mod typed;
 mod words;
 
@@ -34,7 +35,8 @@ use crate::chat::editor::LineEditor;
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
 use crate::chat::prompt::{Doing, Gauge};
-use crate::chat::talk::{Heard, Talk, Went};
+use crate::chat::talk::{Heard, Incoming, Talk, Went};
+use crate::chat::templates::Templates;
 use crate::chat::typed::{Keys, PRESSES, Typed, keys};
 use crate::chat::words::Words;
 use crate::choice::{Choice, Said};
@@ -72,6 +74,7 @@ struct Chat {
     gauge: Arc<Gauge>,
     terminal: Arc<Terminal>,
     words: Arc<Words>,
+    templates: Arc<Templates>,
     keys: Keys,
     /// How the last run ended.
     code: u8,
@@ -122,7 +125,10 @@ impl Chat {
         id: SessionId,
     ) -> Result<Self, Stop> {
         let keys = Keys::default();
-        let words = Arc::new(Words::default());
+        let settings = paths::config().ok();
+        let root = &prepared.config.settings().root;
+        let templates = Arc::new(Templates::new(settings.as_deref(), root));
+        let words = Arc::new(Words::new(Arc::clone(&templates)));
         let verbosity = match args.quiet {
             true => Verbosity::Answers,
             false => Verbosity::Everything,
@@ -206,14 +212,18 @@ impl Chat {
             gate,
             printer,
             talk: Talk::new(
-                lines,
-                presses,
-                questions,
+                Incoming {
+                    lines,
+                    presses,
+                    questions,
+                },
                 Arc::clone(&terminal),
                 Arc::clone(&gauge),
                 previews,
                 approvals,
+                Arc::clone(&templates),
             ),
+            templates,
             gauge,
             terminal,
             words,
@@ -271,7 +281,7 @@ impl Chat {
     }
 
     async fn line(&mut self, line: &str) -> Result<Next, Stop> {
-        match Order::of(line) {
+        match self.templates.order(line) {
             Order::Nothing => Ok(Next::Line),
             // With no run under way, now is when it is said.
             Order::Say(text) | Order::Steer(text) | Order::Later(text) => {

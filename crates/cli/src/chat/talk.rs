@@ -13,6 +13,7 @@ use crate::chat::asks::Asked;
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
 use crate::chat::prompt::{Doing, Gauge};
+use crate::chat::templates::Templates;
 use crate::chat::typed::{Typed, WAITING};
 use crate::preview::Previews;
 use crate::terminal::Terminal;
@@ -34,6 +35,14 @@ pub(crate) struct Talk {
     gauge: Arc<Gauge>,
     previews: Arc<Previews>,
     approvals: Arc<Approvals>,
+    templates: Arc<Templates>,
+}
+
+/// What comes in while a chat goes on.
+pub(crate) struct Incoming {
+    pub(crate) lines: Receiver<Typed>,
+    pub(crate) presses: Receiver<Press>,
+    pub(crate) questions: Receiver<Asked>,
 }
 
 /// Whether the chat goes on.
@@ -52,14 +61,18 @@ pub(crate) enum Heard {
 
 impl Talk {
     pub(crate) fn new(
-        lines: Receiver<Typed>,
-        presses: Receiver<Press>,
-        questions: Receiver<Asked>,
+        incoming: Incoming,
         terminal: Arc<Terminal>,
         gauge: Arc<Gauge>,
         previews: Arc<Previews>,
         approvals: Arc<Approvals>,
+        templates: Arc<Templates>,
     ) -> Self {
+        let Incoming {
+            lines,
+            presses,
+            questions,
+        } = incoming;
         Self {
             lines,
             presses,
@@ -72,6 +85,7 @@ impl Talk {
             gauge,
             previews,
             approvals,
+            templates,
         }
     }
 
@@ -178,7 +192,7 @@ impl Talk {
         if waited && Reply::of(&line).is_some() {
             return self.terminal.must("nobody waits for that answer any more");
         }
-        let order = Order::of(&line);
+        let order = self.templates.order(&line);
         match order {
             Order::Steer(text) => self.steer(text, remote).await,
             Order::Later(text) => {

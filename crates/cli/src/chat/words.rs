@@ -1,8 +1,9 @@
 //! [`Words`]: what can be completed: commands, and behind some of them sessions and models.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::chat::order::COMMANDS;
+use crate::chat::templates::Templates;
 
 /// Candidates of one kind that are held, at most: nobody reads a longer list.
 pub(crate) const MAX_WORDS: usize = 1_000;
@@ -10,11 +11,19 @@ pub(crate) const MAX_WORDS: usize = 1_000;
 /// What can be completed.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
+    templates: Arc<Templates>,
     sessions: Mutex<Vec<String>>,
     models: Mutex<Vec<String>>,
 }
 
 impl Words {
+    pub(crate) fn new(templates: Arc<Templates>) -> Self {
+        Self {
+            templates,
+            ..Self::default()
+        }
+    }
+
     /// The sessions that there are, newest first.
     pub(crate) fn set_sessions(&self, ids: impl IntoIterator<Item = String>) {
         *lock(&self.sessions) = ids.into_iter().take(MAX_WORDS).collect();
@@ -37,13 +46,10 @@ impl Words {
             return nothing;
         };
         let Some((name, word)) = rest.split_once(' ') else {
-            let names = COMMANDS
-                .iter()
-                .filter(|command| command.name.starts_with(rest));
-            return (
-                0,
-                names.map(|command| format!("/{}", command.name)).collect(),
-            );
+            let names = COMMANDS.iter().map(|command| command.name.to_owned());
+            let names = names.chain(self.templates.names());
+            let names = names.filter(|name| name.starts_with(rest));
+            return (0, names.map(|name| format!("/{name}")).collect());
         };
         let of = match name {
             "session" => &self.sessions,

@@ -415,3 +415,30 @@ fn a_chat_begins_a_new_session_and_finds_the_others() {
     assert!(lines[7].starts_with("nothing was found"), "{lines:?}");
     assert_eq!(sent(&fake.asked()[1]), ["Second."], "nothing of the first");
 }
+
+#[test]
+fn a_markdown_file_is_a_command() {
+    let home = home();
+    std::fs::create_dir_all(home.data().join("prompts")).unwrap();
+    std::fs::create_dir_all(home.work().join(".plimsoll/prompts")).unwrap();
+    let mine = home.data().join("prompts/review.md");
+    std::fs::write(mine, "---\ndescription: x\n---\nReview $1 well.\n").unwrap();
+    home.file(".plimsoll/prompts/review.md", "Not this one.");
+    home.file(".plimsoll/prompts/port.md", "Port it.");
+    let fake = Fake::new(["one", "two"].map(Answer::say));
+    let said =
+        Chat::start(&home, &fake, &[]).lines("/help\n/review notes.txt\n/port to Rust\n/rewiev\n");
+    assert!(
+        said.out.contains("Your prompts: /port, /review"),
+        "{}",
+        said.out
+    );
+    let asked = fake.asked();
+    assert_eq!(sent(&asked[0]), ["Review notes.txt well."]);
+    assert_eq!(sent(&asked[1])[2], "Port it.\n\nto Rust");
+    assert!(
+        said.err.contains("there is no command /rewiev"),
+        "{}",
+        said.err
+    );
+}

@@ -1,0 +1,209 @@
+//! [`Templates`]: prompts that were written down as Markdown files, each a command of its own. `/review src`
+//! says what `review.md` says, with `src` in its place.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::order::{COMMANDS, Order};
+
+/// The folder of a project's own, in its root.
+const PROJECT: &str = ".plimsoll/prompts";
+/// And of the user's, in the directory of settings.
+const USERS: &str = "prompts";
+/// What the files end in.
+const ENDING: &str = "md";
+/// The largest file that is read.
+const MAX_TEMPLATE: u64 = 256 << 10;
+/// Templates of one folder that are listed, at most.
+const MAX_LISTED: usize = 200;
+/// Stands for everything that follows the command.
+const ALL: &str = "$ARGUMENTS";
+
+/// Where templates are looked for, the user's own first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Templates {
+    folders: Vec<PathBuf>,
+}
+
+impl Templates {
+    /// Those of the user, whose settings are in that directory, and those of a project.
+    pub(crate) fn new(settings: Option<&Path>, root: &Path) -> Self {
+        let users = settings.map(|folder| folder.join(USERS));
+        Self {
+            folders: users.into_iter().chain([root.join(PROJECT)]).collect(),
+        }
+    }
+
+    /// What a line asks for; a template's name is a command, unless we have one of that name.
+    pub(crate) fn order(&self, line: &str) -> Order {
+        match Order::of(line) {
+            order @ Order::Unknown(_) => self.said(line).unwrap_or(order),
+            order => order,
+        }
+    }
+
+    /// Returns the names that can be typed, sorted, each once.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let files = self
+            .folders
+            .iter()
+            .filter_map(|folder| fs::read_dir(folder).ok());
+        let files = files.flat_map(|files| files.flatten().take(MAX_LISTED));
+        let names = files.filter_map(|file| {
+            let path = file.path();
+            let is_template = path.extension().is_some_and(|ending| ending == ENDING);
+            let name = path.file_stem()?.to_str()?;
+            let is_ours = COMMANDS.iter().any(|command| command.name == name);
+            (is_template && !is_ours && is_name(name)).then(|| name.to_owned())
+        });
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn said(&self, line: &str) -> Option<Order> {
+        let line = line.trim().strip_prefix('/')?;
+        let (name, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if !is_name(name) || COMMANDS.iter().any(|command| command.name == name) {
+            return None;
+        }
+        let files = self
+            .folders
+            .iter()
+            .map(|folder| folder.join(name).with_extension(ENDING));
+        let path = files.into_iter().find(|path| path.is_file())?;
+        Some(match read(&path) {
+            Ok(template) => match filled(&template, text.trim()) {
+                said if said.trim().is_empty() => {
+                    Order::Unknown(format!("{} says nothing", path.display()))
+                }
+                said => Order::Say(said),
+            },
+            Err(why) => Order::Unknown(format!("{}: {why}", path.display())),
+        })
+    }
+}
+
+/// Whether a name leads into the folder itself.
+fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    !name.is_empty() && name.chars().all(allowed)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let read = file.take(MAX_TEMPLATE + 1).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    match text.len() as u64 > MAX_TEMPLATE {
+        true => Err(format!("it is larger than {} KiB", MAX_TEMPLATE >> 10)),
+        false => Ok(text),
+    }
+}
+
+/// The text of a template, without what stands between `---` at its top, with what was typed in the place
+/// of `$ARGUMENTS` and its words in the places of `$1` to `$9`. If it has no place for it, it follows.
+fn filled(template: &str, typed: &str) -> String {
+    let body = body(template).trim();
+    let words: Vec<&str> = typed.split_whitespace().collect();
+    let mut said = String::with_capacity(body.len() + typed.len());
+    let mut has_place = false;
+    let mut rest = body;
+    while let Some(at) = rest.find('$') {
+        let (before, place) = rest.split_at(at);
+        said.push_str(before);
+        if let Some(after) = place.strip_prefix(ALL) {
+            said.push_str(typed);
+            (has_place, rest) = (true, after);
+            continue;
+        }
+        let mut after = place.chars();
+        after.next();
+        match after.next().and_then(|digit| digit.to_digit(10)) {
+            Some(number @ 1..) => {
+                let word = words.get(number as usize - 1);
+                said.push_str(word.copied().unwrap_or_default());
+                (has_place, rest) = (true, after.as_str());
+            }
+            _ => {
+                said.push('$');
+                rest = place.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    said.push_str(rest);
+    if !has_place && !typed.is_empty() {
+        said.push_str("\n\n");
+        said.push_str(typed);
+    }
+    said
+}
+
+/// A text without its front matter.
+fn body(template: &str) -> &str {
+    let Some(rest) = template.strip_prefix("---\n") else {
+        return template;
+    };
+    match rest.split_once("\n---\n") {
+        Some((_, body)) => body,
+        None => template,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_takes_its_place() {
+        for (template, typed, said) in [
+            ("Review.", "", "Review."),
+            ("Review.", "src", "Review.\n\nsrc"),
+            (
+                "Review $ARGUMENTS, all of it.",
+                "a b",
+                "Review a b, all of it.",
+            ),
+            ("From $1 to $2, $1.", "x y z", "From x to y, x."),
+            ("From $1 to $2.", "x", "From x to ."),
+            ("It costs $5 or $USD.", "a", "It costs  or $USD."),
+            ("It costs $0 and $.", "a", "It costs $0 and $.\n\na"),
+            ("---\ndescription: x\n---\nGo.\n", "", "Go."),
+            ("---\nno end", "", "---\nno end"),
+            ("$ARGUMENTS", "$1", "$1"),
+        ] {
+            assert_eq!(filled(template, typed), said, "{template:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_stays_in_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let prompts = folder.path().join(PROJECT);
+        fs::create_dir_all(&prompts).unwrap();
+        fs::write(folder.path().join("secret.md"), "secret").unwrap();
+        fs::write(prompts.join("review.md"), "Review it.").unwrap();
+        fs::write(prompts.join("cost.md"), "never").unwrap();
+        fs::write(prompts.join("empty.md"), "\n").unwrap();
+        let templates = Templates::new(None, folder.path());
+        assert_eq!(templates.names(), ["empty", "review"]);
+        let review = Order::Say("Review it.".to_owned());
+        assert_eq!(templates.order("/review"), review);
+        assert_eq!(templates.order("/cost"), Order::Cost);
+        for line in [
+            "/../secret",
+            "/../../secret",
+            "/nothing",
+            "/empty",
+            "/.review",
+        ] {
+            assert!(matches!(templates.order(line), Order::Unknown(_)), "{line}");
+        }
+        assert_eq!(
+            templates.order("//review"),
+            Order::Say("/review".to_owned())
+        );
+    }
+}
