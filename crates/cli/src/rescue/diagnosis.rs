@@ -146,17 +146,18 @@ impl Patient {
             && !self.is_too_long()
     }
 
-    /// Returns the size to compact to, in tokens as counted here; `None` if the session stays whole.
+    /// Returns the size to compact to, in tokens as counted here; `None` if the session stays whole. `asked`
+    /// is in tokens as the provider counts them, which is what a person reads of the session.
     pub(super) fn budget(&self, asked: Option<u64>, filter: &Filter) -> Option<Tokens> {
-        if let Some(asked) = asked {
-            return Some(Tokens(asked));
-        }
-        if !self.is_too_long() && !filter.has_own_trigger() {
-            return None;
-        }
-        let wanted = self.window.unwrap_or(self.used) / 100 * COMPACTED;
-        // The provider has refused it, whatever is known of the window.
-        let wanted = wanted.min(self.used / 2).max(1);
+        let wanted = match asked {
+            Some(asked) => asked,
+            None if !self.is_too_long() && !filter.has_own_trigger() => return None,
+            None => {
+                let wanted = self.window.unwrap_or(self.used) / 100 * COMPACTED;
+                // The provider has refused it, whatever is known of the window.
+                wanted.min(self.used / 2).max(1)
+            }
+        };
         let scaled = u128::from(wanted) * u128::from(self.counted) / u128::from(self.used.max(1));
         Some(Tokens(u64::try_from(scaled).unwrap_or(wanted)))
     }
@@ -284,8 +285,8 @@ impl Patient {
         if let Some(cut) = &self.cut {
             done.push(format!(
                 "  compacted {} to {} ({}); {} of {} left",
-                counted(self.counted, "token"),
-                cut.tokens,
+                counted(self.used, "token"),
+                self.new_tokens().unwrap_or(cut.tokens),
                 cut.stages,
                 cut.left,
                 counted(self.messages, "message"),

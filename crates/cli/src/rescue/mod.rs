@@ -48,7 +48,7 @@ pub(crate) struct RescueArgs {
     /// List the sessions on this machine, the newest first
     #[arg(long, conflicts_with_all = ["session", "budget", "policy", "output", "dry_run"])]
     list: bool,
-    /// Compact the session to this many tokens, such as 60000 or 60k
+    /// Compact the session to this many tokens, as its provider counts them, such as 60000 or 60k
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens)]
     budget: Option<u64>,
     /// How it is compacted: extract (quotes what matters, no model is asked), evict,
@@ -127,7 +127,10 @@ fn report(
     }
     if patient.is_well() {
         out!("Nothing is wrong with it, so no copy was written.");
-        out!("To make it shorter all the same, give --budget TOKENS.");
+        match args.budget {
+            Some(budget) => out!("It fits {} already.", counted(budget, "token")),
+            None => out!("To make it shorter all the same, give --budget TOKENS."),
+        }
         return Ok(DONE);
     }
     for line in patient.done() {

@@ -143,6 +143,12 @@ fn nothing_is_written_where_nothing_should_be() {
         "{}",
         well.out
     );
+    let fits = rescue(&home, &[whole.to_str().unwrap(), "--budget", "150k"]).done();
+    assert!(
+        fits.out.contains("It fits 150000 tokens already."),
+        "{}",
+        fits.out
+    );
     let small = rescue(&home, &["--budget", "5"]);
     assert_eq!(small.code, Some(4), "{}", small.err);
     assert_eq!(beside(&log).len(), 0);
