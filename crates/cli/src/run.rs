@@ -27,9 +27,12 @@ use crate::which_session;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
-    let task = task(args)?.map(|task| vec![Part::text(task)]);
-    let images = args.images.iter().map(|path| attach::image(path));
-    let images: Vec<Part> = images.collect::<Result<_, _>>()?;
+    let mut task = task(args)?.map(|task| vec![Part::text(task)]);
+    if let Some(parts) = &mut task {
+        for path in &args.images {
+            parts.push(attach::image(path)?);
+        }
+    }
     let said = match args.json || args.quiet {
         true => Said::Nothing,
         false => Said::Everything,
@@ -53,7 +56,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         mcp,
         ..
     } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
-    if !images.is_empty() && !choice.provider.takes_images() {
+    if !args.images.is_empty() && !choice.provider.takes_images() {
         return Err(Stop::usage(format!(
             "{} takes no images; choose another model, or say `images = true` of it in models.toml",
             choice.name
@@ -93,13 +96,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let headline = agent::headline(config.settings(), &choice, &session);
     terminal.note(&terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
-    let task = task.map(|task| [task, images].concat());
     let output = drive(&mut session, task).await;
     mcp.close().await;
     terminal.status(None);
     terminal.flush();
     interrupts.abort();
-    resume::save(&store, &id, &sources, &choice, session.cost()).await?;
+    // The run has its outcome, whatever becomes of this.
+    if let Err(stop) = resume::save(&store, &id, &sources, &choice, session.cost()).await {
+        crate::say(&stop.to_string());
+    }
     let output = output.map_err(|error| stop_of(&error))?;
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));

@@ -109,7 +109,9 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
     let prepared = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
     let mut chat = Chat::open(args, sources, store, prepared, id).await?;
     let left = chat.talk(args.task.clone()).await;
-    chat.remember().await?;
+    if let Err(stop) = chat.remember().await {
+        chat.terminal.must(&format!("plimsoll: {stop}"));
+    }
     chat.bye();
     chat.mcp.close().await;
     retention::apply(&chat.store, chat.config.retention(), args.quiet).await;
