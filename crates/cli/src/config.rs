@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
-use crate::mcp;
+use crate::mcp_command;
 use crate::out::out;
 use crate::settings::{Sources, notes_of, trust_store, users_file};
 use crate::terminal::text::counted;
@@ -62,9 +62,7 @@ struct Tried {
 /// Tries them if there are settings for all agents; if there are none, checking reports why.
 async fn tried(config: &Config) -> Option<Tried> {
     let agent = config.defaults().ok()?;
-    let inherited = agent.inherited_variables(&plimsoll::providers::environment);
-    let root = &agent.settings().root;
-    let (told, all_there) = mcp::check(config.mcp(), root, &inherited).await;
+    let (told, all_there) = mcp_command::tried(&agent, config.mcp()).await;
     Some(Tried { told, all_there })
 }
 

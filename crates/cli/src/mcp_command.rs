@@ -3,10 +3,10 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use plimsoll::config::{CONFIG_FILE, Config, McpReach, McpServer};
+use plimsoll::config::{AgentConfig, CONFIG_FILE, Config, McpReach, McpServer};
 use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
@@ -199,11 +199,15 @@ async fn test(name: Option<&str>) -> Result<u8, Stop> {
         }));
     }
     let agent = config.defaults().map_err(Stop::usage)?;
-    let inherited = agent.inherited_variables(&plimsoll::providers::environment);
-    let root: &Path = &agent.settings().root;
-    let (told, all_there) = mcp::check(&servers, root, &inherited).await;
+    let (told, all_there) = tried(&agent, &servers).await;
     for line in told {
         out!("{line}");
     }
     Ok(if all_there { DONE } else { FAILED })
+}
+
+/// Connects to servers as an agent would. Returns a line or more of each, and whether all of them are there.
+pub(crate) async fn tried(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
+    let inherited = agent.inherited_variables(&plimsoll::providers::environment);
+    mcp::check(servers, &agent.settings().root, &inherited).await
 }

@@ -96,17 +96,22 @@ impl Sources {
     /// Reads the file that was named, else the one in the root, and puts it over the user's own.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
         let users_file = users_file().filter(|path| !self.no_config && path.is_file());
-        let users = users_file
-            .as_deref()
-            .map_or(Ok(Config::default()), Config::read)?;
         let path = self.found();
         let config = match &self.config {
             Some(path) => Config::read(path)?,
             None if self.no_config || !path.is_file() => Config::default(),
-            None if users_file.is_some_and(|users| same_file(&users, &path)) => Config::default(),
+            None if users_file
+                .as_ref()
+                .is_some_and(|users| same_file(users, &path)) =>
+            {
+                Config::default()
+            }
             None => Config::read_found(&path, &trust_store())?,
         };
-        config.over(users)
+        match users_file {
+            Some(users) => config.over(Config::read(users)?),
+            None => Ok(config),
+        }
     }
 
     /// The path of the file that applies if none is named. It need not exist.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use console::{Term, measure_text_width};
+use console::Term;
 use plimsoll::store::SqliteStore;
 use plimsoll::{Cost, Entry, SessionId, Spend, StoreError, Usage};
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::out::out;
 use crate::sessions::list::{self, Listed};
 use crate::sessions::removal::age;
 use crate::terminal::columns;
-use crate::terminal::text::clip;
+use crate::terminal::text::{clip, widths};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,11 +30,11 @@ Examples:
 Days are UTC. `read` is everything that models read, `cached` the part of it that came from a prompt
 cache. A cost with a + is more than is shown: the price of some calls is not known.";
 
-/// What stands for the model of summaries, whose model the log does not name.
+/// The model of summaries in the table: the log does not name it.
 const SUMMARIES: &str = "(summaries)";
-/// And for what tools used, as sub-agents do.
+/// The model of what tools used, as sub-agents do.
 const TOOLS: &str = "(sub-agents)";
-/// And for a model or a folder that the store does not know.
+/// A model or a folder that the store does not know.
 const UNKNOWN: &str = "(unknown)";
 
 #[derive(Debug, clap::Args)]
@@ -215,10 +215,9 @@ impl Rows {
     fn add(&mut self, used: &Used) {
         let (info, last_run) = &used.session;
         for call in &used.calls {
-            let day = day(call.at);
             let about = match self.by {
-                By::Day => day,
-                By::Month => day.get(..7).unwrap_or_default().to_owned(),
+                By::Day => day(call.at),
+                By::Month => day(call.at).get(..7).unwrap_or_default().to_owned(),
                 By::Model => call.model.clone(),
                 By::Folder => match &last_run.folder {
                     Some(folder) => folder.display().to_string(),
@@ -272,12 +271,7 @@ impl Rows {
         if rows.len() > 1 {
             table.push(cells("in all", &sum, ""));
         }
-        let mut widths = [0; 7];
-        for row in &table {
-            for (widest, cell) in widths.iter_mut().zip(row) {
-                *widest = measure_text_width(cell).max(*widest);
-            }
-        }
+        let widths = widths(&table);
         let terminal = Term::stdout();
         let width = terminal.is_term().then(|| columns(&terminal));
         for row in &table {

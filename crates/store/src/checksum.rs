@@ -1,5 +1,5 @@
 //! The checksums of entries and of archived items: a byte of them that is altered outside Plimsoll is
-//! noticed when they are read.
+//! noticed when they are read. And the hashes that stand for names in tables.
 
 /// Returns the first 8 bytes of BLAKE3 over an entry's number, its time and its JSON.
 pub(crate) fn of_entry(n: i64, at: i64, json: &[u8]) -> i64 {
@@ -9,6 +9,15 @@ pub(crate) fn of_entry(n: i64, at: i64, json: &[u8]) -> i64 {
 /// Returns the first 8 bytes of BLAKE3 over an archived item's number and its JSON.
 pub(crate) fn of_item(seq: i64, json: &[u8]) -> i64 {
     of(&[seq], json)
+}
+
+/// Returns the first 16 bytes of BLAKE3 of a name, to look it up by.
+pub(crate) fn of_name(name: &str) -> [u8; 16] {
+    let mut key = [0; 16];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes());
+    hasher.finalize_xof().fill(&mut key);
+    key
 }
 
 fn of(numbers: &[i64], json: &[u8]) -> i64 {

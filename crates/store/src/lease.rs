@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use crate::checksum;
 use crate::connection::Shared;
 use crate::fault;
 use crate::lock::{Held, Lock, Locks};
 use crate::options::{Durability, Options};
 
 /// Beats within [`Options::patience`]: so many may be late before a session is taken over.
-const BEATS: u32 = 15;
+pub(crate) const BEATS: u32 = 15;
 
 /// The first pause between two looks at a session that somebody else holds. Each pause is twice as long
 /// as the one before, up to a quarter of a beat.
@@ -344,11 +345,7 @@ fn take(
     Ok(Some((token, holder)))
 }
 
-/// What stands for a session in the table of leases.
+/// Returns the key of a session in the table of leases.
 fn key(session: &SessionId) -> [u8; 16] {
-    let mut key = [0; 16];
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(session.as_str().as_bytes());
-    hasher.finalize_xof().fill(&mut key);
-    key
+    checksum::of_name(session.as_str())
 }

@@ -103,8 +103,8 @@ fn read(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The text of a template, without what stands between `---` at its top, with what was typed in the place
-/// of `$ARGUMENTS` and its words in the places of `$1` to `$9`. If it has no place for it, it follows.
+/// Returns what is said: the template without its front matter, `$ARGUMENTS` replaced by the typed text, and
+/// `$1` to `$9` by its words. If the template has none of them, the typed text follows it.
 fn filled(template: &str, typed: &str) -> String {
     let body = body(template).trim();
     let words: Vec<&str> = typed.split_whitespace().collect();
@@ -141,7 +141,7 @@ fn filled(template: &str, typed: &str) -> String {
     said
 }
 
-/// A text without its front matter.
+/// Returns a template without its front matter, the lines between `---` at its top.
 fn body(template: &str) -> &str {
     let Some(rest) = template.strip_prefix("---\n") else {
         return template;

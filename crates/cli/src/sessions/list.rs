@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
-use console::{Term, measure_text_width};
+use console::Term;
 use plimsoll::store::SqliteStore;
 use plimsoll::{Cost, Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::ledger::when;
 use crate::out::out;
 use crate::resume::LastRun;
 use crate::terminal::columns;
-use crate::terminal::text::clip;
+use crate::terminal::text::{clip, widths};
 
 /// What a session's name and a model's may take of a line.
 const NAME: usize = 24;
@@ -100,13 +100,7 @@ pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
     let mut table = Vec::with_capacity(sessions.len() + 1);
     table.extend(has_heading.then_some(heading));
     table.extend(sessions.iter().map(cells));
-    let mut widths = [0; 6];
-    for row in &table {
-        for (widest, cell) in widths.iter_mut().zip(row) {
-            *widest = measure_text_width(cell).min(NAME).max(*widest);
-        }
-    }
-    let [id, written, entries, cost, model, _] = widths;
+    let [id, written, entries, cost, model, _] = widths(&table).map(|width| width.min(NAME));
     let line = |[name, when, count, paid, of, title]: &[String; 6]| {
         format!(
             "{name:<id$}  {when:<written$}  {count:>entries$}  {paid:>cost$}  {of:<model$}  {title}"

@@ -1,6 +1,5 @@
 //! The archive in PostgreSQL: in the database of the logs, so that a session and what it has archived go
-//! together. Items are taken in and let go of in
-//! `archive::write`; searches are in `postgres::search`.
+//! together. Items are taken in and let go of in `archive::write`; searches are in `postgres::search`.
 
 pub(super) mod write;
 
@@ -210,7 +209,7 @@ async fn named(
              ORDER BY held IS NULL, row DESC LIMIT 11",
         )
         .bind(shelf.key)
-        .bind(call_key(name))
+        .bind(checksum::of_name(name))
         .bind(to_column(shelf.below.0))
         .fetch_all(&mut *connection)
         .await?;
@@ -297,13 +296,4 @@ pub(super) fn owner(shelf: i64) -> String {
 /// The word that stands for a block of a session's items.
 pub(super) fn block(shelf: i64, size: i64, number: i64) -> String {
     format!("={shelf}/{size}/{number}")
-}
-
-/// The first 16 bytes of BLAKE3 of a call's id.
-fn call_key(call: &str) -> Vec<u8> {
-    let mut key = vec![0; 16];
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(call.as_bytes());
-    hasher.finalize_xof().fill(&mut key);
-    key
 }

@@ -11,9 +11,7 @@ use sqlx::{PgConnection, PgPool, Row};
 use tokio::sync::Notify;
 
 use super::fault;
-
-/// Beats within the patience: so many may be late before a session is taken over.
-const BEATS: u32 = 15;
+use crate::lease::BEATS;
 
 /// The first pause between two looks at a session that somebody else holds. Each pause is twice as long
 /// as the one before, up to a quarter of a beat.

@@ -149,9 +149,9 @@ impl SearchIndex for View {
     }
 }
 
-/// What stands for the newest items of a shelf in the index, for more of them, and at last for all. A word
-/// that many items have is found among the newest, and one that is not there is rare, so no stage finds
-/// much more than is wanted.
+/// Returns the words of the index that select the newest items of a shelf, then those that select more of
+/// them, and at last all. A frequent word is found among the newest items; a word that is not found there
+/// is rare. So no stage finds much more than is wanted.
 fn stages(shelf: &Shelf) -> Vec<Vec<String>> {
     let mut stages = Vec::new();
     for size in BLOCKS {

@@ -1,4 +1,4 @@
-//! Another process that holds a session: this test program once more. It does what it is told.
+//! A second process that holds a session: this test program, started again. It obeys the lines on its stdin.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -9,11 +9,11 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Says to a started program that it is the other process, and which store to use.
 pub(crate) const PLACE: &str = "PLIMSOLL_STORE_TEST_PLACE";
 
-/// What is said to a process that has lost the session `s`.
+/// The error of a process that has lost the session `s`.
 pub(crate) const LOST: &str = "session s was taken over by another process while this one stood still: nothing \
                     of this step was written; open the session again to carry on";
 
-/// Another process that holds the session `s` and does what it is told.
+/// A second process that holds the session `s` and obeys the test.
 pub(crate) struct Other {
     pub(crate) child: Child,
     told: ChildStdin,

@@ -7,13 +7,13 @@ use plimsoll_core::archive::{Archived, recall_text, spaced_words};
 use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use sqlx::PgConnection;
 
-use super::{About, BLOCKS, block, call_key, owner};
+use super::{About, BLOCKS, block, owner};
 use crate::checksum;
 use crate::postgres::schema::fault;
 use crate::read::to_column;
 
-/// Items of any sessions that are too old and expire in one call, at most: whoever archives something
-/// clears away a little of what is left over.
+/// Items that expire for their age in one call, at most, of all sessions together: each call that archives
+/// something also removes some that are too old.
 const CLEARED: i64 = 100;
 
 /// Different words of one item that are indexed, in bytes: the database takes no more than a mebibyte.
@@ -100,7 +100,7 @@ async fn insert(
         let about = serde_json::to_string(&about);
         let seq = to_column(item.seq.0);
         numbers.push(seq);
-        calls.push(item.call().map(|call| call_key(&call.0)));
+        calls.push(item.call().map(|call| checksum::of_name(&call.0)));
         abouts.push(about.map_err(|error| sqlx::Error::Encode(error.into()))?);
         texts.push(json.as_str());
         held.push(to_column(json.len() as u64));
