@@ -96,6 +96,7 @@ Examples:
   plimsoll run --pin \"Never touch vendor/\" \"Make the tests pass\"
   plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
   plimsoll run --model openai/gpt-5-mini -i screen.png \"What is wrong here?\"
+  plimsoll run -q --json-schema answer.schema.json \"Which licences are used?\" | jq .
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
   plimsoll run -c \"And now the other file\"   # continue the newest session of this folder
   plimsoll run -r                            # choose the session from a list, or search
@@ -109,6 +110,9 @@ pub(crate) struct RunArgs {
     /// Send an image with the task (PNG, JPEG, GIF or WebP, up to 20 MiB); can be repeated
     #[arg(long = "image", short = 'i', value_name = "FILE", requires = "task")]
     pub(crate) images: Vec<PathBuf>,
+    /// Require an answer in JSON that matches this JSON Schema (a file, or the schema itself)
+    #[arg(long, value_name = "FILE|JSON", requires = "task")]
+    pub(crate) json_schema: Option<PathBuf>,
     /// Where its settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,

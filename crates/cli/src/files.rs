@@ -10,11 +10,12 @@ use plimsoll::store::{ContentHash, RecordedChange, SqliteStore};
 use plimsoll::tools::{FileChange, kept};
 use serde_json::json;
 
-use crate::diff::Diff;
+use crate::diff::{ASKED, Diff};
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
 use crate::out::out;
 use crate::terminal::style::Colours;
+use crate::terminal::text::clean;
 
 pub(crate) use restore::{RestoreArgs, Restoring, offer, restore};
 
@@ -147,13 +148,44 @@ async fn text_of(
     Ok(text.map(Some))
 }
 
+/// Returns what a session changed in files, as a person reads it: of each file its name and the changed
+/// lines.
+pub(crate) async fn changed_lines(
+    store: &SqliteStore,
+    id: &SessionId,
+    colours: Colours,
+) -> Result<Vec<String>, Stop> {
+    let mut lines = Vec::new();
+    for file in ChangedFile::all(store, id).await? {
+        let diff = file.diff(store).await?;
+        let summary = match &diff {
+            Some(diff) => diff.summary(colours),
+            None => "not kept, not text or too large to compare".to_owned(),
+        };
+        let since = match file.state_now() {
+            FileState::Unchanged => String::new(),
+            state => format!(" ({})", state.label()),
+        };
+        lines.push(format!("{} {summary}{since}", clean(&file.shown())));
+        lines.extend(diff.iter().flat_map(|diff| diff.lines(ASKED, colours)));
+    }
+    if lines.is_empty() {
+        lines.push(unchanged(id));
+    }
+    Ok(lines)
+}
+
+fn unchanged(id: &SessionId) -> String {
+    format!(
+        "session {id} changed no file with `write` or `edit`; what commands changed is not known"
+    )
+}
+
 /// Lists the files that a session changed.
 pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
     let files = ChangedFile::all(store, id).await?;
     if files.is_empty() && !json {
-        crate::say(&format!(
-            "session {id} changed no file with `write` or `edit`; what commands changed is not known"
-        ));
+        crate::say(&unchanged(id));
     }
     let width = files.iter().map(|file| file.shown().chars().count());
     let width = width.max().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The binary `plimsoll`: arguments in, exit code out. Every decision is made below this floor.
 
 mod agent;
+mod answer_schema;
 mod approvals;
 mod args;
 mod ask;

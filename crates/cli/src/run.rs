@@ -8,10 +8,11 @@ use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, EndReason, Error, Event, Part, Remote, Session};
 
 use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
+use crate::answer_schema::AnswerSchema;
 use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
-use crate::attach;
+use crate::attach::{Recipient, image};
 use crate::choice::Said;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
@@ -27,12 +28,11 @@ use crate::which_session;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
-    let mut task = task(args)?.map(|task| vec![Part::text(task)]);
-    if let Some(parts) = &mut task {
-        for path in &args.images {
-            parts.push(attach::image(path)?);
-        }
-    }
+    let task = task(args)?;
+    let images: Result<Vec<Part>, Stop> = args.images.iter().map(|path| image(path)).collect();
+    let images = images?;
+    let schema = args.json_schema.as_deref().map(AnswerSchema::read);
+    let schema = schema.transpose()?;
     let said = match args.json || args.quiet {
         true => Said::Nothing,
         false => Said::Everything,
@@ -56,17 +56,20 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         mcp,
         ..
     } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
-    if !args.images.is_empty() && !choice.provider.takes_images() {
-        return Err(Stop::usage(format!(
-            "{} takes no images; choose another model, or say `images = true` of it in models.toml",
-            choice.name
-        )));
-    }
+    let root = &config.settings().root;
+    let task = task.map(|task| -> Result<_, Stop> {
+        let recipient = Recipient::new(&choice, root);
+        let mut parts = recipient.message(task)?;
+        recipient.check(&images)?;
+        parts.extend(images);
+        parts.extend(schema.iter().map(|schema| Part::text(schema.instruction())));
+        Ok(parts)
+    });
+    let task = task.transpose()?;
     let terminal = Arc::new(match said {
         Said::Everything => Terminal::direct(colours()),
         Said::Nothing => Terminal::plain(Verbosity::Answers),
     });
-    let root = &config.settings().root;
     let previews = Arc::new(Previews::new(root));
     let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
     let gate = ask::gate(
@@ -80,6 +83,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if said == Said::Everything {
         let printer = EventPrinter::new(Arc::clone(&terminal), None, previews);
         builder = builder.shared_observer(Arc::new(printer));
+    }
+    if let Some(schema) = schema.clone() {
+        builder = builder.check_answer(move |answer: String| schema.check(&answer).map(drop));
     }
     let lines = Arc::new(Lines::default());
     if args.json {
@@ -110,7 +116,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         return Err(out::failed(&error));
     }
     retention::apply(&store, config.retention(), said == Said::Nothing).await;
-    close(args, config.settings(), &terminal, &output)
+    let answer = match &schema {
+        Some(schema) => schema.check(&output.text),
+        None => Ok(output.text.as_str()),
+    };
+    close(args, config.settings(), &terminal, &output, answer)
 }
 
 async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOutput, Error> {
@@ -121,15 +131,28 @@ async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOu
     output.or_else(Error::into_output)
 }
 
-/// Says how it ended.
+/// Says how it ended. `answer` is what is printed, or why the answer is not what was asked for.
 fn close(
     args: &RunArgs,
     settings: &AgentSettings,
     terminal: &Terminal,
     output: &AgentOutput,
+    answer: Result<&str, String>,
 ) -> Result<u8, Stop> {
-    let code = code_of(&output.reason);
+    let mut code = code_of(&output.reason);
     let answered = matches!(code, exit::DONE | exit::LIMIT);
+    let answer = match answer {
+        Ok(answer) => Some(answer),
+        Err(why) => {
+            if code == exit::DONE {
+                code = exit::FAILED;
+                crate::say(&format!(
+                    "the answer is not what --json-schema asks for: {why}"
+                ));
+            }
+            None
+        }
+    };
     if args.json {
         if !answered {
             crate::say(&reason_text(settings, &output.reason));
@@ -137,8 +160,11 @@ fn close(
         return Ok(code);
     }
     // What streamed to a terminal is there already, unless the terminal was too slow for it.
-    if answered && (!terminal.is_live() || terminal.is_incomplete()) {
-        out!("{}", output.text);
+    if answered
+        && let Some(answer) = answer
+        && (!terminal.is_live() || terminal.is_incomplete())
+    {
+        out!("{answer}");
     }
     if !answered {
         crate::say(&reason_text(settings, &output.reason));

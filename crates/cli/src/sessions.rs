@@ -75,7 +75,15 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
             files,
             json,
         } => loops::undo(&store, &known(&store, id).await?, *runs, *files, *json).await,
-        SessionsCommand::Files { id, json } => {
+        SessionsCommand::Files { id, diff: true, .. } => {
+            let id = known(&store, id).await?;
+            let colours = Terminal::direct(colours()).answer_colours();
+            for line in files::changed_lines(&store, &id, colours).await? {
+                out!("{line}");
+            }
+            Ok(DONE)
+        }
+        SessionsCommand::Files { id, json, .. } => {
             files::list(&store, &known(&store, id).await?, *json).await
         }
         SessionsCommand::Restore(args) => {

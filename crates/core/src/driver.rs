@@ -113,6 +113,7 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     end_open(session);
     session.started = tokio::time::Instant::now();
     session.began = session.run.state().transcript().next_seq();
+    session.answers_refused = 0;
     let open = session.inbox.open();
     tell_time(session);
     session.run.handle(input);

@@ -29,6 +29,10 @@ use crate::session::{AgentOutput, AgentState};
 /// A hook that has not come back after this is given up.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How often a run is told that its answer was refused by
+/// [`check_answer`](crate::AgentBuilder::check_answer), at most: a model that fails so often fails again.
+pub const ANSWER_RETRIES: u32 = 3;
+
 /// Messages as a hook sees them; it is a copy of the list and not of what is said.
 pub type Messages = Vec<Arc<Message>>;
 
@@ -75,6 +79,7 @@ pub(crate) struct Hooks {
     pub(crate) on_evict: Vec<Hook<(Arc<AgentState>, Evicted), ()>>,
     pub(crate) steering: Vec<Hook<(), Vec<Said>>>,
     pub(crate) follow_ups: Vec<Hook<(), Vec<Said>>>,
+    pub(crate) check_answer: Vec<Hook<String, Result<(), String>>>,
     /// What rewrites a request on its way, in two steps.
     pub(crate) transform: Vec<Hook<Messages, Messages>>,
     pub(crate) convert: Vec<Hook<Messages, Messages>>,
@@ -136,6 +141,7 @@ impl Default for Hooks {
             on_evict: Vec::new(),
             steering: Vec::new(),
             follow_ups: Vec::new(),
+            check_answer: Vec::new(),
             transform: Vec::new(),
             convert: Vec::new(),
             commands: Commands::default(),
@@ -154,7 +160,10 @@ impl Hooks {
             (HookPoint::BeforeToolExecution, !self.before_tool.is_empty()),
             (HookPoint::AfterToolExecution, !self.after_tool.is_empty()),
             (HookPoint::AfterTurn, !self.after_turn.is_empty()),
-            (HookPoint::FollowUp, !self.follow_ups.is_empty()),
+            (
+                HookPoint::FollowUp,
+                !self.follow_ups.is_empty() || !self.check_answer.is_empty(),
+            ),
             (HookPoint::OnError, !self.on_error.is_empty()),
             (HookPoint::AfterLoop, !self.after_loop.is_empty()),
             (HookPoint::AfterTask, !self.after_task.is_empty()),
@@ -354,6 +363,27 @@ impl Hooks {
             let Asked { says, faults } = self.commands.messages(about, self.timeout).await;
             asked.says.extend(says);
             asked.faults.extend(faults);
+        }
+        asked
+    }
+
+    /// Returns `true` if answers are checked.
+    pub(crate) fn checks_answers(&self) -> bool {
+        !self.check_answer.is_empty()
+    }
+
+    /// Returns why an answer is refused; `None` if it is not. A check that breaks refuses nothing.
+    pub(crate) async fn refusal(&self, answer: String) -> Asked<Option<String>> {
+        let mut asked = Asked::new(None);
+        for check in &self.check_answer {
+            match check(answer.clone(), self.timeout).await {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => {
+                    asked.says = Some(why);
+                    break;
+                }
+                Err(fault) => asked.faults.push(format!("check_answer {}", fault.what())),
+            }
         }
         asked
     }

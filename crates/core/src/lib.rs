@@ -49,8 +49,8 @@ pub use file_edit::{FileEdit, MAX_KEPT_FILE};
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
-    CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Later, MAX_COMMAND_HOOKS,
-    MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
+    ANSWER_RETRIES, CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Later,
+    MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
 };
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;

@@ -53,10 +53,10 @@ pub trait Provider: Send + Sync {
         retention == CacheRetention::Usual
     }
 
-    /// Returns `false` if the model is known not to take images: requests then have a note in the place of
-    /// each. Default: `true`.
-    fn takes_images(&self) -> bool {
-        true
+    /// Returns whether the model takes images, or `None`, the default, if that is not known. If it takes none,
+    /// requests have a note in the place of each.
+    fn takes_images(&self) -> Option<bool> {
+        None
     }
 
     /// Why it cannot be asked for these tools of its own, a sentence each; none where it takes them. An

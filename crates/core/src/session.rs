@@ -47,6 +47,8 @@ pub struct Session {
     pub(crate) started: tokio::time::Instant,
     /// What was said in that run has this number or a later one.
     pub(crate) began: Seq,
+    /// How many answers of that run were refused.
+    pub(crate) answers_refused: u32,
     /// When the provider last answered, in this process.
     pub(crate) called: Option<Instant>,
     /// How long ago the log had been written when it was opened, and when that was.
@@ -144,6 +146,7 @@ impl Session {
             losses: CallLosses::default(),
             started: tokio::time::Instant::now(),
             began: Seq::default(),
+            answers_refused: 0,
             called: None,
             found: None,
             endpoint: String::new(),

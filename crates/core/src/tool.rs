@@ -109,6 +109,8 @@ pub struct ToolContext {
     pub permissions: Arc<Permissions>,
     /// The variables of this process that a command gets which a tool starts.
     pub variables: InheritedVariables,
+    /// The model is [known](crate::Provider::takes_images) to take images, so that a tool may return one.
+    pub shows_images: bool,
     pub(crate) origin: Origin,
 }
 
@@ -126,6 +128,7 @@ impl ToolContext {
             allowance,
             permissions: Arc::default(),
             variables: InheritedVariables::default(),
+            shows_images: false,
             origin: Origin::default(),
         }
     }

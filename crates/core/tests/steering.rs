@@ -682,3 +682,64 @@ fn busy(provider: &ScriptedProvider) -> Agent {
         .build()
         .unwrap()
 }
+
+#[tokio::test]
+async fn an_answer_that_the_check_refuses_is_given_again() {
+    let number = |answer: String| match answer.parse::<u64>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("`{answer}` is not a number.")),
+    };
+    let provider = ScriptedProvider::new([
+        Turn::say("about four"),
+        Turn::say("4"),
+        Turn::say("many"),
+        Turn::say("5"),
+    ]);
+    let agent = Agent::builder(provider.clone()).check_answer(number);
+    let mut session = agent.build().unwrap().session(id()).await.unwrap();
+    assert_eq!(session.run("How many seasons?").await.unwrap().text, "4");
+    assert_eq!(session.run("And continents?").await.unwrap().text, "5");
+    let asked = texts(&provider.requests()[1]);
+    assert_eq!(
+        asked.last().unwrap(),
+        "user: Your answer was not accepted: `about four` is not a number.\n\nAnswer again, in full."
+    );
+}
+
+#[tokio::test]
+async fn a_model_that_never_gives_an_acceptable_answer_is_not_asked_for_ever() {
+    let provider = ScriptedProvider::new([]).then_always(Turn::say("no"));
+    let agent = Agent::builder(provider.clone())
+        .check_answer(|_: String| Err::<(), _>("it is wrong.".to_owned()))
+        .build()
+        .unwrap();
+    let output = agent.run("Guess.").await.unwrap();
+    assert_eq!(
+        (output.text.as_str(), output.reason),
+        ("no", EndReason::Answered)
+    );
+    let calls = 1 + plimsoll_core::ANSWER_RETRIES;
+    assert_eq!(output.turns, u64::from(calls));
+}
+
+#[tokio::test]
+async fn a_check_that_breaks_refuses_nothing() {
+    let provider = ScriptedProvider::new([Turn::say("4")]);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let sees = Arc::clone(&told);
+    let agent = Agent::builder(provider)
+        .check_answer(|_: String| -> Result<(), String> { panic!("no such file") })
+        .observer(move |event: &Event| {
+            if let Event::Warning { text } = event {
+                sees.lock().unwrap().push(text.clone());
+            }
+        })
+        .build()
+        .unwrap();
+    assert_eq!(agent.run("Guess.").await.unwrap().text, "4");
+    let told = told.lock().unwrap();
+    assert!(
+        told[0].starts_with("check_answer") && told[0].contains("no such file"),
+        "{told:?}"
+    );
+}

@@ -122,8 +122,11 @@ impl Provider for ModelClient {
         can_keep(&self.connection, retention, self.protocol.cache_lifetime())
     }
 
-    fn takes_images(&self) -> bool {
-        self.protocol.takes_images()
+    fn takes_images(&self) -> Option<bool> {
+        match self.protocol.takes_images() {
+            true => self.connection.facts.takes_images(),
+            false => Some(false),
+        }
     }
 
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {

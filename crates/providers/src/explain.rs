@@ -297,10 +297,5 @@ fn window_from(tells: Tells) -> &'static str {
     }
 }
 
-/// Whether the model takes images, as far as it is known.
-fn takes_images(facts: &ModelFacts) -> Option<bool> {
-    facts.images.as_ref().map(|fact| fact.value)
-}
-
 #[cfg(test)]
 mod tests;

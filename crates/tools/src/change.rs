@@ -115,6 +115,7 @@ fn scope(workspace: Arc<Workspace>, access: Access) -> Scope {
         workspace,
         access,
         permissions: Arc::default(),
+        shows_images: false,
     }
 }
 

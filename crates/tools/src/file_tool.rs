@@ -37,7 +37,7 @@ pub(crate) enum Repeat {
 /// The work of a file tool.
 pub(crate) enum Work<I> {
     /// It changes nothing, and returns what the model is told.
-    Read(fn(&Scope, I, &Stop) -> Result<String, ToolError>),
+    Read(fn(&Scope, I, &Stop) -> Result<ToolOutput, ToolError>),
     /// It changes one file. What that contains is kept before.
     Change(fn(&Scope, &I) -> Result<Planned, ToolError>),
 }
@@ -52,7 +52,7 @@ impl<I> Copy for Work<I> {}
 
 /// What became of the work.
 enum Done {
-    Told(String),
+    Told(ToolOutput),
     Planned(Planned),
 }
 
@@ -141,6 +141,7 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
             workspace: Arc::clone(&self.workspace),
             access: self.access,
             permissions: Arc::clone(&cx.permissions),
+            shows_images: cx.shows_images,
         };
         let work = self.work;
         let root = scope.root().path().to_owned();
@@ -153,7 +154,7 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
             Work::Change(plan) => plan(&scope, &input).map(Done::Planned),
         });
         let planned = match done.await? {
-            Done::Told(text) => return Ok(text.into()),
+            Done::Told(output) => return Ok(output),
             Done::Planned(planned) => planned,
         };
         if let Some(edit) = planned.edit(cx.call.clone(), &root) {

@@ -1,21 +1,23 @@
-//! `read`: a text file in pages of whole lines. A line longer than a page is paged by bytes,
+//! `read`: a text file in pages of whole lines, or an image. A line longer than a page is paged by bytes,
 //! so that there is no file whose text cannot be had.
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
 
-use plimsoll_context::Bytes;
-use plimsoll_core::ToolError;
+use plimsoll_context::{Bytes, Part};
+use plimsoll_core::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
+use crate::image::{IMAGE_MAX, image_part};
 use crate::input::count;
-use crate::scope::Scope;
+use crate::scope::{Located, Scope};
 
 /// What the model is told.
-pub(crate) const DESCRIPTION: &str = "Reads a text file, in pages; a note says how to go on.";
+pub(crate) const DESCRIPTION: &str =
+    "Reads a text file, in pages; a note says how to go on. Shows an image if you can see images.";
 /// A file is looked through this far, to find a page and to count the lines: a second's work.
 pub const SCAN_MAX: Bytes = Bytes(256 * 1024 * 1024);
 
@@ -38,13 +40,17 @@ pub(crate) struct Input {
     column: Option<u64>,
 }
 
-pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let shown = &input.path;
-    let (file, len) = file::open(scope, &scope.existing(shown)?)?;
+    let located = scope.existing(shown)?;
+    let (file, len) = file::open(scope, &located)?;
     let failed = |error| ToolError(format!("cannot read `{shown}`: {error}"));
     let mut reader = BufReader::with_capacity(SNIFFED, file.take(SCAN_MAX.0));
     let start = reader.fill_buf().map_err(failed)?;
     if let Some(kind) = file::not_text(start) {
+        if scope.shows_images && imagesize::image_type(start).is_ok() {
+            return image(scope, shown, &located);
+        }
         return Err(file::no_text(shown, kind, len));
     }
     if start.starts_with("\u{feff}".as_bytes()) {
@@ -71,7 +77,23 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, T
         0 => Total::AtLeast(scan.lines()),
         _ => Total::Exactly(scan.lines()),
     };
-    scan.result(shown, total)
+    scan.result(shown, total).map(Into::into)
+}
+
+/// The image that a file is.
+fn image(scope: &Scope, shown: &str, file: &Located) -> Result<ToolOutput, ToolError> {
+    let bytes = file::read_bytes(scope, shown, file, IMAGE_MAX, "shown")?;
+    let image = image_part(&bytes).map_err(|error| ToolError(format!("`{shown}` {error}")))?;
+    let size = match &image {
+        Part::Image(image) => image
+            .size
+            .map(|(width, height)| format!(", {width} × {height} pixels")),
+        _ => None,
+    };
+    let text = format!("[image {shown}{}]", size.unwrap_or_default());
+    Ok(ToolOutput {
+        parts: vec![Part::text(text), image],
+    })
 }
 
 /// How many lines a file has.
@@ -278,6 +300,41 @@ mod tests {
 
     fn read(files: &Files, arguments: &str) -> Result<String, String> {
         files.call("read", arguments)
+    }
+
+    /// A PNG of two by three pixels, as far as its header.
+    fn png(length: usize) -> Vec<u8> {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend([0, 0, 0, 2, 0, 0, 0, 3, 8, 2, 0, 0, 0]);
+        bytes.resize(length, 0);
+        bytes
+    }
+
+    #[test]
+    fn an_image_is_shown_to_a_model_that_sees_it() {
+        let files = Files::new();
+        let large = usize::try_from(IMAGE_MAX.0).unwrap() + 1;
+        files.put("a.png", png(64));
+        files.put("half.png", png(20));
+        files.put("large.png", png(large));
+        let shown = files.shown("a.png").unwrap();
+        let [Part::Text { text }, Part::Image(image)] = shown.parts.as_slice() else {
+            panic!("{shown:?}");
+        };
+        assert_eq!(text, "[image a.png, 2 × 3 pixels]");
+        assert_eq!(image.size, Some((2, 3)));
+        for (name, why) in [
+            ("half.png", "`half.png` is damaged"),
+            ("large.png", "more than the 5242880 bytes that can be shown"),
+        ] {
+            let error = files.shown(name).unwrap_err();
+            assert!(error.0.contains(why), "{error}");
+        }
+        let error = read(&files, r#"{"path":"a.png"}"#).unwrap_err();
+        assert!(
+            error.contains("a PNG image of 64 bytes, not text"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) struct Scope {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) access: Access,
     pub(crate) permissions: Arc<Permissions>,
+    /// The model is known to take images.
+    pub(crate) shows_images: bool,
 }
 
 /// A path in the workspace that the rules allow.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{PermissionRule, Permissions};
 use plimsoll_context::CallId;
-use plimsoll_core::ToolContext;
+use plimsoll_core::{ToolContext, ToolError, ToolOutput};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Root, Toolbox};
@@ -41,6 +41,14 @@ impl Workspace {
     /// Calls a tool with arguments as a model writes them.
     pub(crate) fn call(&self, name: &str, arguments: &str) -> Result<String, String> {
         call(&Toolbox::new(self.root()), name, arguments)
+    }
+
+    /// Reads a file for a model that sees images.
+    pub(crate) fn shown(&self, path: &str) -> Result<ToolOutput, ToolError> {
+        let mut context = context();
+        context.shows_images = true;
+        let arguments = serde_json::json!({ "path": path });
+        output(context, &Toolbox::new(self.root()), "read", arguments)
     }
 
     /// The same under permission rules, written as `deny read path=.env`.
@@ -85,12 +93,21 @@ fn call_in(
     name: &str,
     arguments: &str,
 ) -> Result<String, String> {
-    let tool = toolbox.tool(name).unwrap();
     let arguments = serde_json::from_str(arguments).unwrap();
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build().unwrap();
-    let got = runtime.block_on(tool.call(arguments, context));
+    let got = output(context, toolbox, name, arguments);
     let text = |part: &plimsoll_context::Part| part.as_text().unwrap_or_default().to_owned();
     got.map(|output| output.parts.iter().map(text).collect())
         .map_err(|error| error.0)
+}
+
+fn output(
+    context: ToolContext,
+    toolbox: &Toolbox,
+    name: &str,
+    arguments: serde_json::Value,
+) -> Result<ToolOutput, ToolError> {
+    let tool = toolbox.tool(name).unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    runtime.block_on(tool.call(arguments, context))
 }

@@ -16,7 +16,7 @@ use crate::ask::Reply;
 use crate::choice::{Choice, Said};
 use crate::event_printer::compacted;
 use crate::exit::Stop;
-use crate::files::Restoring;
+use crate::files::{self, Restoring};
 use crate::fill;
 use crate::outcome::stop_of;
 use crate::resume;
@@ -31,6 +31,7 @@ impl Chat {
             Order::Help => self.help(),
             Order::Context => self.context().await?,
             Order::Cost => self.cost(),
+            Order::Diff => self.diff().await?,
             Order::Pins => self.pins(),
             Order::Pin(rule) => {
                 let seq = self.session.pin_text(&rule).await.map_err(Stop::failed)?;
@@ -92,6 +93,15 @@ impl Chat {
             fill::newest_plan(&log),
             self.terminal.answer_colours(),
         );
+        self.terminal.say_styled(&lines.join("\n"));
+        Ok(())
+    }
+
+    /// What the session has changed in files.
+    async fn diff(&self) -> Result<(), Stop> {
+        let colours = self.terminal.answer_colours();
+        let id = self.session.id();
+        let lines = files::changed_lines(&self.store, id, colours).await?;
         self.terminal.say_styled(&lines.join("\n"));
         Ok(())
     }

@@ -30,6 +30,7 @@ use tokio::sync::mpsc::channel;
 use crate::agent::{self, Prepared};
 use crate::approvals::Approvals;
 use crate::args::ChatArgs;
+use crate::attach::Recipient;
 use crate::chat::asks::Asks;
 use crate::chat::editor::LineEditor;
 use crate::chat::interrupts::Press;
@@ -130,7 +131,7 @@ impl Chat {
         let settings = paths::config().ok();
         let root = &prepared.config.settings().root;
         let templates = Arc::new(Templates::new(settings.as_deref(), root));
-        let words = Arc::new(Words::new(Arc::clone(&templates)));
+        let words = Arc::new(Words::new(Arc::clone(&templates), root));
         let verbosity = match args.quiet {
             true => Verbosity::Answers,
             false => Verbosity::Everything,
@@ -308,20 +309,32 @@ impl Chat {
 
     /// Drives one run, and hears what is said meanwhile.
     async fn work(&mut self, work: Work) -> Result<Next, Stop> {
+        let recipient = Recipient::new(&self.choice, &self.config.settings().root);
+        let message = match work {
+            Work::GoOn => None,
+            Work::Say(text) => match recipient.message(text) {
+                Ok(message) => Some(message),
+                Err(stop) => {
+                    self.terminal.must(&format!("plimsoll: {stop}"));
+                    self.code = stop.code;
+                    return Ok(Next::Line);
+                }
+            },
+        };
         self.read_tools().await;
         self.begin();
         let remote = self.session.remote();
         let (session, talk) = (&mut self.session, &mut self.talk);
         let run = async {
-            match &work {
-                Work::Say(text) => session.run(text).await,
-                Work::GoOn => session.carry_on().await,
+            match message {
+                Some(message) => session.run_parts(message).await,
+                None => session.carry_on().await,
             }
         };
         let ended = tokio::select! {
             biased;
             output = run => Some(output),
-            () = talk.attend(&remote) => None,
+            () = talk.attend(&remote, recipient) => None,
         };
         let went = self.end();
         match ended {

@@ -16,6 +16,7 @@ pub(crate) enum Order {
     Fork(Option<String>),
     Model(Option<String>),
     Save(PathBuf),
+    Diff,
     Cost,
     Pins,
     Pin(String),
@@ -50,7 +51,7 @@ pub(crate) enum Takes {
 }
 
 /// All commands, in the order of the help.
-pub(crate) const COMMANDS: [Command; 18] = [
+pub(crate) const COMMANDS: [Command; 19] = [
     command("help", Takes::Nothing, "these lines"),
     command(
         "steer",
@@ -74,6 +75,11 @@ pub(crate) const COMMANDS: [Command; 18] = [
         "make the view smaller; a summary keeps FOCUS",
     ),
     command("context", Takes::Nothing, "what fills the window now"),
+    command(
+        "diff",
+        Takes::Nothing,
+        "what the session has changed in files",
+    ),
     command("cost", Takes::Nothing, "what the session has used"),
     command("pins", Takes::Nothing, "the rules that stay in view"),
     command(
@@ -159,6 +165,7 @@ impl Order {
             "continue" => "go",
             "clear" => "new",
             "resume" => "sessions",
+            "export" => "save",
             name => name,
         };
         let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
@@ -186,6 +193,7 @@ impl Order {
             "compact" => Self::Compact(given),
             "context" => Self::Context,
             "cost" => Self::Cost,
+            "diff" => Self::Diff,
             "pins" => Self::Pins,
             "pin" => Self::Pin(given.unwrap_or_default()),
             "undo" => Self::Undo,

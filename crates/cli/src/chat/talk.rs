@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll::Remote;
+use plimsoll::{Part, Remote};
 use tokio::sync::mpsc::Receiver;
 
 use crate::approvals::Approvals;
 use crate::ask::{self, Reply};
+use crate::attach::Recipient;
 use crate::chat::asks::Asked;
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
@@ -36,6 +37,8 @@ pub(crate) struct Talk {
     previews: Arc<Previews>,
     approvals: Arc<Approvals>,
     templates: Arc<Templates>,
+    /// Who takes what is said during a run.
+    recipient: Recipient,
 }
 
 /// What comes in while a chat goes on.
@@ -86,6 +89,7 @@ impl Talk {
             previews,
             approvals,
             templates,
+            recipient: Recipient::default(),
         }
     }
 
@@ -138,7 +142,8 @@ impl Talk {
     }
 
     /// Hears what is said during a run. It comes back only where the run is to be dropped.
-    pub(crate) async fn attend(&mut self, remote: &Remote) {
+    pub(crate) async fn attend(&mut self, remote: &Remote, recipient: Recipient) {
+        self.recipient = recipient;
         loop {
             match self.hear().await {
                 Heard::Question(asked) => self.question(asked),
@@ -196,7 +201,9 @@ impl Talk {
         match order {
             Order::Steer(text) => self.steer(text, remote).await,
             Order::Later(text) => {
-                if !remote.follow_up(text.clone()).await {
+                if let Some(parts) = self.message(text)
+                    && !remote.follow_up(parts).await
+                {
                     self.held.push_front(Typed::Line(line));
                 }
             }
@@ -218,7 +225,10 @@ impl Talk {
 
     /// Says something to the run, or to the next where it has just ended.
     async fn steer(&mut self, text: String, remote: &Remote) {
-        if !remote.steer(text.clone()).await {
+        let Some(parts) = self.message(text.clone()) else {
+            return;
+        };
+        if !remote.steer(parts).await {
             // With nothing under way it is said all the same.
             let line = match text.strip_prefix('/') {
                 Some(rest) => format!("//{rest}"),
@@ -226,6 +236,14 @@ impl Talk {
             };
             self.held.push_front(Typed::Line(line));
         }
+    }
+
+    /// What a line says, with its images. If these cannot be sent, it is not said.
+    fn message(&self, text: String) -> Option<Vec<Part>> {
+        let message = self.recipient.message(text);
+        message
+            .inspect_err(|why| self.terminal.must(&format!("plimsoll: {why}")))
+            .ok()
     }
 
     async fn stop(&mut self, remote: &Remote) {

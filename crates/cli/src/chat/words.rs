@@ -1,5 +1,7 @@
-//! [`Words`]: what can be completed: commands, and behind some of them sessions and models.
+//! [`Words`]: what can be completed: commands, behind some of them sessions and models, and paths that are
+//! mentioned as `@path`.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::chat::order::COMMANDS;
@@ -7,19 +9,24 @@ use crate::chat::templates::Templates;
 
 /// Candidates of one kind that are held, at most: nobody reads a longer list.
 pub(crate) const MAX_WORDS: usize = 1_000;
+/// Files of a folder that are looked at for a completion, at most.
+const MAX_FILES: usize = 10_000;
 
 /// What can be completed.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     templates: Arc<Templates>,
+    /// Where paths begin.
+    root: PathBuf,
     sessions: Mutex<Vec<String>>,
     models: Mutex<Vec<String>>,
 }
 
 impl Words {
-    pub(crate) fn new(templates: Arc<Templates>) -> Self {
+    pub(crate) fn new(templates: Arc<Templates>, root: &Path) -> Self {
         Self {
             templates,
+            root: root.to_owned(),
             ..Self::default()
         }
     }
@@ -42,6 +49,10 @@ impl Words {
     /// Where the word begins that can be completed, and what it can become.
     pub(crate) fn complete(&self, line: &str) -> (usize, Vec<String>) {
         let nothing = (line.len(), Vec::new());
+        let begins = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        if let Some(path) = line.get(begins..).and_then(|word| word.strip_prefix('@')) {
+            return (line.len() - path.len(), self.paths(path));
+        }
         let Some(rest) = line.strip_prefix('/') else {
             return nothing;
         };
@@ -64,6 +75,35 @@ impl Words {
             .collect();
         (line.len() - word.len(), fit)
     }
+
+    /// The paths that begin so. Hidden ones only if a dot was typed.
+    fn paths(&self, typed: &str) -> Vec<String> {
+        let (folder, begins) = match typed.rsplit_once('/') {
+            Some((folder, begins)) => (format!("{folder}/"), begins),
+            None => (String::new(), typed),
+        };
+        let Ok(files) = std::fs::read_dir(self.root.join(&folder)) else {
+            return Vec::new();
+        };
+        let files = files.flatten().take(MAX_FILES);
+        let mut found: Vec<String> = files
+            .filter_map(|file| {
+                let name = file.file_name().into_string().ok()?;
+                let is_shown = begins.starts_with('.') || !name.starts_with('.');
+                if !is_shown || !name.starts_with(begins) || name.contains(char::is_whitespace) {
+                    return None;
+                }
+                let is_folder = file.path().is_dir();
+                Some(format!(
+                    "{folder}{name}{}",
+                    if is_folder { "/" } else { "" }
+                ))
+            })
+            .collect();
+        found.sort_unstable();
+        found.truncate(MAX_WORDS);
+        found
+    }
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -73,6 +113,36 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_behind_an_at_sign_are_completed() {
+        let home = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+        for file in [
+            "src/main.rs",
+            "src/map.rs",
+            "shot.png",
+            ".env",
+            "with space",
+        ] {
+            let path = home.path().join(file);
+            let made = std::fs::create_dir_all(path.parent().unwrap_or(home.path()));
+            made.and_then(|()| std::fs::write(path, ""))
+                .unwrap_or_else(|error| panic!("{error}"));
+        }
+        let words = Words::new(Arc::default(), home.path());
+        for (line, at, found) in [
+            ("@", 1, vec!["shot.png", "src/"]),
+            ("what is @s", 9, vec!["shot.png", "src/"]),
+            ("what is @src/ma", 9, vec!["src/main.rs", "src/map.rs"]),
+            ("@.e", 1, vec![".env"]),
+            ("@none/", 1, vec![]),
+            ("ada@s", 5, vec![]),
+        ] {
+            let (start, words) = words.complete(line);
+            let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
+            assert_eq!((start, words), (at, found), "{line}");
+        }
+    }
 
     #[test]
     fn commands_sessions_and_models_are_completed() {

@@ -107,6 +107,9 @@ pub(crate) enum SessionsCommand {
     Files {
         /// The session
         id: String,
+        /// Print the changed lines of each
+        #[arg(long, conflicts_with = "json")]
+        diff: bool,
         /// Print JSON lines
         #[arg(long)]
         json: bool,

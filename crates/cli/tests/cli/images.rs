@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::chatting::Chat;
 use super::command::Home;
 use super::fake::{Answer, Fake};
 
@@ -65,4 +66,60 @@ fn what_cannot_be_sent_is_refused_before_anything_is_called() {
         2,
         &["deepseek/deepseek-chat takes no images; choose another model"],
     );
+}
+
+/// The parts of a request's message.
+fn content(request: &Value, from_the_end: usize) -> Vec<Value> {
+    let messages = request["messages"].as_array().unwrap();
+    let content = &messages[messages.len() - 1 - from_the_end]["content"];
+    content.as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn images_that_are_mentioned_go_along() {
+    let home = Home::new();
+    home.file("a.png", png());
+    std::fs::create_dir(home.work().join("docs")).unwrap();
+    home.file("docs/b b.png", png());
+    let fake = Fake::new(vec![Answer::say("A boat."); 3]);
+    home.agent(&fake, &["What is on @a.png?"]).done();
+    let mut chat = Chat::start(&home, &fake, &["--quiet"]);
+    chat.say("Is @\"docs/b b.png\" the same, says ada@example.com?");
+    assert_eq!(chat.out(), "A boat.");
+    chat.say("And @none.png?");
+    chat.err_until("plimsoll: @none.png: No such file");
+    chat.say("Read @notes.txt.");
+    assert_eq!(chat.out(), "A boat.");
+    chat.end();
+    let asked = fake.asked();
+    for (request, text) in [
+        (0, "What is on @a.png?"),
+        (1, "Is @\"docs/b b.png\" the same, says ada@example.com?"),
+    ] {
+        let content = content(&asked[request], 0);
+        assert_eq!(content[0]["text"], text);
+        assert_eq!(content[1]["type"], "image_url");
+        assert_eq!(content.len(), 2);
+    }
+    assert_eq!(asked.len(), 3, "what cannot be sent is not said");
+}
+
+#[test]
+fn the_model_reads_an_image_if_it_is_known_to_see() {
+    let models = "[openai-compatible.\"m\"]\nimages = true\n";
+    for sees in [true, false] {
+        let home = Home::new();
+        if sees {
+            std::fs::create_dir_all(home.data()).unwrap();
+            std::fs::write(home.data().join("models.toml"), models).unwrap();
+        }
+        home.file("a.png", png());
+        let read = Answer::call(&[("read", r#"{"path":"a.png"}"#)]);
+        let fake = Fake::new([read, Answer::say("A boat.")]);
+        home.agent(&fake, &["What is on a.png?"]).done();
+        let request = &fake.asked()[1];
+        let text = request["messages"].to_string();
+        assert_eq!(text.contains("data:image/png;base64,"), sees, "{text}");
+        assert_eq!(text.contains("not text"), !sees, "{text}");
+    }
 }

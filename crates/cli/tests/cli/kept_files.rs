@@ -273,3 +273,21 @@ fn a_chat_offers_the_files_of_the_run_that_it_undoes() {
         );
     }
 }
+
+#[test]
+fn the_changed_lines_are_shown_by_command_and_in_a_chat() {
+    let (home, fake) = tour();
+    home.file("main.rs", "something else\n");
+    let diff = "docs/notes.md new file +2\n  1 + one\n  2 + two\nmain.rs +1 −1 (changed since)\n  1   fn main() {\n  \
+                2 -     serve(8430);\n  2 +     serve(8432);\n  3   }\n";
+    let said = home.run(["sessions", "files", "tour", "--diff"]).done();
+    assert_eq!(said.out, diff);
+    let chat = Chat::start(&home, &fake, &["--quiet", "--session", "tour"]);
+    assert_eq!(chat.lines("/diff\n").out, diff);
+    let chat = Chat::start(&home, &fake, &["--quiet"]);
+    assert!(
+        chat.lines("/diff\n")
+            .out
+            .contains("changed no file with `write` or `edit`")
+    );
+}

@@ -12,6 +12,7 @@
 )]
 
 mod agents;
+mod answers;
 mod bad_calls;
 mod chat;
 mod chat_commands;

@@ -201,6 +201,34 @@ impl AgentBuilder {
         self
     }
 
+    /// Checks the answer of each run before the run ends. If `check` returns an error, the model is told why
+    /// and answers again, [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run at most; the run then ends
+    /// with the answer as it is, so check [`AgentOutput::text`](crate::AgentOutput::text) as well. A check
+    /// that panics or does not return in time refuses nothing, and a warning says so.
+    ///
+    /// ```
+    /// # use plimsoll_core::Agent;
+    /// # use plimsoll_core::testing::{ScriptedProvider, Turn};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), plimsoll_core::Error> {
+    /// # let provider = ScriptedProvider::new([Turn::say("about 4"), Turn::say("4")]);
+    /// let agent = Agent::builder(provider)
+    ///     .check_answer(|answer: String| match answer.parse::<i64>() {
+    ///         Ok(_) => Ok(()),
+    ///         Err(error) => Err(format!("it is not a number: {error}")),
+    ///     })
+    ///     .build()?;
+    /// assert_eq!(agent.run("How many seasons are there?").await?.text, "4");
+    /// # Ok(()) }
+    /// ```
+    pub fn check_answer<F, R, M>(mut self, check: F) -> Self
+    where
+        F: Fn(String) -> R + Send + Sync + 'static,
+        R: HookReply<Result<(), String>, M>,
+    {
+        self.hooks.check_answer.push(hook(check));
+        self
+    }
+
     /// Rewrites each request of the run's model just before it is sent: leaves messages out, puts some
     /// in, or orders them anew. It works on a copy, and the view stays as it is. What it makes of it is
     /// checked: every call must have its result, the last message must be one to answer, and all of it

@@ -12,13 +12,13 @@ use futures_util::future::{BoxFuture, pending};
 use plimsoll_agent::{
     Answer, Decision, Event, HookPoint, Input, Leaving, Moment, Question, Verdict, Whom,
 };
-use plimsoll_context::{CallId, Seq};
+use plimsoll_context::{CallId, Part, Seq};
 use tokio::time::Instant;
 
 use super::evicted::evicted;
 use super::{Parts, tell_time, until};
 use crate::archive::Archived;
-use crate::hooks::{Asked, Polled, Seen};
+use crate::hooks::{ANSWER_RETRIES, Asked, Polled, Seen};
 use crate::remote::Command;
 use crate::session::Session;
 use crate::tool::Update;
@@ -69,7 +69,9 @@ fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
 pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Moment) {
     let decision = match moment {
         Moment::FollowUp => {
-            poll(session, parts, Polled::FollowUps).await;
+            if !refuse_answer(session, parts).await {
+                poll(session, parts, Polled::FollowUps).await;
+            }
             Decision::Go
         }
         moment => {
@@ -178,6 +180,29 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled
             });
         }
     }
+}
+
+/// Has the answer checked. Returns `true` if it was refused and the model was told why.
+async fn refuse_answer(session: &mut Session, parts: &Arc<Parts>) -> bool {
+    if !parts.hooks.checks_answers() || session.answers_refused >= ANSWER_RETRIES {
+        return false;
+    }
+    let items = session.run.state().transcript().items();
+    let Some(answer) = items.last().map(|item| item.message.text()) else {
+        return false;
+    };
+    let asked = attend(session, parts.hooks.refusal(answer)).await;
+    let Some(Asked { says, faults }) = asked else {
+        return false;
+    };
+    warn(parts, faults);
+    let Some(why) = says.filter(|_| session.run.is_running()) else {
+        return false;
+    };
+    session.answers_refused += 1;
+    let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
+    session.run.handle(Input::FollowUp(vec![Part::text(text)]));
+    true
 }
 
 /// Hands on what a tool says of its progress, if the host lets it pass.

@@ -75,6 +75,7 @@ pub(super) async fn execute(
                 allowance: allowance.clone(),
                 permissions: Arc::clone(&parts.permissions),
                 variables: parts.variables.clone(),
+                shows_images: parts.provider.takes_images() == Some(true),
                 origin: origin.clone(),
             };
             let tries = match tool.idempotent() {

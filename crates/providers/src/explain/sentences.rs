@@ -4,7 +4,7 @@ use plimsoll_context::{CacheRetention, LongerCache};
 use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::Images;
 
-use super::{Peculiarity, takes_images};
+use super::Peculiarity;
 use crate::models::ModelFacts;
 
 /// Sentences about more than one protocol.
@@ -75,7 +75,7 @@ pub(super) fn unable(sent: Images, facts: &ModelFacts) -> Vec<Peculiarity> {
         |fact: &Option<crate::models::Fact<bool>>| fact.as_ref().is_some_and(|fact| !fact.value);
     those([
         (
-            sent == Images::Supported && takes_images(facts) == Some(false),
+            sent == Images::Supported && facts.takes_images() == Some(false),
             "Images: the model is said not to take them, though its wire does.",
             &[],
         ),

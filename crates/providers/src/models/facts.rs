@@ -69,6 +69,11 @@ pub struct ModelFacts {
 }
 
 impl ModelFacts {
+    /// Returns whether it takes images, as far as it is known.
+    pub(crate) fn takes_images(&self) -> Option<bool> {
+        self.images.as_ref().map(|fact| fact.value)
+    }
+
     /// What it costs and how its cache behaves; `None` where no price is known.
     #[must_use]
     pub fn sheet(&self) -> Option<PriceSheet> {

@@ -1,0 +1,216 @@
+//! [`AnswerSchema`]: `--json-schema`: what the answer of a run must look like. The model is told in the
+//! task, and its answer is checked; what a provider offers for it differs from one to the next and goes
+//! badly with tools, so it is not used.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
+use serde_json::Value;
+
+use crate::exit::Stop;
+
+/// The largest schema that is read, in bytes: it is part of the task.
+const MAX_SCHEMA: u64 = 64 << 10;
+/// Faults of an answer that the model is told, at most.
+const MAX_FAULTS: usize = 8;
+/// The name by which the schema refers to itself.
+const NAME: &str = "answer:schema";
+
+/// A JSON Schema that answers must match.
+#[derive(Clone)]
+pub(crate) struct AnswerSchema {
+    text: Arc<str>,
+    schemas: Arc<Schemas>,
+    index: SchemaIndex,
+}
+
+/// A schema refers to itself only.
+struct NoOthers;
+
+impl UrlLoader for NoOthers {
+    fn load(&self, url: &str) -> Result<Value, Box<dyn Error>> {
+        Err(format!("it refers to {url}, and other documents are not read").into())
+    }
+}
+
+impl AnswerSchema {
+    /// Reads a schema: a file, or the JSON itself if `given` begins with a brace.
+    ///
+    /// # Errors
+    /// If it cannot be read, is too large, or is no JSON Schema.
+    pub(crate) fn read(given: &Path) -> Result<Self, Stop> {
+        let (name, text) = match given.to_str().filter(|given| given.starts_with('{')) {
+            Some(inline) => (PathBuf::from("the schema"), inline.to_owned()),
+            None => (given.to_owned(), read(given)?),
+        };
+        let name = name.display();
+        let refused = |why: String| Stop::usage(format!("--json-schema: {name} {why}"));
+        if text.len() as u64 > MAX_SCHEMA {
+            let limit = MAX_SCHEMA >> 10;
+            return Err(refused(format!(
+                "is larger than {limit} KiB: each request has it"
+            )));
+        }
+        let schema: Value = serde_json::from_str(&text)
+            .map_err(|error| refused(format!("is not valid JSON: {error}")))?;
+        let mut schemas = Schemas::new();
+        let mut compiler = Compiler::new();
+        compiler.use_loader(Box::new(NoOthers));
+        let index = compiler
+            .add_resource(NAME, schema)
+            .and_then(|()| compiler.compile(NAME, &mut schemas))
+            .map_err(|error| refused(format!("is no JSON Schema: {}", reason(&error))))?;
+        Ok(Self {
+            text: text.trim().into(),
+            schemas: Arc::new(schemas),
+            index,
+        })
+    }
+
+    /// Returns what the model is told with its task.
+    pub(crate) fn instruction(&self) -> String {
+        format!(
+            "Your last message must be one JSON value and nothing else: no words before or after it. It \
+             must match this JSON Schema:\n{}",
+            self.text
+        )
+    }
+
+    /// Returns the JSON of an answer, without the fence around it if it has one.
+    ///
+    /// # Errors
+    /// If it is not JSON, or does not match: why, for the model.
+    pub(crate) fn check<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
+        let json = unfenced(answer);
+        let value: Value = serde_json::from_str(json)
+            .map_err(|error| format!("it is not one JSON value and nothing else ({error})"))?;
+        match self.schemas.validate(&value, self.index) {
+            Ok(()) => Ok(json),
+            Err(error) => {
+                let mut faults = Vec::new();
+                leaves(&error, &mut faults);
+                Err(format!(
+                    "it does not match the schema: {}",
+                    faults.join("; ")
+                ))
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, Stop> {
+    let refused = |error| Stop::usage(format!("--json-schema {}: {error}", path.display()));
+    let mut text = String::new();
+    let file = File::open(path).map_err(refused)?;
+    let mut file = file.take(MAX_SCHEMA + 1);
+    file.read_to_string(&mut text).map_err(refused)?;
+    Ok(text)
+}
+
+/// Why a schema is refused, in one line.
+fn reason(error: &CompileError) -> String {
+    let text = match error {
+        CompileError::ValidationError { src, .. } => {
+            let mut faults = Vec::new();
+            leaves(src, &mut faults);
+            faults.join("; ")
+        }
+        CompileError::LoadUrlError { src, .. } => src.to_string(),
+        error => error.to_string().replace(NAME, ""),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The faults at the bottom, which name the values; those above only say that there are some.
+fn leaves(error: &ValidationError<'_, '_>, into: &mut Vec<String>) {
+    if into.len() >= MAX_FAULTS {
+        return;
+    }
+    if error.causes.is_empty() {
+        let place = match error.instance_location.to_string() {
+            root if root.is_empty() => String::new(),
+            place => format!("at {place}: "),
+        };
+        into.push(format!("{place}{}", error.kind));
+    }
+    for cause in &error.causes {
+        leaves(cause, into);
+    }
+}
+
+/// What stands in a code fence, if all of an answer does.
+fn unfenced(answer: &str) -> &str {
+    let answer = answer.trim();
+    let inside = answer
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+        .and_then(|rest| rest.split_once('\n'));
+    match inside {
+        Some((language, json)) if !language.contains('{') => json.trim(),
+        _ => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(text: &str) -> Result<AnswerSchema, String> {
+        AnswerSchema::read(Path::new(text)).map_err(|stop| stop.to_string())
+    }
+
+    #[test]
+    fn an_answer_is_json_that_matches_or_the_model_is_told_why_not() {
+        let schema = schema(
+            r#"{"type":"object","required":["name","age"],"additionalProperties":false,
+               "properties":{"name":{"type":"string","minLength":1},"age":{"type":"integer","minimum":0}}}"#,
+        )
+        .unwrap_or_else(|why| panic!("{why}"));
+        for (answer, json) in [
+            (r#"{"name":"Ada","age":36}"#, r#"{"name":"Ada","age":36}"#),
+            (
+                "\n```json\n{\"name\":\"Ada\",\"age\":36.0}\n```\n",
+                r#"{"name":"Ada","age":36.0}"#,
+            ),
+            (
+                "```\n{\"name\":\"Ada\",\"age\":1e2}```",
+                r#"{"name":"Ada","age":1e2}"#,
+            ),
+        ] {
+            assert_eq!(schema.check(answer), Ok(json), "{answer}");
+        }
+        for (answer, says) in [
+            ("Ada is 36.", "not one JSON value"),
+            (r#"Here: {"name":"Ada","age":36}"#, "not one JSON value"),
+            (r#"{"name":"Ada"}"#, "missing properties 'age'"),
+            (r#"{"name":"Ada","age":-1}"#, "at /age: "),
+            (r#"{"name":"","age":"old","x":1}"#, "'x'"),
+            ("", "not one JSON value"),
+        ] {
+            let why = schema.check(answer).err().unwrap_or_default();
+            assert!(why.contains(says), "{answer}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_refused_in_one_sentence() {
+        for (text, says) in [
+            ("{", "is not valid JSON"),
+            (r#"{"type":"strong"}"#, "is no JSON Schema"),
+            (
+                r#"{"$ref":"file:///etc/passwd"}"#,
+                "other documents are not read",
+            ),
+            (r##"{"$ref":"#/$defs/none"}"##, "is no JSON Schema"),
+            (r#"{"pattern":"("}"#, "is no JSON Schema"),
+            ("no/such/file.json", "no/such/file.json"),
+        ] {
+            let why = schema(text).err().unwrap_or_default();
+            assert!(why.contains(says) && !why.contains('\n'), "{text}: {why}");
+        }
+    }
+}

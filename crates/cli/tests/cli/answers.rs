@@ -1,0 +1,61 @@
+//! `--json-schema`: an answer that a script can read, or an exit code that says that there is none.
+
+use super::command::Home;
+use super::fake::{Answer, Fake};
+
+const SCHEMA: &str =
+    r#"{"type":"object","required":["licence"],"properties":{"licence":{"enum":["MIT","BSD"]}}}"#;
+
+#[test]
+fn the_answer_is_json_that_matches_the_schema() {
+    let home = Home::new();
+    home.file("answer.json", SCHEMA);
+    let fake = Fake::new([
+        Answer::say("It is MIT."),
+        Answer::say(r#"{"licence":"GPL"}"#),
+        Answer::say("```json\n{\"licence\": \"MIT\"}\n```"),
+    ]);
+    let args = ["-q", "--json-schema", "answer.json", "Which licence?"];
+    let ran = home.agent(&fake, &args).done();
+    assert_eq!(ran.out, "{\"licence\": \"MIT\"}\n");
+    let asked = fake.asked();
+    let said = |request: usize| asked[request]["messages"].to_string();
+    assert!(said(0).contains("one JSON value and nothing else"));
+    assert!(said(1).contains("it is not one JSON value"), "{}", said(1));
+    assert!(said(2).contains("at /licence: "), "{}", said(2));
+}
+
+#[test]
+fn an_answer_that_never_matches_is_not_printed() {
+    let home = Home::new();
+    let fake = Fake::new(vec![Answer::say("It is MIT."); 4]);
+    let args = ["--json-schema", SCHEMA, "Which licence?"];
+    let ran = home.agent(&fake, &args);
+    ran.refused(1, &["the answer is not what --json-schema asks for"]);
+    assert_eq!(fake.asked().len(), 4);
+}
+
+#[test]
+fn a_schema_that_is_none_is_refused_before_anything_is_called() {
+    let home = Home::new();
+    let fake = Fake::new([]);
+    let large = home.work().join("large.json");
+    std::fs::File::create(large)
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
+    for (given, why) in [
+        ("none.json", "--json-schema none.json: No such file"),
+        (
+            "large.json",
+            "--json-schema: large.json is larger than 64 KiB",
+        ),
+        ("{\"type\":\"strong\"}", "is no JSON Schema: at /type"),
+    ] {
+        home.agent(&fake, &["--json-schema", given, "Look."])
+            .refused(2, &[why]);
+    }
+    let said = home.agent(&fake, &["--json-schema", SCHEMA]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("<TASK>"), "{}", said.err);
+}

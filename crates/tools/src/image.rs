@@ -1,0 +1,46 @@
+//! [`image_part`]: an image file as a part of a message. Not whether a model takes it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use imagesize::ImageType;
+use plimsoll_context::{Bytes, Image, Part, Source};
+
+/// The largest image that `read` shows. More is refused by some providers.
+pub const IMAGE_MAX: Bytes = Bytes(5 * 1024 * 1024);
+
+/// Why bytes are no image that a provider takes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageError {
+    /// It is something else.
+    #[error("is no PNG, JPEG, GIF or WebP: convert it to one of them")]
+    OtherKind,
+    /// Its size is not in it, which decides what it weighs.
+    #[error("is damaged: its size is not in it ({0})")]
+    Damaged(String),
+}
+
+/// Returns the part of a message that an image file is, with its size in pixels.
+///
+/// # Errors
+/// If it is of a kind that no provider takes, or damaged.
+pub fn image_part(file: &[u8]) -> Result<Part, ImageError> {
+    let media_type = match imagesize::image_type(file) {
+        Ok(ImageType::Png) => "image/png",
+        Ok(ImageType::Jpeg) => "image/jpeg",
+        Ok(ImageType::Gif) => "image/gif",
+        Ok(ImageType::Webp) => "image/webp",
+        _ => return Err(ImageError::OtherKind),
+    };
+    let size =
+        imagesize::blob_size(file).map_err(|error| ImageError::Damaged(error.to_string()))?;
+    let pixels = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    Ok(Part::Image(Image {
+        source: Source::Data {
+            media_type: media_type.to_owned(),
+            base64: STANDARD.encode(file),
+        },
+        size: Some((pixels(size.width), pixels(size.height))),
+        detail: None,
+    }))
+}
