@@ -22,6 +22,7 @@ const SHOWN: usize = 60;
 
 /// One argument that was put right.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coercion {
     /// Where it stands, as `a.b[0]`; empty for the arguments as a whole.
     pub path: String,

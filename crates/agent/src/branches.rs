@@ -11,6 +11,7 @@ use crate::step::Step;
 
 /// One branch: a run of the same prompt by another agent, in a fork of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BranchRecord {
     /// The fork, by its name. Its log has all that the branch did.
     pub session: String,

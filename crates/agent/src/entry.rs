@@ -41,6 +41,7 @@ impl Lesson {
 
 /// For when a message waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
     /// For the next model call.

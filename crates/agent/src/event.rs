@@ -17,13 +17,21 @@ use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::{Outcome, is_nothing};
 use crate::spend::Spend;
 
+/// The version of events as JSON. It grows if a field is renamed, removed or means something else, not if a
+/// field or an event is added.
+pub const EVENT_VERSION: u32 = 1;
+
 /// What an observer sees; as JSON lines this is `plimsoll run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
     /// A run begins.
     AgentStart {
+        /// [`EVENT_VERSION`]; 0 if an older program wrote the event.
+        #[serde(default)]
+        version: u32,
         /// The run's number in its session, from 1.
         run: u64,
         /// The run by its full name.
@@ -271,8 +279,32 @@ pub enum Event {
     },
 }
 
+/// Returns the JSON Schema (draft 2020-12) of an event, as [`EVENT_VERSION`] has it.
+#[cfg(feature = "schema")]
+#[must_use]
+pub fn event_schema() -> serde_json::Value {
+    // The first paragraph; links of the documentation lead nowhere there.
+    let plain = |schema: &mut schemars::Schema| {
+        if let Some(serde_json::Value::String(text)) = schema.get_mut("description") {
+            let first = text.split("\n\n").next().unwrap_or_default();
+            *text = first
+                .replace('\n', " ")
+                .replace("[`", "`")
+                .replace("`]", "`");
+        }
+    };
+    let settings = schemars::generate::SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(schemars::transform::RecursiveTransform(plain));
+    let mut schema = settings.into_generator().into_root_schema_for::<Event>();
+    let title = format!("An event of Plimsoll, version {EVENT_VERSION}");
+    schema.insert("title".to_owned(), title.into());
+    schema.to_value()
+}
+
 /// One tool call of a run and what it returned, as the host keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunStep {
     /// The call.
     pub call: CallId,
@@ -289,6 +321,7 @@ pub struct RunStep {
 
 /// What a turn answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnTrigger {
     /// What a person said.
@@ -310,6 +343,7 @@ pub enum TurnTrigger {
 
 /// What becomes of a message that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessagePhase {
     /// It waits.
@@ -322,6 +356,7 @@ pub enum MessagePhase {
 
 /// What follows where a model goes round in circles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoopConsequence {
     /// It is told.
@@ -334,6 +369,7 @@ pub enum LoopConsequence {
 
 /// The phase of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolPhase {
     /// It runs.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a model call failed. `message` is the provider's own text, whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "failure", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Failure {

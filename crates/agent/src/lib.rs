@@ -65,7 +65,11 @@ pub use doom_loop::{
     Answered, DoomLoopTracker, Fate, Looping, MAX_HISTORY, MIN_HISTORY, Repetition,
 };
 pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
-pub use event::{Event, LoopConsequence, MessagePhase, RunStep, ToolPhase, TurnTrigger};
+#[cfg(feature = "schema")]
+pub use event::event_schema;
+pub use event::{
+    EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, ToolPhase, TurnTrigger,
+};
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use inbox::{MAX_WAITING, QueueMode};

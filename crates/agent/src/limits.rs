@@ -25,6 +25,7 @@ pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 /// An agent to which nothing is said has 50 turns and no other limit ([`ExecutionLimits::turns`]); one
 /// that is given these has the defaults below for what is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionLimits {
     /// Model calls in a run. Default 50; at least 1.
@@ -61,6 +62,7 @@ pub struct ExecutionLimits {
 
 /// Which tokens count towards `max_total_tokens`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CountTokens {
     /// Everything that is read and written, in each call anew, whether it came from a cache or not.
@@ -73,6 +75,7 @@ pub enum CountTokens {
 
 /// What happens when a limit is reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AtLimit {
     /// The last allowed model call is asked for an honest answer, without tools.

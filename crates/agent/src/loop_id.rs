@@ -19,6 +19,7 @@ pub const DEFAULT_CONFIG: &str = "default";
 /// assert_eq!(id.to_string().parse(), Ok(id));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct LoopId {
     /// The session, by the host's name for it.

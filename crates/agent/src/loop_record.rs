@@ -66,6 +66,7 @@ pub struct LoopReader {
 
 /// What a run was configured as, where it makes a difference to what it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LoopConfigSnapshot {
     /// The configuration's id. Default: [`DEFAULT_CONFIG`].

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_context::{Message, Part, Seq};
 
 use crate::entry::{Entry, LOG_FORMAT, Waiting};
-use crate::event::{Event, TurnTrigger};
+use crate::event::{EVENT_VERSION, Event, TurnTrigger};
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
 use crate::moment::{Decision, HookPoint, Moment};
@@ -111,6 +111,7 @@ impl Run {
             Deciding::Loop(opening) => {
                 self.opened = true;
                 self.notify(Event::AgentStart {
+                    version: EVENT_VERSION,
                     run: self.state.runs,
                     loop_id: Some(LoopId::new(
                         self.setup.session.as_ref(),

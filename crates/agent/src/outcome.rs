@@ -10,6 +10,7 @@ use crate::spend::Cost;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// Why.
     pub reason: EndReason,
@@ -51,6 +52,7 @@ pub(crate) fn is_nothing(usage: &Usage) -> bool {
 
 /// Why a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {

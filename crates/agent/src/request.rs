@@ -82,6 +82,7 @@ impl Sampling {
 
 /// How hard a model thinks before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingLevel {
     /// Not at all, if the model has a switch for that; as little as can be otherwise.

@@ -7,6 +7,7 @@ use crate::outcome::is_nothing;
 
 /// What was used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Spend {
     /// Tokens.
@@ -24,6 +25,7 @@ pub struct Spend {
 
 /// A sum of prices, of which some may not be known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cost {
     /// The sum of those that are known.

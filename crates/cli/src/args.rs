@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Completions(crate::shell::CompletionsArgs),
     /// Write the man pages of all commands into a folder
     Man(crate::shell::ManArgs),
+    /// Print the JSON Schema of the events that `run --json` prints
+    Schema,
     /// Print the version
     Version,
 }

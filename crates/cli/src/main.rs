@@ -104,6 +104,7 @@ fn main() -> ExitCode {
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => shell::completions(args),
         Command::Man(args) => shell::man(args),
+        Command::Schema => schema(),
         Command::Version => version(),
     };
     let code = ended(code);
@@ -126,6 +127,12 @@ fn ended(code: Result<u8, Stop>) -> ExitCode {
 /// Prints the same line as `--version`.
 fn version() -> Result<u8, Stop> {
     out!("plimsoll {}", env!("CARGO_PKG_VERSION"));
+    Ok(exit::DONE)
+}
+
+/// Prints the JSON Schema of the events of `run --json`.
+fn schema() -> Result<u8, Stop> {
+    out!("{:#}", plimsoll::event_schema());
     Ok(exit::DONE)
 }
 

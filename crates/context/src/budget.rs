@@ -93,6 +93,7 @@ pub struct Budget {
 
 /// Not even the protected set fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error(
     "the request cannot be made smaller than {minimum} tokens ({overhead} of them instructions, \
      tools and dynamic context), but only {limit} are allowed; allow at least {minimum}, or shorten \

@@ -22,6 +22,7 @@ pub struct Means {
 
 /// Whether what leaves the view can be recalled by the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recall {
     /// It cannot.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One message of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
     /// Instructions of the host, above the user's.
@@ -38,6 +39,7 @@ pub enum Message {
 
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
     /// Plain text.
@@ -59,6 +61,7 @@ pub enum Part {
 
 /// An image, by address or by value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
     /// Where the pixels are.
     pub source: Source,
@@ -72,6 +75,7 @@ pub struct Image {
 
 /// A file, by address or by value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct File {
     /// Its name, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +86,7 @@ pub struct File {
 
 /// Where the bytes of an image or a file are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Source {
     /// An address that the provider fetches, or an id that it knows.
@@ -100,6 +105,7 @@ pub enum Source {
 
 /// The model's reasoning, with what its provider needs to have back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thinking {
     /// What may be read of it; empty where the provider keeps it to itself.
     pub text: String,
@@ -110,6 +116,7 @@ pub struct Thinking {
 
 /// Bytes of a provider that only it understands; kept exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Opaque {
     /// Whose they are: `openai-chat`, `anthropic`, …; another provider never gets them.
     pub origin: String,
@@ -119,11 +126,13 @@ pub struct Opaque {
 
 /// Names one tool call; unique among the calls of its message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CallId(pub String);
 
 /// A request of the model to run a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// Its id, as the provider gave it.
     pub id: CallId,
@@ -138,6 +147,7 @@ pub struct ToolCall {
 
 /// What one tool call returned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolResult {
     /// The call that it answers.
     pub call: CallId,

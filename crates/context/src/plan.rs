@@ -13,6 +13,7 @@ use crate::tokens::Tokens;
 
 /// A list of edits, and what they are worth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// Why it was made.
     pub why: Trigger,
@@ -38,6 +39,7 @@ pub struct Plan {
 
 /// One change of the view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "edit", rename_all = "snake_case")]
 pub enum Edit {
     /// A lighter message takes an item's place.
@@ -68,6 +70,7 @@ pub enum Edit {
 
 /// Items from the first to the last, as they stand in the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeqRange {
     /// The first.
     pub first: Seq,
@@ -78,6 +81,7 @@ pub struct SeqRange {
 /// A lighter form of a message, with its weight. The log keeps its bytes, so that a fold gives
 /// the same view even where a later version would shorten differently.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rendition {
     /// The lighter message.
     pub message: Arc<Message>,
@@ -87,6 +91,7 @@ pub struct Rendition {
 
 /// Why a policy is asked for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Trigger {
     /// A request is about to be made; the stages act where the view is over its trigger.

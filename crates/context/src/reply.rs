@@ -21,6 +21,7 @@ pub struct Reply {
 
 /// Why a model stopped writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// It had finished.
@@ -43,6 +44,7 @@ pub enum StopReason {
 
 /// A piece of a reply while it arrives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Delta {
     /// More text.

@@ -10,6 +10,7 @@ use crate::tokens::Tokens;
 /// `processed = input + cache_read + cache_write`; `total_tokens = processed + output`;
 /// `reasoning` is a part of `output`, `cache_write_longer` of `cache_write`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Usage {
     /// Fresh input: neither read from a cache nor written to one.

@@ -29,6 +29,7 @@ mod config;
 mod count;
 mod docs;
 mod doctor;
+mod events;
 mod failures;
 mod fake;
 mod forks;

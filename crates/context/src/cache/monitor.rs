@@ -29,6 +29,7 @@ pub struct CacheMonitor {
 
 /// A call that read clearly less from the cache than the call before it should have left there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheMiss {
     /// What the call before this one had sent.
     pub expected: Tokens,
@@ -42,6 +43,7 @@ pub struct CacheMiss {
 
 /// What breaks a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "break", rename_all = "snake_case")]
 pub enum CacheBreak {
     /// A plan rewrote it.
@@ -69,6 +71,7 @@ pub enum CacheBreak {
 
 /// What the calls of a run expected of the cache, and what they read from it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CacheTally {
     /// Calls that something was expected of.

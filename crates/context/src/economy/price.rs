@@ -15,6 +15,7 @@ use crate::transcript::Transcript;
 
 /// What a plan costs and saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price {
     /// What the provider's cache held, stays in the view and has to be written again.
     pub rewrites: Tokens,
@@ -30,6 +31,7 @@ pub struct Price {
 
 /// Why a plan was made when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The view would not have fitted.
