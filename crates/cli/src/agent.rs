@@ -21,6 +21,7 @@ use crate::mcp::Mcp;
 use crate::paths;
 use crate::sandbox;
 use crate::settings::{Resolved, Sources};
+use crate::skills;
 use crate::terminal::text::lines_of;
 
 /// The built-in system prompt.
@@ -73,6 +74,7 @@ pub(crate) async fn prepare(
         Err(stop) if is_held => return Err(stop),
         Err(_) => {}
     }
+    skills::adapt(&mut agent);
     let mut tools = agent.tools().map_err(Stop::usage)?;
     if is_held && said == Said::Everything && !plimsoll::tools::sandbox::denies_network() {
         crate::say(sandbox::NETWORK);
@@ -80,6 +82,12 @@ pub(crate) async fn prepare(
     let instructions = Instructions::read(&agent)?;
     if let Some(note) = instructions.note().filter(|_| said == Said::Everything) {
         crate::note(&note);
+    }
+    for note in skills::notes(&agent)
+        .iter()
+        .filter(|_| said == Said::Everything)
+    {
+        crate::note(note);
     }
     let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
     let summarizer = choice::summarizer(&agent)?;

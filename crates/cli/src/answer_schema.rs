@@ -60,10 +60,9 @@ impl AnswerSchema {
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
         compiler.use_loader(Box::new(NoOthers));
-        let index = compiler
-            .add_resource(NAME, schema)
-            .and_then(|()| compiler.compile(NAME, &mut schemas))
-            .map_err(|error| refused(format!("is no JSON Schema: {}", reason(&error))))?;
+        let none = |error| refused(format!("is no JSON Schema: {}", reason(&error)));
+        compiler.add_resource(NAME, schema).map_err(none)?;
+        let index = compiler.compile(NAME, &mut schemas).map_err(none)?;
         Ok(Self {
             text: text.trim().into(),
             schemas: Arc::new(schemas),

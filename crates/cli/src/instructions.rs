@@ -153,7 +153,7 @@ fn read_text(path: &Path) -> Result<Option<String>, Stop> {
 }
 
 /// The folder of the git repository that a folder is in.
-fn repository(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn repository(folder: &Path) -> Option<PathBuf> {
     let folders = folder.ancestors().take(FOLDERS);
     let mut with_git = folders.filter(|folder| folder.join(".git").exists());
     with_git.next().map(Path::to_owned)

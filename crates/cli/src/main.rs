@@ -54,6 +54,7 @@ mod sandbox;
 mod sessions;
 mod settings;
 mod shell;
+mod skills;
 mod status;
 mod telemetry;
 mod terminal;

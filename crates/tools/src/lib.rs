@@ -36,6 +36,7 @@ mod root;
 pub mod sandbox;
 mod scope;
 mod shell;
+mod skills;
 #[cfg(feature = "mcp")]
 mod tls;
 mod toolbox;
@@ -57,6 +58,7 @@ pub use page::{PAGE, PAGE_MIN};
 pub use read::SCAN_MAX;
 pub use root::Root;
 pub use sandbox::{Sandbox, SandboxError, SandboxMode};
+pub use skills::{MAX_SKILL, MAX_SKILLS, SKILL_FILE, Skills};
 pub use toolbox::{NAMES, Toolbox};
 pub use walk::WALK_MAX;
 pub use write::WRITE_MAX;

@@ -62,6 +62,7 @@ mod runs;
 mod sandbox;
 mod sessions;
 #[cfg(feature = "otlp")]
+mod skills;
 mod telemetry;
 mod terminal;
 mod tools;

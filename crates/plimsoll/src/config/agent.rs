@@ -16,7 +16,7 @@ use plimsoll_core::{Agent, Error, Provider, Retention, Tool};
 use plimsoll_providers::{
     ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret, Timeouts,
 };
-use plimsoll_tools::{Root, Sandbox, SandboxMode, Toolbox};
+use plimsoll_tools::{Root, Sandbox, SandboxMode, Skills, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
 use super::fault::{ConfigError, Fault, Faults};
@@ -33,7 +33,13 @@ use super::settings::AgentSettings;
 pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 
 /// Tools that an agent has beside those that are named.
-const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "pin"];
+const OUR_TOOLS: [&str; 5] = [
+    "recall",
+    "recall_search",
+    "get_tool_response",
+    "pin",
+    "skill",
+];
 
 /// One agent, or what holds for all.
 #[derive(Debug, Clone)]
@@ -231,7 +237,18 @@ impl AgentConfig {
             toolbox = toolbox.sandbox(sandbox.map_err(|error| self.fault(error.to_string()))?);
         }
         let tools = toolbox.select(&names);
-        tools.map_err(|error| self.fault(error.to_string()))
+        let mut tools = tools.map_err(|error| self.fault(error.to_string()))?;
+        tools.extend(self.skills().tool());
+        Ok(tools)
+    }
+
+    /// Finds the skills that it has. An agent without tools has none.
+    #[must_use]
+    pub fn skills(&self) -> Skills {
+        let has_tools = self.settings.tools.iter().any(|name| name != "none");
+        let places = self.settings.skills.iter().flatten();
+        let places = places.filter(|_| has_tools);
+        Skills::find(places.map(|place| self.settings.root.join(place)))
     }
 
     /// The system prompt that it names.

@@ -52,6 +52,8 @@ pub enum Kind {
     Text(Set<String>),
     /// A file or directory.
     Path(Set<PathBuf>),
+    /// Files or directories.
+    Paths(Set<Vec<PathBuf>>),
     /// One of these names.
     Choice(&'static [&'static str], Set<&'static str>),
     /// Names, in a list or with commas between them.
@@ -93,6 +95,8 @@ pub enum Value {
     Text(String),
     /// A file or directory.
     Path(PathBuf),
+    /// Files or directories.
+    Paths(Vec<PathBuf>),
     /// One of the names of its key.
     Choice(&'static str),
     /// Texts.
@@ -151,6 +155,9 @@ impl Kind {
                 .filter(|text| !text.is_empty())
                 .map(|text| Value::Path(text.into())),
             Self::Choice(names, _) => choice(given, names),
+            Self::Paths(_) => {
+                texts(given).map(|texts| Value::Paths(texts.into_iter().map(Into::into).collect()))
+            }
             Self::Names(_) => names(given).map(Value::Texts),
             Self::Texts(_) => texts(given).map(Value::Texts),
             Self::Counts(_) => counts(given).map(Value::Counts),
@@ -174,6 +181,7 @@ impl Kind {
                 | Self::Path(_)
                 | Self::Choice(..)
                 | Self::Names(_)
+                | Self::Paths(_)
                 | Self::Texts(_)
                 | Self::Rules(_)
         );
@@ -181,7 +189,10 @@ impl Kind {
             return parse_value(&format!("{{{raw}}}"));
         }
         // A list may also be written as in a file.
-        let is_listed = matches!(self, Self::Names(_) | Self::Texts(_) | Self::Rules(_));
+        let is_listed = matches!(
+            self,
+            Self::Names(_) | Self::Paths(_) | Self::Texts(_) | Self::Rules(_)
+        );
         if is_listed && raw.trim_start().starts_with('[') {
             let node = parse_value(raw);
             if let Written::List(_) = node.value {
@@ -224,6 +235,7 @@ impl Kind {
             (Self::TimeOrNone(set), Value::None) => set(settings, None),
             (Self::Text(set), Value::Text(text)) => set(settings, text.clone()),
             (Self::Path(set), Value::Path(path)) => set(settings, path.clone()),
+            (Self::Paths(set), Value::Paths(paths)) => set(settings, paths.clone()),
             (Self::Choice(_, set), Value::Choice(name)) => set(settings, name),
             (Self::Names(set) | Self::Texts(set), Value::Texts(texts)) => {
                 set(settings, texts.clone());
@@ -270,6 +282,7 @@ impl Kind {
             }
             Self::Text(_) => "a text".to_owned(),
             Self::Path(_) => "the path of a file or directory".to_owned(),
+            Self::Paths(_) => "a list of paths".to_owned(),
             Self::Choice(names, _) => {
                 let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
                 match quoted.split_last() {
@@ -482,6 +495,10 @@ impl fmt::Display for Value {
             Self::Text(text) => quoted(text).fmt(f),
             Self::Path(path) => quoted(&path.display().to_string()).fmt(f),
             Self::Choice(name) => quoted(name).fmt(f),
+            Self::Paths(paths) => {
+                let paths = paths.iter().map(|path| quoted(&path.display().to_string()));
+                write!(f, "[{}]", paths.collect::<Vec<_>>().join(", "))
+            }
             Self::Texts(texts) => {
                 let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
                 write!(f, "[{}]", texts.join(", "))

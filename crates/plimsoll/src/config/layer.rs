@@ -252,7 +252,10 @@ fn leads_out(name: &str, path: &Path) -> String {
 /// A path in a file is beside that file.
 fn beside(file: &Path, value: Value) -> Value {
     match (value, file.parent()) {
-        (Value::Path(path), Some(folder)) if path.is_relative() => Value::Path(folder.join(path)),
+        (Value::Path(path), Some(folder)) => Value::Path(folder.join(path)),
+        (Value::Paths(paths), Some(folder)) => {
+            Value::Paths(paths.iter().map(|path| folder.join(path)).collect())
+        }
         (value, _) => value,
     }
 }

@@ -168,7 +168,7 @@ fn of_kind(kind: Kind) -> Value {
         }),
         Kind::Text(_) | Kind::Path(_) => json!({ "type": "string" }),
         Kind::Choice(names, _) => json!({ "enum": names }),
-        Kind::Names(_) | Kind::Texts(_) => json!({
+        Kind::Names(_) | Kind::Paths(_) | Kind::Texts(_) => json!({
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
         }),
         Kind::Counts(_) => json!({ "type": "object", "additionalProperties": whole(0) }),

@@ -50,6 +50,8 @@ pub struct AgentSettings {
     pub root: PathBuf,
     /// Agents of the same file that it may call.
     pub sub_agents: Vec<String>,
+    /// Folders with skills; `None` for those that the program looks at.
+    pub skills: Option<Vec<PathBuf>>,
     /// Servers of tools that it uses; all where none are named.
     pub mcp: Option<Vec<String>>,
     /// The preset policy's name, where one is named.
@@ -179,6 +181,7 @@ impl Default for AgentSettings {
             tool_style: None,
             root: PathBuf::from("."),
             sub_agents: Vec::new(),
+            skills: None,
             mcp: None,
             strategy: None,
             trigger: None,

@@ -131,6 +131,7 @@ impl Value {
             Self::Text(text) => text.as_str().into(),
             Self::Path(path) => path.display().to_string().into(),
             Self::Choice(name) => (*name).into(),
+            Self::Paths(paths) => json!(paths),
             Self::Texts(texts) => texts.clone().into(),
             Self::Counts(counts) => json!(counts),
             Self::None => "none".into(),

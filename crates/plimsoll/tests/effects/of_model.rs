@@ -120,6 +120,16 @@ pub(super) const ROWS: &[Row] = &[
         },
     },
     Row {
+        key: "skills",
+        base: "",
+        set: "skills = [\"skills\"]",
+        scene: Scene::Talk,
+        shows: |without, with| {
+            assert!(!without.tools().contains(&"skill"));
+            assert!(with.tools().contains(&"skill"));
+        },
+    },
+    Row {
         key: "mcp",
         base: "tools = \"none\"\nagents = [{ name = \"captain\" }]\n",
         set: "!tools = \"none\"\nagents = [{ name = \"captain\", mcp = [\"ship\"] }]\n",

@@ -76,6 +76,9 @@ pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::create_dir(path("sub")).unwrap();
+    std::fs::create_dir_all(path("skills/a")).unwrap();
+    let skill = "---\nname: a\ndescription: A.\n---\nDo it.\n";
+    std::fs::write(path("skills/a/SKILL.md"), skill).unwrap();
     std::fs::write(path("prompt.md"), "A prompt from a file.").unwrap();
     std::fs::write(path("long.md"), "The sea is calm. ".repeat(600)).unwrap();
     std::fs::write(path("note.txt"), "the outer note").unwrap();

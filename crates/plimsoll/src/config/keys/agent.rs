@@ -98,6 +98,16 @@ pub(super) const ROWS: &[Key] = &[
     .method("tool"),
     key(
         AGENT,
+        "skills",
+        Kind::Paths(|s, folders| s.skills = Some(folders)),
+        Preset::Words("the usual folders at the command line, none in a library"),
+        "Folders of skills (a folder each with a SKILL.md). The agent gets a tool that \
+         loads one, unless it has no tools. [] for none.",
+    )
+    .trusted()
+    .method("tools"),
+    key(
+        AGENT,
         "mcp",
         Kind::Names(|s, names| s.mcp = Some(names)),
         Preset::Words("all of [[mcp]]"),
