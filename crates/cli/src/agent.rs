@@ -19,9 +19,9 @@ use crate::exit::Stop;
 use crate::instructions::Instructions;
 use crate::mcp::Mcp;
 use crate::paths;
+use crate::places;
 use crate::sandbox;
 use crate::settings::{Resolved, Sources};
-use crate::skills;
 use crate::terminal::text::lines_of;
 
 /// The built-in system prompt.
@@ -74,7 +74,7 @@ pub(crate) async fn prepare(
         Err(stop) if is_held => return Err(stop),
         Err(_) => {}
     }
-    skills::adapt(&mut agent);
+    places::add_skills(&mut agent);
     let mut tools = agent.tools().map_err(Stop::usage)?;
     if is_held && said == Said::Everything && !plimsoll::tools::sandbox::denies_network() {
         crate::say(sandbox::NETWORK);
@@ -83,7 +83,7 @@ pub(crate) async fn prepare(
     if let Some(note) = instructions.note().filter(|_| said == Said::Everything) {
         crate::note(&note);
     }
-    for note in skills::notes(&agent)
+    for note in places::notes(&agent)
         .iter()
         .filter(|_| said == Said::Everything)
     {

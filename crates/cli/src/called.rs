@@ -17,7 +17,7 @@ use crate::choice::{self, Fit};
 use crate::exit::Stop;
 use crate::known;
 use crate::mcp::Mcp;
-use crate::skills;
+use crate::places;
 
 /// Whom agents ask that another calls; nobody, which is a no, until it is set.
 #[derive(Clone, Default)]
@@ -88,7 +88,7 @@ impl Called {
                     )
                 }
             };
-        skills::adapt(&mut config);
+        places::add_skills(&mut config);
         let system = config.system().map_err(Stop::usage)?;
         let mut tools = config.tools().map_err(Stop::usage)?;
         tools.extend(self.mcp.tools(&config, &tools));

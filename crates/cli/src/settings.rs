@@ -12,6 +12,7 @@ use plimsoll::config::{
 use crate::exit::Stop;
 use crate::flags::SettingFlags;
 use crate::paths;
+use crate::places;
 use crate::resume::Resumed;
 
 /// Variables of ours that are no settings.
@@ -93,7 +94,8 @@ impl Sources {
             == (&other.config, other.no_config, &other.agent)
     }
 
-    /// Reads the file that was named, else the one in the root, and puts it over the user's own.
+    /// Reads the file that was named, else the one in the root, puts it over the user's own, and adds the
+    /// agents that are files.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
         let users_file = users_file().filter(|path| !self.no_config && path.is_file());
         let path = self.found();
@@ -108,9 +110,13 @@ impl Sources {
             }
             None => Config::read_found(&path, &trust_store())?,
         };
-        match users_file {
-            Some(users) => config.over(Config::read(users)?),
-            None => Ok(config),
+        let config = match users_file {
+            Some(users) => config.over(Config::read(users)?)?,
+            None => config,
+        };
+        match (self.no_config, path.parent()) {
+            (false, Some(root)) => Ok(places::with_agents(config, root)),
+            _ => Ok(config),
         }
     }
 

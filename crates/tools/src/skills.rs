@@ -14,8 +14,8 @@ use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use yaml_rust2::{Yaml, YamlLoader};
 
+use crate::front_matter::front_matter;
 use crate::input;
 
 /// The file that makes a folder a skill.
@@ -153,7 +153,7 @@ impl Skill {
     /// The instructions, and which files there are beside them.
     fn load(&self) -> Result<String, String> {
         let text = read(&self.folder.join(SKILL_FILE))?;
-        let (_, body) = parts(&text)?;
+        let (_, body) = front_matter(&text)?;
         let mut said = body.trim().to_owned();
         let mut files = Vec::new();
         list(&self.folder, Path::new(""), MAX_DEPTH, &mut files);
@@ -216,13 +216,10 @@ impl Tool for SkillTool {
 
 /// The name and the description of a skill.
 fn described(text: &str) -> Result<(String, String), String> {
-    let (front, _) = parts(text)?;
-    let front = YamlLoader::load_from_str(front)
-        .map_err(|error| format!("what stands between the lines --- is not valid YAML: {error}"))?;
-    let front = front.first().unwrap_or(&Yaml::Null);
-    let field = |name: &str| match front.as_hash()?.get(&Yaml::String(name.to_owned()))? {
-        Yaml::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
-        _ => None,
+    let (fields, _) = front_matter(text)?;
+    let field = |name: &str| {
+        let text = fields.get(name)?.as_str()?;
+        Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let missing = |name: &str| format!("it needs a text `{name}` between two lines --- at its top");
     let name = field("name").ok_or_else(|| missing("name"))?;
@@ -235,23 +232,6 @@ fn described(text: &str) -> Result<(String, String), String> {
     let description = field("description").filter(|text| !text.is_empty());
     let description = description.ok_or_else(|| missing("description"))?;
     Ok((name, description.chars().take(MAX_DESCRIPTION).collect()))
-}
-
-/// What stands between two lines `---` at the top, and what follows.
-fn parts(text: &str) -> Result<(&str, &str), String> {
-    let rest = text.trim_start_matches('\u{feff}').strip_prefix("---");
-    let rest = rest.map(|rest| rest.trim_start_matches([' ', '\t', '\r']));
-    let rest = rest.and_then(|rest| rest.strip_prefix('\n'));
-    let rest = rest.ok_or("it does not begin with a line ---")?;
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            let (front, body) = rest.split_at(at);
-            return Ok((front, body.strip_prefix(line).unwrap_or(body)));
-        }
-        at += line.len();
-    }
-    Err("no second line --- ends what is said of it at its top".to_owned())
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -11,6 +11,7 @@
     clippy::print_stderr
 )]
 
+mod agent_files;
 mod agents;
 mod answers;
 mod bad_calls;

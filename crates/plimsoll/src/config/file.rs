@@ -12,6 +12,7 @@ use plimsoll_core::Retention;
 use plimsoll_providers::{ModelBook, Origin};
 
 use super::agent::AgentConfig;
+use super::agent_file::MAX_AGENT_FILES;
 use super::document::{self, Entry, Node, Table, Written};
 use super::fault::{ConfigError, Fault, Faults};
 use super::fields::Fields;
@@ -39,7 +40,7 @@ pub struct Config {
     named: Named,
     restricted: Vec<String>,
     pub(crate) shared: Arc<Shared>,
-    warnings: Vec<Fault>,
+    pub(super) warnings: Vec<Fault>,
 }
 
 /// What all agents of a file share.
@@ -64,6 +65,8 @@ pub(crate) struct AgentPart {
     pub(crate) name: String,
     pub(crate) line: usize,
     pub(crate) layer: Layer,
+    /// It is a file of its own, to be called by the others.
+    pub(crate) is_file: bool,
 }
 
 impl Config {
@@ -154,9 +157,11 @@ impl Config {
         }
     }
 
-    /// The names of its agents, in their order.
+    /// The names of its agents, in their order. Those that are [files](Config::file_agents) are not among
+    /// them.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
-        self.shared.agents.iter().map(|agent| agent.name.as_str())
+        let agents = self.shared.agents.iter().filter(|agent| !agent.is_file);
+        agents.map(|agent| agent.name.as_str())
     }
 
     /// Its servers of tools.
@@ -257,7 +262,7 @@ impl Config {
     }
 
     fn no_such(&self, name: &str) -> String {
-        let names: Vec<&str> = self.agents().collect();
+        let names: Vec<&str> = self.agents().chain(self.file_agents()).collect();
         if names.is_empty() {
             return format!("there is no agent `{name}`: the configuration has no [[agents]]");
         }
@@ -311,11 +316,51 @@ impl Config {
         }
     }
 
+    /// Adds an agent that is a file, unless there is one of its name or too many of them already, or
+    /// something is wrong with it and those that may call it.
+    pub(super) fn with(&self, part: AgentPart, faults: &mut Faults) -> Self {
+        if self
+            .shared
+            .agents
+            .iter()
+            .any(|agent| agent.name == part.name)
+        {
+            return self.clone();
+        }
+        if self.file_agents().count() == MAX_AGENT_FILES {
+            faults.push(
+                None,
+                format!("there are {MAX_AGENT_FILES} such agents already"),
+            );
+            return self.clone();
+        }
+        let mut with = self.clone();
+        Arc::make_mut(&mut with.shared).agents.push(part);
+        with.check_some(
+            [None, with.shared.agents.last()],
+            faults,
+            &mut Faults::default(),
+        );
+        match faults.0.is_empty() {
+            true => with,
+            false => self.clone(),
+        }
+    }
+
     /// What is wrong with each agent, all its settings taken together.
     fn check(&self, faults: &mut Faults, warnings: &mut Faults) {
-        let path = self.path.as_deref();
         let agents = self.shared.agents.iter().map(Some);
-        for own in std::iter::once(None).chain(agents) {
+        self.check_some(std::iter::once(None).chain(agents), faults, warnings);
+    }
+
+    fn check_some<'a>(
+        &'a self,
+        agents: impl IntoIterator<Item = Option<&'a AgentPart>>,
+        faults: &mut Faults,
+        warnings: &mut Faults,
+    ) {
+        let path = self.path.as_deref();
+        for own in agents {
             let resolved = self.shared.resolve(&[], own, faults, warnings);
             let agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, Vec::new());
             agent.check(faults);
@@ -338,7 +383,14 @@ impl Shared {
             .copied()
             .chain(own)
             .chain([&self.defaults, &self.users]);
-        Resolved::of(&layers.collect::<Vec<_>>(), faults, warnings)
+        let mut resolved = Resolved::of(&layers.collect::<Vec<_>>(), faults, warnings);
+        let is_called = agent.is_some_and(|agent| agent.is_file);
+        let has_tools = resolved.settings.tools.iter().any(|name| name != "none");
+        if has_tools && !is_called && !resolved.found.contains_key("sub_agents") {
+            let files = self.agents.iter().filter(|agent| agent.is_file);
+            resolved.settings.sub_agents = files.map(|agent| agent.name.clone()).collect();
+        }
+        resolved
     }
 
     /// The tools of providers' own that any of its agents asks for.
@@ -507,7 +559,12 @@ fn agents(table: &mut Table, reader: &mut Reader<'_>) -> Vec<AgentPart> {
                 );
                 reader.faults.at(at, text);
             }
-            agents.push(AgentPart { name, line, layer });
+            agents.push(AgentPart {
+                name,
+                line,
+                layer,
+                is_file: false,
+            });
         }
     }
     agents
@@ -533,7 +590,7 @@ fn value(written: Written) -> toml::Value {
     }
 }
 
-fn text(path: &Path) -> Result<String, ConfigError> {
+pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     let unreadable = |what: String| {
         let mut faults = Faults::default();
         faults.push(None, format!("{} cannot be read: {what}", path.display()));

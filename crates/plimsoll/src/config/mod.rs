@@ -17,6 +17,7 @@
 //! ```
 
 mod agent;
+mod agent_file;
 mod document;
 mod fault;
 mod fields;
@@ -43,6 +44,7 @@ mod show;
 mod trust;
 
 pub use agent::{AgentConfig, MAX_PROMPT};
+pub use agent_file::{AgentFileForm, MAX_AGENT_FILES};
 pub use fault::{ConfigError, Fault};
 pub use fields::{Field, FieldKind};
 pub use file::{CONFIG_FILE, Config, MAX_AGENTS, MAX_CONFIG_FILE};

@@ -1,0 +1,342 @@
+//! Agents as Markdown files: settings of `[[agents]]` between two lines `---`, and below them the system
+//! prompt. Files of Claude Code are read too.
+
+use std::path::Path;
+
+use plimsoll_tools::front_matter;
+use serde_json::Value as Json;
+
+use super::document::{Entry, Node, Table, Written};
+use super::fault::{Fault, Faults};
+use super::file::{AgentPart, Config, text};
+use super::key::NAMES;
+use super::kind::{Value, as_text};
+use super::layer::{Found, Named, Origin, Owner, Reader};
+
+/// Agents that are files, at most.
+pub const MAX_AGENT_FILES: usize = 50;
+
+/// What a file of Claude Code says that an agent of ours takes as it is.
+const SHARED: [&str; 2] = ["name", "description"];
+/// What says nothing about what the agent does.
+const COSMETIC: [&str; 1] = ["color"];
+
+/// Whose agents a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentFileForm {
+    /// Ours: every setting of `[[agents]]`.
+    Plimsoll,
+    /// Those of Claude Code: `name`, `description` and `tools`. The rest has no counterpart.
+    ClaudeCode,
+}
+
+impl Config {
+    /// Adds the agent that a Markdown file describes, to be called by agents that do not say in `sub_agents`
+    /// whom they call. If there is an agent of its name already, that one stays. `is_users` is true of a file
+    /// in a directory of the user's own; any other was merely found, and may not choose a model, allow
+    /// tools, run commands or name addresses. Its description and its system prompt count all the same: they
+    /// are instructions, as AGENTS.md is, and an agent that is called may never do more than its caller.
+    ///
+    /// A file that is faulty adds nothing, and [`Config::warnings`] says why.
+    #[must_use]
+    pub fn agent_file(mut self, path: &Path, form: AgentFileForm, is_users: bool) -> Self {
+        let mut faults = Faults::default();
+        let mut warnings = Faults::default();
+        let named = match is_users {
+            true => Named::ByUser,
+            false => Named::Found,
+        };
+        let part = self.part_of(path, form, named, &mut faults, &mut warnings);
+        let told = warnings.0.iter().map(|warning| warning.in_file(Some(path)));
+        let mut told: Vec<String> = told.collect();
+        if let Some(part) = part.filter(|_| faults.0.is_empty()) {
+            self = self.with(part, &mut faults);
+        }
+        let left_out = faults.0.iter().map(|fault| {
+            let why = fault.in_file(Some(path));
+            match fault.line {
+                Some(_) => format!("{why} (the agent is left out)"),
+                None => format!("{}: {why} (the agent is left out)", path.display()),
+            }
+        });
+        told.extend(left_out);
+        let told = told.into_iter().map(|text| Fault { line: None, text });
+        self.warnings.extend(told);
+        self
+    }
+
+    /// Returns the names of the agents that are files, in the order in which they were added.
+    pub fn file_agents(&self) -> impl Iterator<Item = &str> {
+        let agents = self.shared.agents.iter().filter(|agent| agent.is_file);
+        agents.map(|agent| agent.name.as_str())
+    }
+
+    fn part_of(
+        &self,
+        path: &Path,
+        form: AgentFileForm,
+        named: Named,
+        faults: &mut Faults,
+        warnings: &mut Faults,
+    ) -> Option<AgentPart> {
+        let whole = text(path)
+            .map_err(|error| faults.0.extend(error.faults))
+            .ok()?;
+        let (fields, body) = front_matter(&whole)
+            .map_err(|why| faults.push(None, why))
+            .ok()?;
+        let line_of = |key: &str| {
+            let is_key = |line: &str| {
+                line.strip_prefix(key)
+                    .is_some_and(|rest| rest.trim_start().starts_with(':'))
+            };
+            whole.lines().position(is_key).map_or(1, |at| at + 1)
+        };
+        let entries = fields.into_iter().filter_map(|(key, value)| {
+            let line = line_of(&key);
+            let value = match form {
+                AgentFileForm::Plimsoll => value,
+                AgentFileForm::ClaudeCode => counterpart(&key, value, line, warnings)?,
+            };
+            let node = node(value, line);
+            Some(Entry { key, line, node })
+        });
+        let mut table = Table(entries.collect());
+        // These two instruct a model as AGENTS.md does, which is read unasked too.
+        let mut told = vec![("system", 1, body.trim().to_owned())];
+        table.0.retain(|entry| match &entry.node.value {
+            Written::Text(text) if entry.key == "description" => {
+                told.push(("description", entry.line, text.trim().to_owned()));
+                false
+            }
+            _ => true,
+        });
+        let mut reader = Reader {
+            path,
+            named,
+            restricted: Vec::new(),
+            faults,
+            warnings,
+        };
+        let mut layer = reader.layer(Owner::OneAgent, table);
+        let name = layer.found.iter().find(|found| found.key.name == "name");
+        let Some(name) = name.map(|found| as_text(&found.value)) else {
+            faults.push(None, "it needs a `name` between the two lines ---");
+            return None;
+        };
+        let has_system = |found: &&Found| found.key.name.starts_with("system");
+        if let Some(found) = layer.found.iter().find(has_system) {
+            let why = "the text below the second line --- is its system prompt; leave out this one";
+            faults.push(found.line(), why);
+        }
+        for (name, line, text) in told.into_iter().filter(|(_, _, text)| !text.is_empty()) {
+            if let Some(known) = NAMES.get(name) {
+                layer.found.push(Found {
+                    key: known.key,
+                    value: Value::Text(text),
+                    origin: Origin::File(path.to_owned(), line),
+                    written: name.to_owned(),
+                });
+            }
+        }
+        Some(AgentPart {
+            name,
+            line: 1,
+            layer,
+            is_file: true,
+        })
+    }
+}
+
+/// A field of a file of Claude Code as ours; `None` if there is no counterpart.
+fn counterpart(key: &str, value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
+    match key {
+        key if SHARED.contains(&key) => Some(value),
+        "tools" => tools(value, line, warnings),
+        "model" => {
+            if value.as_str() != Some("inherit") {
+                let text = "`model` has no counterpart: the agent runs on the model of its caller";
+                warnings.push(Some(line), text);
+            }
+            None
+        }
+        key => {
+            if !COSMETIC.contains(&key) {
+                warnings.push(
+                    Some(line),
+                    format!("`{key}` has no counterpart, and is left out"),
+                );
+            }
+            None
+        }
+    }
+}
+
+/// The tools that a file of Claude Code names, by our names; `None` if it names none, which means all.
+fn tools(value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
+    let given: Vec<String> = match value {
+        Json::String(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
+        Json::Array(names) => {
+            let names = names.iter().filter_map(Json::as_str);
+            names.map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    };
+    let ours = |name: &str| {
+        let name = name.split('(').next().unwrap_or(name).to_lowercase();
+        let name = match name.as_str() {
+            "ls" => "list",
+            "multiedit" => "edit",
+            name => name,
+        };
+        plimsoll_tools::NAMES
+            .iter()
+            .find(|ours| **ours == name)
+            .copied()
+    };
+    let mut names: Vec<&str> = given.iter().filter_map(|name| ours(name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let others = given
+        .iter()
+        .filter(|name| !name.is_empty() && ours(name).is_none());
+    let others: Vec<&str> = others.map(String::as_str).collect();
+    if !others.is_empty() {
+        let text = format!(
+            "the tools {} have no counterpart, and are left out",
+            others.join(", ")
+        );
+        warnings.push(Some(line), text);
+    }
+    match (names.is_empty(), others.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(vec!["none"].into()),
+        (false, _) => Some(names.into()),
+    }
+}
+
+fn node(value: Json, line: usize) -> Node {
+    let value = match value {
+        Json::Null => Written::Text(String::new()),
+        Json::Bool(flag) => Written::Flag(flag),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Written::Whole(Some(whole)),
+            (None, number) => Written::Number(number.unwrap_or_default()),
+        },
+        Json::String(text) => Written::Text(text),
+        Json::Array(items) => {
+            Written::List(items.into_iter().map(|item| node(item, line)).collect())
+        }
+        Json::Object(fields) => {
+            let entries = fields.into_iter().map(|(key, value)| Entry {
+                key,
+                line,
+                node: node(value, line),
+            });
+            Written::Table(Table(entries.collect()))
+        }
+    };
+    Node { line, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{AgentConfig, Overrides};
+
+    fn config(files: &[(&str, &str, AgentFileForm)]) -> (Config, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::parse("[[agents]]\nname = \"main\"\n").unwrap();
+        for (name, text, form) in files {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            config = config.agent_file(&path, *form, false);
+        }
+        let shown = folder.path().display().to_string() + "/";
+        let warnings = config.warnings().iter();
+        let warnings = warnings.map(|fault| fault.text.replace(&shown, ""));
+        let warnings = warnings.collect();
+        (config, warnings)
+    }
+
+    fn agent(config: &Config, name: Option<&str>) -> AgentConfig {
+        config.resolve(name, &Overrides::default()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_an_agent_that_the_others_may_call() {
+        let text = "---\nname: reviewer\ndescription: Reviews.\ntools: [read, grep]\nmax_turns: 7\n---\n\nBe strict.\n";
+        let (config, warnings) = config(&[("r.md", text, AgentFileForm::Plimsoll)]);
+        assert_eq!(warnings, [""; 0]);
+        assert_eq!(config.agents().collect::<Vec<_>>(), ["main"]);
+        assert_eq!(config.file_agents().collect::<Vec<_>>(), ["reviewer"]);
+        let reviewer = agent(&config, Some("reviewer"));
+        assert_eq!(reviewer.settings().system.as_deref(), Some("Be strict."));
+        assert_eq!(reviewer.settings().tools, ["read", "grep"]);
+        assert_eq!(reviewer.settings().limits.max_turns, 7);
+        assert_eq!(reviewer.settings().sub_agents, [""; 0]);
+        for name in [None, Some("main")] {
+            assert_eq!(agent(&config, name).settings().sub_agents, ["reviewer"]);
+        }
+        let alone = Config::parse("tools = \"none\"").unwrap();
+        assert_eq!(agent(&alone, None).settings().sub_agents, [""; 0]);
+    }
+
+    #[test]
+    fn a_file_of_claude_code_is_taken_as_far_as_it_has_a_counterpart() {
+        let text = "---\nname: code-reviewer\ndescription: Reviews.\ntools: Read, LS, Bash(git diff:*), WebFetch\n\
+                    model: opus\ncolor: red\nhooks: {}\n---\nBe strict.\n";
+        let (config, warnings) = config(&[("c.md", text, AgentFileForm::ClaudeCode)]);
+        let agent = agent(&config, Some("code-reviewer"));
+        assert_eq!(agent.settings().tools, ["bash", "list", "read"]);
+        assert_eq!(agent.settings().model, None);
+        assert_eq!(
+            warnings,
+            [
+                "c.md:4: the tools WebFetch have no counterpart, and are left out",
+                "c.md:5: `model` has no counterpart: the agent runs on the model of its caller",
+                "c.md:7: `hooks` has no counterpart, and is left out",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_faulty_file_is_left_out_and_named() {
+        for (text, why) in [
+            (
+                "# No front matter",
+                "a.md: it does not begin with a line --- (the agent is left out)",
+            ),
+            ("---\ndescription: x\n---\n", "a.md: it needs a `name`"),
+            (
+                "---\nname: a\nmax_trns: 3\n---\n",
+                "a.md:3: there is no `max_trns`",
+            ),
+            (
+                "---\nname: a\nmodel: openai/x\n---\n",
+                "a.md:3: `model` may only be set in a file that you trust",
+            ),
+            ("---\nname: read\n---\n", "has the name of a tool"),
+            ("---\nname: a b\n---\n", "cannot name a tool"),
+            ("---\nname: a\nsystem: x\n---\nBody", "leave out this one"),
+            (
+                "---\nname: a\nmax_turns: many\n---\n",
+                "a.md:3: `max_turns` is",
+            ),
+        ] {
+            let (config, warnings) = config(&[("a.md", text, AgentFileForm::Plimsoll)]);
+            assert_eq!(config.file_agents().count(), 0, "{text}");
+            assert!(
+                warnings.iter().any(|warning| warning.contains(why)),
+                "{warnings:?}"
+            );
+        }
+        let (config, warnings) =
+            config(&[("m.md", "---\nname: main\n---\nx", AgentFileForm::Plimsoll)]);
+        assert_eq!(
+            (config.file_agents().count(), warnings.len()),
+            (0, 0),
+            "the other counts"
+        );
+    }
+}

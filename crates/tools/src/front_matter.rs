@@ -1,0 +1,103 @@
+//! [`front_matter`]: what stands at the top of a Markdown file between two lines `---`, as YAML.
+
+use serde_json::{Map, Value};
+use yaml_rust2::{Yaml, YamlLoader};
+
+/// How deep values may be nested: what is deeper is a mistake, or meant to exhaust the stack.
+const MAX_DEPTH: usize = 16;
+
+/// Returns the fields at the top of a Markdown file, in their order, and the text that follows.
+///
+/// # Errors
+/// If the text does not begin with a line `---`, no second one follows, or what stands between them is not
+/// a YAML mapping: a sentence that says so.
+pub fn front_matter(text: &str) -> Result<(Map<String, Value>, &str), String> {
+    let (front, body) = parts(text)?;
+    let yaml = YamlLoader::load_from_str(front)
+        .map_err(|error| format!("what stands between the lines --- is not valid YAML: {error}"))?;
+    match yaml.into_iter().next().map(|yaml| json(yaml, MAX_DEPTH)) {
+        Some(Value::Object(fields)) => Ok((fields, body)),
+        None | Some(Value::Null) => Ok((Map::new(), body)),
+        Some(_) => Err("what stands between the lines --- has no fields `name: value`".to_owned()),
+    }
+}
+
+fn parts(text: &str) -> Result<(&str, &str), String> {
+    let rest = text.trim_start_matches('\u{feff}').strip_prefix("---");
+    let rest = rest.map(|rest| rest.trim_start_matches([' ', '\t', '\r']));
+    let rest = rest.and_then(|rest| rest.strip_prefix('\n'));
+    let rest = rest.ok_or("it does not begin with a line ---")?;
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            let (front, body) = rest.split_at(at);
+            return Ok((front, body.strip_prefix(line).unwrap_or(body)));
+        }
+        at += line.len();
+    }
+    Err("no second line --- ends what is said of it at its top".to_owned())
+}
+
+fn json(yaml: Yaml, depth: usize) -> Value {
+    if depth == 0 {
+        return Value::Null;
+    }
+    match yaml {
+        Yaml::Real(text) => text
+            .parse()
+            .map_or(Value::Null, |number: f64| number.into()),
+        Yaml::Integer(whole) => whole.into(),
+        Yaml::String(text) => text.into(),
+        Yaml::Boolean(flag) => flag.into(),
+        Yaml::Array(items) => {
+            let items = items.into_iter().map(|item| json(item, depth - 1));
+            Value::Array(items.collect())
+        }
+        Yaml::Hash(fields) => {
+            let fields = fields.into_iter().filter_map(|(key, value)| match key {
+                Yaml::String(key) => Some((key, json(value, depth - 1))),
+                _ => None,
+            });
+            Value::Object(fields.collect())
+        }
+        Yaml::Alias(_) | Yaml::Null | Yaml::BadValue => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_of_every_kind_are_read() {
+        let text = "\u{feff}---\r\na: b: c\r\n---\r\n";
+        assert!(front_matter(text).is_err());
+        let text = "--- \nname: x\nlong: >-\n  two\n  lines\nlist: [a, 1]\nflag: true\nsome: 0.5\n---\nBody\n---\n";
+        let (fields, body) = front_matter(text).unwrap_or_else(|why| panic!("{why}"));
+        let expected =
+            json!({"name": "x", "long": "two lines", "list": ["a", 1], "flag": true, "some": 0.5});
+        assert_eq!(Value::Object(fields), expected);
+        assert_eq!(body, "Body\n---\n");
+    }
+
+    #[test]
+    fn what_has_no_front_matter_is_refused() {
+        for (text, why) in [
+            ("# Title", "does not begin with a line ---"),
+            ("---\nname: x\n", "no second line ---"),
+            ("---\n- a\n---\n", "has no fields"),
+            ("---\n\"a\n---\n", "not valid YAML"),
+        ] {
+            let error = front_matter(text).err().unwrap_or_default();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        let deep = format!(
+            "---\na: {}{}\n---\n",
+            "[".repeat(120_000),
+            "]".repeat(120_000)
+        );
+        let _ = front_matter(&deep);
+    }
+}
