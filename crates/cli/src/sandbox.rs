@@ -12,7 +12,7 @@ use crate::exit::Stop;
 /// The subcommand's name.
 const NAME: &str = "sandbox";
 /// What is said if the sandbox restricts files only.
-pub(crate) const NETWORK: &str = "this kernel cannot keep commands from the network (Linux 6.7 and newer can); the sandbox restricts \
+pub(crate) const NETWORK: &str = "this kernel cannot keep commands from the network (Linux 6.7 and newer, and macOS can); the sandbox restricts \
      what they write";
 
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,5 @@
-//! [`Sandbox`]: what a command of `bash` may write to and reach, held by the kernel (Landlock on Linux). It
-//! restricts no file tool: those stay inside the workspace root by themselves.
+//! [`Sandbox`]: what a command of `bash` may write to and reach, held by the kernel (Landlock on Linux, the
+//! profiles of `sandbox-exec` on macOS). It restricts no file tool: those stay inside the workspace root by themselves.
 //!
 //! A process can only restrict itself. So a command is not started directly but by a launcher, a program
 //! that calls [`run_shell`]: it restricts itself and becomes the shell.
@@ -42,7 +42,7 @@ pub struct NoSandboxMode(String);
 pub enum SandboxError {
     /// The system has no sandbox that Plimsoll can use.
     #[error(
-        "this system offers no sandbox for commands, which needs Landlock in Linux 6.2 or newer; leave `sandbox` off, or offer no `bash`"
+        "this system offers no sandbox for commands, which needs Landlock in Linux 6.2 or newer, or macOS; leave `sandbox` off, or offer no `bash`"
     )]
     NotOffered,
     /// The kernel refuses.
@@ -138,7 +138,8 @@ impl Sandbox {
     }
 }
 
-/// Returns `true` if the kernel can refuse TCP connections in a sandbox: Landlock in Linux 6.7 or newer.
+/// Returns `true` if the kernel can refuse TCP connections in a sandbox: Landlock in Linux 6.7 or newer, and
+/// macOS, which refuses connections of every kind.
 #[must_use]
 pub fn denies_network() -> bool {
     kernel::denies_network()
@@ -157,12 +158,17 @@ pub fn run_shell(
 ) -> Result<std::convert::Infallible, SandboxError> {
     use std::io::ErrorKind;
     use std::os::unix::process::CommandExt;
-    if mode != SandboxMode::Off {
-        kernel::enter(&writable(mode, root))?;
-    }
+    let before = match mode {
+        SandboxMode::Off => Vec::new(),
+        mode => kernel::enter(&writable(mode, root))?,
+    };
     let mut why = std::io::Error::from(ErrorKind::NotFound);
     for shell in SHELLS {
-        why = std::process::Command::new(shell)
+        let shell = OsString::from(shell);
+        let mut words = before.iter().chain([&shell]);
+        let Some(program) = words.next() else { break };
+        why = std::process::Command::new(program)
+            .args(words)
             .args(["-c", command])
             .exec();
         if why.kind() != ErrorKind::NotFound {
@@ -200,6 +206,7 @@ fn writable(mode: SandboxMode, root: &Path) -> Vec<PathBuf> {
 
 #[cfg(target_os = "linux")]
 mod kernel {
+    use std::ffi::OsString;
     use std::path::PathBuf;
 
     use landlock::{
@@ -226,7 +233,8 @@ mod kernel {
         ruleset.and_then(Ruleset::create).is_ok()
     }
 
-    pub(super) fn enter(writable: &[PathBuf]) -> Result<(), SandboxError> {
+    /// Restricts this process. Returns the words before the shell, of which there are none.
+    pub(super) fn enter(writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
         if !denies_writes() {
             return Err(SandboxError::NotOffered);
         }
@@ -234,7 +242,7 @@ mod kernel {
             restrict(writable).map_err(|error| SandboxError::Refused(error.to_string()))?;
         match status {
             RulesetStatus::NotEnforced => Err(SandboxError::NotOffered),
-            _ => Ok(()),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -253,8 +261,62 @@ mod kernel {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
 mod kernel {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use super::{SandboxError, seatbelt};
+
+    pub(super) fn denies_writes() -> bool {
+        Path::new(seatbelt::PROGRAM).is_file()
+    }
+
+    pub(super) fn denies_network() -> bool {
+        denies_writes()
+    }
+
+    /// Returns the words before the shell, which restrict it.
+    pub(super) fn enter(writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
+        match denies_writes() {
+            true => Ok(seatbelt::words(writable)),
+            false => Err(SandboxError::NotOffered),
+        }
+    }
+}
+
+/// The sandbox of macOS: a profile, which says what is denied, and parameters, which name the paths.
+#[cfg(any(target_os = "macos", all(unix, test)))]
+mod seatbelt {
+    use std::ffi::OsString;
+    use std::fmt::Write;
+    use std::path::PathBuf;
+
+    /// By its path, so that no other program of the name is started.
+    pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
+
+    /// Returns the words before a command that hold it.
+    pub(super) fn words(writable: &[PathBuf]) -> Vec<OsString> {
+        let mut profile =
+            String::from("(version 1)(allow default)(deny network*)(deny file-write*)");
+        let mut words: Vec<OsString> = vec![PROGRAM.into()];
+        for (at, path) in writable.iter().enumerate() {
+            // The kernel compares paths without links: /tmp is /private/tmp.
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+            // Writing to a String cannot fail.
+            let _ = write!(profile, "(allow file-write* (subpath (param \"W{at}\")))");
+            let mut parameter = OsString::from(format!("W{at}="));
+            parameter.push(path);
+            words.extend(["-D".into(), parameter]);
+        }
+        words.extend(["-p".into(), profile.into()]);
+        words
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+mod kernel {
+    use std::ffi::OsString;
     use std::path::PathBuf;
 
     use super::SandboxError;
@@ -268,7 +330,7 @@ mod kernel {
     }
 
     #[cfg_attr(not(unix), allow(dead_code))]
-    pub(super) fn enter(_writable: &[PathBuf]) -> Result<(), SandboxError> {
+    pub(super) fn enter(_writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
         Err(SandboxError::NotOffered)
     }
 }
@@ -289,6 +351,26 @@ mod tests {
         );
         assert!(SandboxMode::ReadOnly < SandboxMode::WorkspaceWrite);
         assert!(SandboxMode::WorkspaceWrite < SandboxMode::Off);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_profile_of_macos_denies_writes_but_for_the_paths_that_it_is_given() {
+        let odd = PathBuf::from("/no/\"such\")/folder");
+        let words = seatbelt::words(&[PathBuf::from("/dev/null"), odd]);
+        let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+        let profile = "(version 1)(allow default)(deny network*)(deny file-write*)(allow file-write* \
+                       (subpath (param \"W0\")))(allow file-write* (subpath (param \"W1\")))";
+        let expected = [
+            "/usr/bin/sandbox-exec",
+            "-D",
+            "W0=/dev/null",
+            "-D",
+            "W1=/no/\"such\")/folder",
+            "-p",
+            profile,
+        ];
+        assert_eq!(words, expected);
     }
 
     #[test]

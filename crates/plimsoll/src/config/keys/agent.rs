@@ -165,7 +165,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("\"off\""),
         "What commands of `bash` may write to and reach, held by the kernel: off (no limit), \
          workspace-write (write below the root and in the temporary directory, no network) or \
-         read-only (write nothing, no network). Needs Landlock in Linux 6.2 or newer.",
+         read-only (write nothing, no network). Needs Landlock in Linux 6.2 or newer, or macOS.",
     )
     .flag("sandbox")
     .trusted()
