@@ -1,4 +1,4 @@
-//! `--image`: images that go to the model with the task.
+//! Images that go to the model with a task.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,33 +21,41 @@ const MAX_IMAGE: u64 = 20 << 20;
 pub(crate) fn image(path: &Path) -> Result<Part, Stop> {
     let name = path.display();
     let bytes = read(path).map_err(|error| Stop::usage(format!("--image {name}: {error}")))?;
+    image_of(&format!("--image {name}"), &bytes)
+}
+
+/// The image that these bytes are.
+///
+/// # Errors
+/// If it is too large, or of a kind that no provider takes. `name` says which it is.
+pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, Stop> {
     if bytes.len() as u64 > MAX_IMAGE {
         return Err(Stop::usage(format!(
-            "--image {name} is larger than 20 MiB, more than a provider takes: make it smaller"
+            "{name} is larger than 20 MiB, more than a provider takes: make it smaller"
         )));
     }
-    let media_type = match imagesize::image_type(&bytes) {
+    let media_type = match imagesize::image_type(bytes) {
         Ok(ImageType::Png) => "image/png",
         Ok(ImageType::Jpeg) => "image/jpeg",
         Ok(ImageType::Gif) => "image/gif",
         Ok(ImageType::Webp) => "image/webp",
         _ => {
             return Err(Stop::usage(format!(
-                "--image {name} is no PNG, JPEG, GIF or WebP: convert it to one of them"
+                "{name} is no PNG, JPEG, GIF or WebP: convert it to one of them"
             )));
         }
     };
     // The size decides what the image weighs.
-    let size = imagesize::blob_size(&bytes).map_err(|error| {
+    let size = imagesize::blob_size(bytes).map_err(|error| {
         Stop::usage(format!(
-            "--image {name} is damaged: its size is not in it ({error})"
+            "{name} is damaged: its size is not in it ({error})"
         ))
     })?;
     let pixels = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
     Ok(Part::Image(Image {
         source: Source::Data {
             media_type: media_type.to_owned(),
-            base64: STANDARD.encode(&bytes),
+            base64: STANDARD.encode(bytes),
         },
         size: Some((pixels(size.width), pixels(size.height))),
         detail: None,

@@ -58,6 +58,17 @@ pub(crate) struct Fit {
 }
 
 impl Choice {
+    /// Checks that the model takes images.
+    pub(crate) fn check_images(&self) -> Result<(), Stop> {
+        if self.provider.takes_images() {
+            return Ok(());
+        }
+        Err(Stop::usage(format!(
+            "{} takes no images; choose another model, or say `images = true` of it in models.toml",
+            self.name
+        )))
+    }
+
     /// What settings are fitted to.
     pub(crate) fn fit(&self) -> Fit {
         Fit {

@@ -1,5 +1,7 @@
 //! The binary `plimsoll`: arguments in, exit code out. Every decision is made below this floor.
 
+#[cfg(feature = "acp")]
+mod acp;
 mod agent;
 mod approvals;
 mod args;
@@ -93,6 +95,8 @@ fn main() -> ExitCode {
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
+        #[cfg(feature = "acp")]
+        Command::Acp(args) => wait_for(acp::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),

@@ -56,11 +56,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         mcp,
         ..
     } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
-    if !args.images.is_empty() && !choice.provider.takes_images() {
-        return Err(Stop::usage(format!(
-            "{} takes no images; choose another model, or say `images = true` of it in models.toml",
-            choice.name
-        )));
+    if !args.images.is_empty() {
+        choice.check_images()?;
     }
     let terminal = Arc::new(match said {
         Said::Everything => Terminal::direct(colours()),

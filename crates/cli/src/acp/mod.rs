@@ -1,0 +1,188 @@
+//! `plimsoll acp`: the agent of an editor, by the Agent Client Protocol over standard input and output. An
+//! agent is what it is to `run` and `chat`; only messages of the protocol are written to standard output.
+
+mod calls;
+mod content;
+mod permission;
+mod replay;
+mod server;
+mod servers;
+mod session;
+mod transport;
+mod updates;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::{
+    CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
+    LoadSessionRequest, NewSessionRequest, PromptRequest, ResumeSessionRequest,
+    SetSessionModeRequest,
+};
+use agent_client_protocol::{Agent, Error, Lines, on_receive_notification, on_receive_request};
+use tokio::time::sleep;
+
+use self::server::Server;
+use self::transport::{Outbox, incoming};
+use crate::agent;
+use crate::args::AcpArgs;
+use crate::exit::{DONE, INTERRUPTED, Stop};
+
+/// How long the end of a connection may take: a client that does not read is not waited for any longer.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Runs the command.
+pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
+    if args.sources.flags.has("root") {
+        return Err(Stop::usage(
+            "an editor names a folder for each session, so --root has no effect; leave it out",
+        ));
+    }
+    let mut sources = args.sources.clone();
+    sources.consent(args.yes);
+    let store = agent::store().await?;
+    let (outbox, writer) = Outbox::start();
+    let server = Arc::new(Server::new(sources, store, Arc::clone(&outbox)));
+    let lines = Lines::new(outbox.sink(), incoming(&outbox));
+    let ended = serve(&server, lines).await;
+    writer.end().await;
+    ended
+}
+
+/// Serves the connection until the client ends it, or somebody interrupts the process.
+async fn serve(
+    server: &Arc<Server>,
+    transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
+) -> Result<u8, Stop> {
+    /// The server, for one of the handlers.
+    macro_rules! with {
+        ($server:ident, $handler:expr) => {{
+            let $server = Arc::clone(server);
+            $handler
+        }};
+    }
+    let connection = Agent
+        .v1()
+        .name("plimsoll")
+        .on_receive_request(
+            with!(server, async move |request: InitializeRequest,
+                                      responder,
+                                      _| {
+                responder.respond(server.initialize(&request))
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            with!(server, async move |request: NewSessionRequest,
+                                      responder,
+                                      client| {
+                let server = Arc::clone(&server);
+                server.answer(responder, server.clone().new_session(request, client))
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            with!(server, async move |request: LoadSessionRequest,
+                                      responder,
+                                      client| {
+                let server = Arc::clone(&server);
+                server.answer(responder, server.clone().load(request, client))
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            with!(server, async move |request: ResumeSessionRequest,
+                                      responder,
+                                      client| {
+                let server = Arc::clone(&server);
+                server.answer(responder, server.clone().resume(request, client))
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            with!(server, async move |request: CloseSessionRequest,
+                                      responder,
+                                      _| {
+                let server = Arc::clone(&server);
+                server.answer(responder, server.clone().close(request))
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            with!(server, async move |request: ListSessionsRequest,
+                                      responder,
+                                      _| {
+                let server = Arc::clone(&server);
+                server.answer(responder, server.clone().list(request))
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            with!(server, async move |request: SetSessionModeRequest,
+                                      responder,
+                                      _| {
+                responder.respond_with_result(server.set_mode(&request))
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            with!(server, async move |request: PromptRequest, responder, _| {
+                match server.prompt(request) {
+                    Ok(prompt) => server.answer(responder, prompt),
+                    Err(error) => responder.respond_with_error(error),
+                }
+            }),
+            on_receive_request!(),
+        )
+        .on_receive_notification(
+            with!(server, async move |request: CancelNotification, _| {
+                server.cancel(&request);
+                Ok(())
+            }),
+            on_receive_notification!(),
+        );
+    let served = connection.connect_with(transport, async |client| {
+        let code = tokio::select! {
+            () = client.incoming_closed() => DONE,
+            () = interrupted() => INTERRUPTED,
+        };
+        server.close_all().await;
+        Ok(code)
+    });
+    let late = async {
+        server.closing().await;
+        sleep(ENDING).await;
+    };
+    tokio::select! {
+        served = served => served.or_else(failed),
+        () = late => Ok(DONE),
+    }
+}
+
+/// A client that has gone away has ended the connection.
+fn failed(error: Error) -> Result<u8, Stop> {
+    let text = error.to_string();
+    match text.contains(&io::Error::from(io::ErrorKind::BrokenPipe).to_string()) {
+        true => Ok(DONE),
+        false => Err(Stop::failed(format!("the connection failed: {text}"))),
+    }
+}
+
+/// Waits for Ctrl-C, or for whoever ends processes.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminated.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
