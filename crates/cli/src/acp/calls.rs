@@ -60,6 +60,8 @@ struct State {
 #[derive(Default)]
 struct OpenCall {
     has_diff: bool,
+    /// The client knows what it is called with.
+    is_described: bool,
     /// What agents do that it has started.
     below: Vec<String>,
 }
@@ -122,14 +124,15 @@ impl Calls {
     /// What the client is told of a call: that there is one, or more about it.
     pub(super) fn told(&self, call: &CallId, of: &Described, status: ToolCallStatus) -> Told {
         let (id, is_known) = self.open(call);
-        if of.diff.is_some()
-            && let Some(open) = self.lock().open.get_mut(call)
-        {
-            open.has_diff = true;
-        }
-        match is_known {
-            true => Told::More(of.update(id, status)),
-            false => Told::New(of.call(id, status)),
+        let mut state = self.lock();
+        let open = state.open.entry(call.clone()).or_default();
+        let was_described = std::mem::replace(&mut open.is_described, of.input.is_some());
+        open.has_diff |= of.diff.is_some();
+        drop(state);
+        match (is_known, was_described) {
+            (true, true) => Told::More(with_status(id, status)),
+            (true, false) => Told::More(of.update(id, status)),
+            (false, _) => Told::New(of.call(id, status)),
         }
     }
 
@@ -259,16 +262,21 @@ impl Described {
 
 /// What a call came to, for a client that was told of it. `None` as a text leaves what is shown.
 pub(super) fn ended(id: ToolCallId, is_error: bool, shown: Option<&str>) -> ToolCallUpdate {
-    let status = match is_error {
-        true => ToolCallStatus::Failed,
-        false => ToolCallStatus::Completed,
-    };
-    let fields = ToolCallUpdateFields::new().status(status);
-    let fields = match shown {
-        Some(text) if !text.trim().is_empty() => fields.content(vec![output(text)]),
-        _ => fields,
-    };
-    ToolCallUpdate::new(id, fields)
+    let mut update = with_status(
+        id,
+        match is_error {
+            true => ToolCallStatus::Failed,
+            false => ToolCallStatus::Completed,
+        },
+    );
+    if let Some(text) = shown.filter(|text| !text.trim().is_empty()) {
+        update.fields.content = Some(vec![output(text)]);
+    }
+    update
+}
+
+fn with_status(id: ToolCallId, status: ToolCallStatus) -> ToolCallUpdate {
+    ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(status))
 }
 
 /// What a call that runs says of itself.

@@ -2,6 +2,7 @@
 //! agent is what it is to `run` and `chat`; only messages of the protocol are written to standard output.
 
 mod calls;
+mod commands;
 mod content;
 mod permission;
 mod replay;
@@ -78,7 +79,7 @@ async fn serve(
                                       responder,
                                       client| {
                 let server = Arc::clone(&server);
-                server.answer(responder, server.clone().new_session(request, client))
+                server.answer_opened(responder, server.clone().new_session(request, client))
             }),
             on_receive_request!(),
         )
@@ -87,7 +88,7 @@ async fn serve(
                                       responder,
                                       client| {
                 let server = Arc::clone(&server);
-                server.answer(responder, server.clone().load(request, client))
+                server.answer_opened(responder, server.clone().load(request, client))
             }),
             on_receive_request!(),
         )
@@ -96,7 +97,7 @@ async fn serve(
                                       responder,
                                       client| {
                 let server = Arc::clone(&server);
-                server.answer(responder, server.clone().resume(request, client))
+                server.answer_opened(responder, server.clone().resume(request, client))
             }),
             on_receive_request!(),
         )

@@ -128,9 +128,8 @@ impl Permission {
         let mut update = of.update(id, ToolCallStatus::Pending);
         let mut content = update.fields.content.take().unwrap_or_default();
         if content.is_empty() {
-            let name = format!("{}\n", call.name);
             let all = tool_line::in_full("", &call.arguments);
-            content.push(calls::output(&format!("{name}{}", all.trim_start())));
+            content.push(calls::output(all.trim_start()));
         }
         if question.is_protected {
             content.push(calls::words(PROTECTED));

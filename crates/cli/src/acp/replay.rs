@@ -67,10 +67,9 @@ fn messages(log: &[Entry]) -> Vec<&Message> {
     let mut begun: Vec<(u64, usize)> = Vec::new();
     for entry in log {
         match entry {
-            Entry::Started { run, .. } => {
-                if begun.iter().all(|(other, _)| other != run) {
-                    begun.push((*run, messages.len()));
-                }
+            // A run that goes on has begun before.
+            Entry::Started { run, .. } if begun.iter().all(|(other, _)| other != run) => {
+                begun.push((*run, messages.len()));
             }
             Entry::RolledBack { run } => {
                 if let Some((_, count)) = begun.iter().find(|(other, _)| other == run) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
@@ -19,6 +20,7 @@ use futures_util::future::join_all;
 use plimsoll::store::SqliteStore;
 use plimsoll::{PermissionMode, SessionId, new_session_id};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 use super::servers::servers;
 use super::session::{History, OpenSession, Surroundings};
@@ -34,6 +36,9 @@ const MAX_SESSIONS: usize = 64;
 /// Sessions that are listed, at most: the newest.
 const LISTED: usize = 200;
 
+/// How long requests are waited for that are being answered when the connection ends. Prompts end at once.
+const ANSWERING: Duration = Duration::from_secs(1);
+
 /// All that a client has of this process.
 pub(super) struct Server {
     sources: Sources,
@@ -44,6 +49,24 @@ pub(super) struct Server {
     /// Whether the client shows notices.
     takes_notices: Mutex<bool>,
     closing: watch::Sender<bool>,
+    /// Requests that are being answered.
+    answering: watch::Sender<usize>,
+}
+
+/// A request that is being answered.
+struct Answering(watch::Sender<usize>);
+
+impl Answering {
+    fn begin(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
 }
 
 impl Server {
@@ -56,6 +79,7 @@ impl Server {
             places: Arc::new(Semaphore::new(MAX_SESSIONS)),
             takes_notices: Mutex::default(),
             closing: watch::Sender::new(false),
+            answering: watch::Sender::new(0),
         }
     }
 
@@ -65,9 +89,32 @@ impl Server {
         responder: Responder<T>,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<(), Error> {
+        let answering = Answering::begin(&self.answering);
         tokio::spawn(async move {
             // If that fails, the connection has ended.
             let _ = responder.respond_with_result(work.await);
+            drop(answering);
+        });
+        Ok(())
+    }
+
+    /// The same for a session that is opened; then its client is told what it offers.
+    pub(super) fn answer_opened<T: JsonRpcResponse + Send + 'static>(
+        &self,
+        responder: Responder<T>,
+        opening: impl Future<Output = Result<(T, Arc<OpenSession>), Error>> + Send + 'static,
+    ) -> Result<(), Error> {
+        let answering = Answering::begin(&self.answering);
+        tokio::spawn(async move {
+            // If that fails, the connection has ended.
+            let _ = match opening.await {
+                Ok((response, session)) => {
+                    let answered = responder.respond(response);
+                    answered.and_then(|()| session.offer_commands())
+                }
+                Err(error) => responder.respond_with_error(error),
+            };
+            drop(answering);
         });
         Ok(())
     }
@@ -95,34 +142,37 @@ impl Server {
         self: Arc<Self>,
         request: NewSessionRequest,
         client: ConnectionTo<Client>,
-    ) -> Result<NewSessionResponse, Error> {
+    ) -> Result<(NewSessionResponse, Arc<OpenSession>), Error> {
         let id = new_session_id();
         let given = (request.cwd, request.mcp_servers);
         let session = self.open(id, given, History::New, client).await?;
         let id = session.id().clone();
-        Ok(NewSessionResponse::new(id).modes(modes(session.mode())))
+        let response = NewSessionResponse::new(id).modes(modes(session.mode()));
+        Ok((response, session))
     }
 
     pub(super) async fn load(
         self: Arc<Self>,
         request: LoadSessionRequest,
         client: ConnectionTo<Client>,
-    ) -> Result<LoadSessionResponse, Error> {
+    ) -> Result<(LoadSessionResponse, Arc<OpenSession>), Error> {
         let id = self.known(&request.session_id).await?;
         let given = (request.cwd, request.mcp_servers);
         let session = self.open(id, given, History::Replayed, client).await?;
-        Ok(LoadSessionResponse::new().modes(modes(session.mode())))
+        let response = LoadSessionResponse::new().modes(modes(session.mode()));
+        Ok((response, session))
     }
 
     pub(super) async fn resume(
         self: Arc<Self>,
         request: ResumeSessionRequest,
         client: ConnectionTo<Client>,
-    ) -> Result<ResumeSessionResponse, Error> {
+    ) -> Result<(ResumeSessionResponse, Arc<OpenSession>), Error> {
         let id = self.known(&request.session_id).await?;
         let given = (request.cwd, request.mcp_servers);
         let session = self.open(id, given, History::Known, client).await?;
-        Ok(ResumeSessionResponse::new().modes(modes(session.mode())))
+        let response = ResumeSessionResponse::new().modes(modes(session.mode()));
+        Ok((response, session))
     }
 
     pub(super) async fn close(
@@ -184,6 +234,8 @@ impl Server {
     /// Ends all sessions.
     pub(super) async fn close_all(&self) {
         self.closing.send_replace(true);
+        let mut answering = self.answering.subscribe();
+        let _ = timeout(ANSWERING, answering.wait_for(|count| *count == 0)).await;
         let sessions = std::mem::take(&mut *lock(&self.sessions));
         join_all(sessions.values().map(|session| session.close())).await;
     }

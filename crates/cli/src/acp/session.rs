@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{self, ContentBlock};
+use agent_client_protocol::v1::schema::{self, ContentBlock, SessionNotification, SessionUpdate};
 use plimsoll::config::AgentConfig;
 use plimsoll::store::SqliteStore;
 use plimsoll::{
@@ -19,6 +19,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
 use super::calls::Calls;
+use super::commands::{Asked, Commands};
 use super::content;
 use super::permission::{Mode, Permission, mode_of};
 use super::replay::replay;
@@ -26,8 +27,11 @@ use super::transport::Outbox;
 use super::updates::Updates;
 use crate::agent::{self, Prepared};
 use crate::approvals::Approvals;
+use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
 use crate::choice::{Choice, Said};
+use crate::event_printer::compacted;
 use crate::exit::Stop;
+use crate::fill;
 use crate::mcp::Mcp;
 use crate::outcome::{reason_text, stop_of};
 use crate::paths;
@@ -35,6 +39,8 @@ use crate::preview::Previews;
 use crate::resume;
 use crate::retention;
 use crate::settings::Sources;
+use crate::terminal::style::Colours;
+use crate::terminal::text::fenced;
 
 /// How long a session is waited for that is to be closed; its log is whole anyway.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -68,6 +74,8 @@ pub(super) struct OpenSession {
     /// Changes with each request to cancel.
     cancel: watch::Sender<()>,
     closing: watch::Receiver<bool>,
+    client: ConnectionTo<Client>,
+    commands: Commands,
     updates: Arc<Updates>,
     work: Mutex<Work>,
     _place: OwnedSemaphorePermit,
@@ -138,12 +146,17 @@ impl OpenSession {
             session,
         };
         work.remember().await?;
+        if history != History::New {
+            work.show_usage();
+        }
         Ok(Arc::new(Self {
             id: name,
             remote: work.session.remote(),
             mode,
             cancel: watch::Sender::new(()),
             closing: around.closing,
+            client: around.client,
+            commands: Commands::new(folder),
             updates,
             work: Mutex::new(work),
             _place: around.place,
@@ -162,6 +175,14 @@ impl OpenSession {
     /// prompt on.
     pub(super) fn set_mode(&self, mode: PermissionMode) {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// Tells the client which commands there are.
+    pub(super) fn offer_commands(&self) -> Result<(), agent_client_protocol::Error> {
+        let offered = SessionUpdate::AvailableCommandsUpdate(self.commands.offered());
+        let id = self.id.clone();
+        self.client
+            .send_notification(SessionNotification::new(id, offered))
     }
 
     /// Hears of requests to cancel from now on.
@@ -189,6 +210,7 @@ impl OpenSession {
         if content::has_image(&parts) {
             work.choice.check_images()?;
         }
+        let asked = self.commands.asked(parts);
         work.renew(self.mode()).await?;
         if cancels.has_changed().unwrap_or(true) {
             return Ok(schema::StopReason::Cancelled);
@@ -199,7 +221,7 @@ impl OpenSession {
         };
         work.updates.begin(work.session.cost());
         let output = {
-            let mut run = pin!(work.session.run_parts(parts));
+            let mut run = pin!(work.run(asked));
             let mut ending = pin!(ending);
             loop {
                 tokio::select! {
@@ -219,10 +241,9 @@ impl OpenSession {
         work.ended().await;
         match output {
             None => Ok(schema::StopReason::Cancelled),
-            Some(output) => {
-                let output = output.or_else(Error::into_output);
-                work.outcome(&output.map_err(|error| stop_of(&error))?)
-            }
+            Some(Ok(Some(output))) => work.outcome(&output),
+            Some(Ok(None)) => Ok(schema::StopReason::EndTurn),
+            Some(Err(stop)) => Err(stop),
         }
     }
 
@@ -259,12 +280,58 @@ impl Work {
         Ok(())
     }
 
-    /// A run has ended, however it did.
-    async fn ended(&self) {
+    /// Does what a prompt asks for. Gives what came of a run.
+    async fn run(&mut self, asked: Asked) -> Result<Option<AgentOutput>, Stop> {
+        let output = match asked {
+            Asked::Say(parts) => self.session.run_parts(parts).await,
+            Asked::GoOn => self.session.carry_on().await,
+            Asked::Compact(focus) => {
+                let said = self.compact(focus.as_deref()).await?;
+                self.updates.say(&said);
+                return Ok(None);
+            }
+            Asked::Context => {
+                let log = self.store.load(self.session.id()).await;
+                let log = log.map_err(Stop::failed)?;
+                let now = self.session.window_use();
+                let lines = fill::picture(&now, fill::newest_plan(&log), Colours::None);
+                self.updates.say(&fenced(&lines.join("\n")));
+                return Ok(None);
+            }
+            Asked::Cost => {
+                self.updates.say(&cost_lines(&self.session).join("\n\n"));
+                return Ok(None);
+            }
+        };
+        let output = output.or_else(Error::into_output);
+        output.map(Some).map_err(|error| stop_of(&error))
+    }
+
+    /// A plan now. Says what came of it.
+    async fn compact(&mut self, focus: Option<&str>) -> Result<String, Stop> {
+        let done = self.session.compact(focus).await;
+        let Some(done) = done.map_err(|error| stop_of(&error))? else {
+            return Ok(nothing_to_do(&self.session.window_use()));
+        };
+        let gone = done.messages_before.saturating_sub(done.messages_after);
+        let said = compacted(&done.plan, Some(gone));
+        Ok(match focus.is_some() && !has_summary(&done.plan) {
+            true => format!("{said}\n\n{NO_FOCUS}"),
+            false => said,
+        })
+    }
+
+    /// Tells how full the window is, and what the session has cost.
+    fn show_usage(&self) {
         let cost = self.session.cost();
         let now = self.session.window_use();
         let known = (cost.unpriced == 0 && cost.known.0 > 0).then_some(cost.known);
         self.updates.usage(now.used, now.window, known);
+    }
+
+    /// A run has ended, however it did.
+    async fn ended(&self) {
+        self.show_usage();
         // The run has its outcome, whatever becomes of this.
         if let Err(stop) = self.remember().await {
             crate::say(&stop.to_string());

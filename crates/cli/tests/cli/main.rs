@@ -11,6 +11,10 @@
     clippy::print_stderr
 )]
 
+#[cfg(feature = "acp")]
+mod acp;
+#[cfg(feature = "acp")]
+mod acp_bad;
 mod agents;
 mod bad_calls;
 mod chat;
@@ -28,6 +32,8 @@ mod config;
 mod count;
 mod docs;
 mod doctor;
+#[cfg(feature = "acp")]
+mod editing;
 mod failures;
 mod fake;
 mod forks;
