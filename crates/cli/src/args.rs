@@ -53,7 +53,6 @@ pub(crate) enum Command {
     /// Chat with an agent; type while it works to steer it
     Chat(Box<ChatArgs>),
     /// Be the agent of an editor (Agent Client Protocol, over standard input and output)
-    #[cfg(feature = "acp")]
     Acp(Box<AcpArgs>),
     /// Repair and compact a dead session of Claude Code, Codex, opencode, pi or Gemini CLI
     Rescue(crate::rescue::RescueArgs),
@@ -162,7 +161,6 @@ pub(crate) struct ChatArgs {
     pub(crate) quiet: bool,
 }
 
-#[cfg(feature = "acp")]
 const ACP_EXAMPLES: &str = "\
 Examples:
   plimsoll acp                               # what an editor starts
@@ -180,7 +178,6 @@ In Zed, in settings.json:
 
 The editor names a folder for each session; its plimsoll.toml and AGENTS.md are used, as by `run`.";
 
-#[cfg(feature = "acp")]
 #[derive(Debug, Args)]
 #[command(after_help = ACP_EXAMPLES)]
 pub(crate) struct AcpArgs {

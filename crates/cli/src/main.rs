@@ -2,6 +2,9 @@
 
 #[cfg(feature = "acp")]
 mod acp;
+#[cfg(not(feature = "acp"))]
+#[path = "acp_without.rs"]
+mod acp;
 mod agent;
 mod approvals;
 mod args;
@@ -95,7 +98,6 @@ fn main() -> ExitCode {
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
-        #[cfg(feature = "acp")]
         Command::Acp(args) => wait_for(acp::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),

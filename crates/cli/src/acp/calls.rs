@@ -51,8 +51,9 @@ pub(super) struct Calls {
 struct State {
     /// The number of the message that calls are of.
     message: u64,
-    /// Questions about other calls so far.
-    others: u64,
+    /// Questions about calls of other agents so far, and those that wait for an answer.
+    asked: u64,
+    others: Vec<ToolCallId>,
     /// Those of it that have not ended.
     open: HashMap<CallId, OpenCall>,
 }
@@ -97,11 +98,18 @@ impl Calls {
         self.lock().take_open()
     }
 
-    /// A name for what is no call of this session's model.
-    pub(super) fn other_name(&self, call: &CallId) -> ToolCallId {
+    /// A name for a call of an agent that this one has called, while a person is asked about it.
+    pub(super) fn open_other(&self, call: &CallId) -> ToolCallId {
         let mut state = self.lock();
-        state.others += 1;
-        ToolCallId::new(format!("below-{}-{}", state.others, call.0))
+        state.asked += 1;
+        let id = ToolCallId::new(format!("below-{}-{}", state.asked, call.0));
+        state.others.push(id.clone());
+        id
+    }
+
+    /// A person has answered.
+    pub(super) fn close_other(&self, id: &ToolCallId) {
+        self.lock().others.retain(|other| other != id);
     }
 
     /// The client's name of a call, and whether it knows the call already.
@@ -227,7 +235,9 @@ impl State {
 
     fn take_open(&mut self) -> Vec<ToolCallId> {
         let open = std::mem::take(&mut self.open);
-        open.keys().map(|call| self.name(call)).collect()
+        let others = std::mem::take(&mut self.others);
+        let open = open.keys().map(|call| self.name(call));
+        open.chain(others).collect()
     }
 }
 

@@ -73,7 +73,7 @@ impl Permission {
     fn show(&self, question: &Question, of: &Described) -> ToolCallId {
         let call = &question.call;
         if self.is_below {
-            let id = self.calls.other_name(&call.id);
+            let id = self.calls.open_other(&call.id);
             let shown = of.call(id.clone(), ToolCallStatus::Pending);
             self.updates.update(SessionUpdate::ToolCall(shown));
             return id;
@@ -112,6 +112,7 @@ impl Permission {
             }
         };
         if self.is_below {
+            self.calls.close_other(&id);
             let is_error = !matches!(reply, Reply::Yes | Reply::Always);
             let ended = calls::ended(id, is_error, None);
             self.updates.update(SessionUpdate::ToolCallUpdate(ended));

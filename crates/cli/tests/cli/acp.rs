@@ -140,6 +140,50 @@ fn a_prompt_is_cancelled_while_it_streams_and_while_it_asks() {
 }
 
 #[test]
+fn a_prompt_that_is_cancelled_at_once_calls_no_tool() {
+    let home = home();
+    let fake = Fake::new([change(8430, 8431)]);
+    edit(&home, &fake, &["--yes"], async |editor| {
+        let session = editor.open(home.work()).await;
+        let cancels = async { editor.cancel(&session) };
+        let (stop, ()) = tokio::join!(editor.say(&session, "Change it."), cancels);
+        assert_eq!(stop.unwrap(), StopReason::Cancelled);
+    });
+    assert!(main_rs(&home).contains("8430"));
+}
+
+#[test]
+fn an_agent_that_is_called_asks_the_same_person() {
+    let home = home();
+    home.file(
+        "plimsoll.toml",
+        "[[agents]]\nname = \"chief\"\ntools = [\"read\"]\nsub_agents = [\"mate\"]\n\
+         [[agents]]\nname = \"mate\"\ntools = [\"edit\"]\n",
+    );
+    home.trust();
+    let call = Answer::call(&[("mate", r#"{"task":"Change the port."}"#)]);
+    let fake = Fake::new([
+        call,
+        change(8430, 8431),
+        Answer::say("Changed."),
+        Answer::say("It is done."),
+    ]);
+    let args = [&WINDOW[..], &["--agent", "chief"]].concat();
+    edit(&home, &fake, &args, async |editor| {
+        let session = editor.open(home.work()).await;
+        editor.answers(["allow_once"]);
+        editor.say(&session, "Have it changed.").await.unwrap();
+        assert_eq!(editor.asked()[0].0, "edit main.rs");
+        let mut ended = editor.calls(&session).into_iter();
+        let ended = ended
+            .by_ref()
+            .filter(|(_, _, status)| status == "completed");
+        assert_eq!(ended.count(), 2, "the question, and the call of the agent");
+    });
+    assert!(main_rs(&home).contains("8431"));
+}
+
+#[test]
 fn a_session_is_loaded_with_all_that_was_said_and_goes_on() {
     let home = home();
     let fake = Fake::new([

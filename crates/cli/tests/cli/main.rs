@@ -73,5 +73,5 @@ mod trust;
 mod usage;
 mod users_file;
 mod windows;
-#[cfg(not(all(feature = "mcp", feature = "otlp")))]
+#[cfg(not(all(feature = "acp", feature = "mcp", feature = "otlp")))]
 mod without;
