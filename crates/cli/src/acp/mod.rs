@@ -12,7 +12,6 @@ mod session;
 mod transport;
 mod updates;
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,14 +47,19 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
     let lines = Lines::new(outbox.sink(), incoming(&outbox));
     let ended = serve(&server, lines).await;
     writer.end().await;
-    ended
+    match ended {
+        // The client has gone away.
+        Err(_) if outbox.has_failed() => Ok(DONE),
+        Err(error) => Err(Stop::failed(format!("the connection failed: {error}"))),
+        Ok(code) => Ok(code),
+    }
 }
 
 /// Serves the connection until the client ends it, or somebody interrupts the process.
 async fn serve(
     server: &Arc<Server>,
     transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
-) -> Result<u8, Stop> {
+) -> Result<u8, Error> {
     /// The server, for one of the handlers.
     macro_rules! with {
         ($server:ident, $handler:expr) => {{
@@ -129,7 +133,7 @@ async fn serve(
         )
         .on_receive_request(
             with!(server, async move |request: PromptRequest, responder, _| {
-                match server.prompt(request) {
+                match server.prompt(request, responder.cancellation()) {
                     Ok(prompt) => server.answer(responder, prompt),
                     Err(error) => responder.respond_with_error(error),
                 }
@@ -156,17 +160,8 @@ async fn serve(
         sleep(ENDING).await;
     };
     tokio::select! {
-        served = served => served.or_else(failed),
+        served = served => served,
         () = late => Ok(DONE),
-    }
-}
-
-/// A client that has gone away has ended the connection.
-fn failed(error: Error) -> Result<u8, Stop> {
-    let text = error.to_string();
-    match text.contains(&io::Error::from(io::ErrorKind::BrokenPipe).to_string()) {
-        true => Ok(DONE),
-        false => Err(Stop::failed(format!("the connection failed: {text}"))),
     }
 }
 

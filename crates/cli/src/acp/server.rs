@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use agent_client_protocol::v1::schema::{
     SessionModeState, SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse};
+use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse, RequestCancellation};
 use futures_util::future::join_all;
 use plimsoll::store::SqliteStore;
 use plimsoll::{PermissionMode, SessionId, new_session_id};
@@ -212,15 +213,24 @@ impl Server {
         Ok(SetSessionModeResponse::new())
     }
 
-    /// Takes a prompt. It can be cancelled from when this returns.
+    /// Takes a prompt. It can be cancelled from when this returns, as the session or as the request.
     pub(super) fn prompt(
         &self,
         request: PromptRequest,
+        cancellation: RequestCancellation,
     ) -> Result<impl Future<Output = Result<PromptResponse, Error>> + Send + use<>, Error> {
         let session = self.session(&request.session_id)?;
         let cancels = session.cancels();
         Ok(async move {
-            let ended = session.prompt(request.prompt, cancels).await;
+            let mut ended = pin!(session.prompt(request.prompt, cancels));
+            let ended = tokio::select! {
+                biased;
+                ended = &mut ended => ended,
+                () = cancellation.cancelled() => {
+                    session.cancel();
+                    ended.await
+                }
+            };
             ended.map(PromptResponse::new).map_err(refused)
         })
     }

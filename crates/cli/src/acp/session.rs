@@ -77,7 +77,8 @@ pub(super) struct OpenSession {
     client: ConnectionTo<Client>,
     commands: Commands,
     updates: Arc<Updates>,
-    work: Mutex<Work>,
+    /// `None` once it is closed.
+    work: Mutex<Option<Work>>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -158,7 +159,7 @@ impl OpenSession {
             client: around.client,
             commands: Commands::new(folder),
             updates,
-            work: Mutex::new(work),
+            work: Mutex::new(Some(work)),
             _place: around.place,
         }))
     }
@@ -206,6 +207,9 @@ impl OpenSession {
                 "a prompt is under way in this session; wait for its end, or cancel it",
             ));
         };
+        let Some(work) = work.as_mut() else {
+            return Err(Stop::usage("this session is closed; load it first"));
+        };
         let parts = content::parts(prompt)?;
         if content::has_image(&parts) {
             work.choice.check_images()?;
@@ -249,9 +253,11 @@ impl OpenSession {
 
     /// Ends it, so that others can open it. Its log is whole whatever it does.
     pub(super) async fn close(&self) {
-        let Ok(work) = timeout(CLOSING, self.work.lock()).await else {
+        let Ok(mut work) = timeout(CLOSING, self.work.lock()).await else {
             return;
         };
+        // With it goes the right to write to the session.
+        let Some(work) = work.take() else { return };
         let _ = timeout(CLOSING, work.mcp.close()).await;
         retention::apply(&work.store, work.config.retention(), true).await;
     }

@@ -158,6 +158,11 @@ impl Outbox {
         })
     }
 
+    /// Whether the client does not read any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().failed
+    }
+
     fn put(&self, line: String) -> io::Result<()> {
         let mut waiting = self.lock();
         if waiting.failed {

@@ -2,9 +2,9 @@
 //! it can do with sessions.
 
 use agent_client_protocol::v1::schema::{
-    AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, EmbeddedResourceResource,
-    ImageContent, McpServer, McpServerStdio, ResourceLink, SetSessionModeRequest, StopReason,
-    TextResourceContents,
+    AudioContent, BlobResourceContents, CloseSessionRequest, ContentBlock, EmbeddedResource,
+    EmbeddedResourceResource, ImageContent, ListSessionsRequest, McpServer, McpServerStdio,
+    ResourceLink, ResumeSessionRequest, SetSessionModeRequest, StopReason, TextResourceContents,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -232,6 +232,54 @@ fn a_session_is_loaded_with_all_that_was_said_and_goes_on() {
     // The other commands know of it as well.
     let listed = home.run(["sessions", "list", "--here"]).done();
     assert!(listed.out.contains(session.0.as_ref()), "{}", listed.out);
+}
+
+#[test]
+fn sessions_are_listed_resumed_closed_and_loaded_over_a_prompt() {
+    let home = home();
+    let fake = Fake::new([
+        Answer::say("One."),
+        Answer::pieces("Two and so on").hang(),
+        Answer::say("Three."),
+    ]);
+    edit(&home, &fake, &WINDOW, async |editor| {
+        let session = editor.open(home.work()).await;
+        editor.say(&session, "Count.").await.unwrap();
+        let listed = ListSessionsRequest::new().cwd(home.work());
+        let listed = editor.agent.send_request(listed).block_task().await;
+        let listed = listed.unwrap().sessions;
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].session_id, session);
+        assert_eq!(listed[0].title.as_deref(), Some("Count."));
+        assert!(listed[0].updated_at.as_ref().unwrap().ends_with('Z'));
+        let close = CloseSessionRequest::new(session.clone());
+        editor.agent.send_request(close).block_task().await.unwrap();
+        let error = editor.say(&session, "On.").await.unwrap_err();
+        assert!(error.message.contains("is open; open it with"), "{error:?}");
+        let seen = editor.updates(&session).len();
+        let resume = ResumeSessionRequest::new(session.clone(), home.work());
+        editor
+            .agent
+            .send_request(resume)
+            .block_task()
+            .await
+            .unwrap();
+        let again = editor.updates(&session).split_off(seen);
+        assert!(
+            !again
+                .iter()
+                .any(|update| update["content"]["text"] == "One.")
+        );
+        // An editor that was restarted may load what it has lost.
+        let loads = async {
+            editor.until(&session, "Two ").await;
+            editor.load(&session, home.work()).await;
+        };
+        let (stop, ()) = tokio::join!(editor.say(&session, "On."), loads);
+        assert_eq!(stop.unwrap(), StopReason::Cancelled);
+        editor.say(&session, "And?").await.unwrap();
+        assert!(editor.text(&session).ends_with("Three."));
+    });
 }
 
 #[test]
