@@ -12,8 +12,8 @@ use agent_client_protocol::v1::schema::{self, ContentBlock, SessionNotification,
 use plimsoll::config::AgentConfig;
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    AgentOutput, EndReason, Error, Gate, Observer, PermissionMode, Remote, Session, SessionId,
-    SessionStore, StopReason,
+    AgentOutput, EndReason, Error, Failure, Gate, Observer, PermissionMode, Remote, Session,
+    SessionId, SessionStore, StopReason,
 };
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
@@ -357,14 +357,17 @@ impl Work {
         Ok(match &output.reason {
             EndReason::Answered => match self.updates.stop() {
                 Some(StopReason::Length | StopReason::Window) => Reason::MaxTokens,
-                Some(StopReason::ContentFilter) => Reason::Refusal,
                 _ => Reason::EndTurn,
             },
             EndReason::Interrupted => Reason::Cancelled,
             EndReason::MaxTokens { .. } => Reason::MaxTokens,
             reason if reason.is_limit() => Reason::MaxTurnRequests,
-            EndReason::Refused { .. } => {
-                self.updates.say(&reason_text(settings, &output.reason));
+            EndReason::Refused { .. }
+            | EndReason::Failed {
+                failure: Failure::ContentFilter,
+            } => {
+                let why = reason_text(settings, &output.reason);
+                self.updates.say(&format!("\n\n[{why}]"));
                 Reason::Refusal
             }
             reason => return Err(Stop::failed(reason_text(settings, reason))),

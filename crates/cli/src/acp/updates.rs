@@ -125,7 +125,7 @@ impl Updates {
 
     /// What a stream had delivered is void.
     fn again(&self, state: &mut State, why: &str) {
-        self.void(self.calls.end_all(), VOID);
+        self.void(self.calls.next_message(), VOID);
         if !state.text.is_empty() {
             self.say(&format!("\n\n*[{why}; the answer begins anew]*\n\n"));
             state.text.clear();

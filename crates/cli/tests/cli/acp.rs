@@ -332,6 +332,14 @@ fn a_run_that_a_limit_ends_says_so() {
             "{text}"
         );
     });
+    let fake = Fake::new([Answer::blocked("I must not")]);
+    edit(&home, &fake, &WINDOW, async |editor| {
+        let session = editor.open(home.work()).await;
+        let stop = editor.say(&session, "Look.").await.unwrap();
+        assert_eq!(stop, StopReason::Refusal);
+        let text = editor.text(&session);
+        assert!(text.contains("content filter ended"), "{text}");
+    });
     let fake = Fake::new([Answer::error(401, "no such key")]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
