@@ -60,91 +60,68 @@ async fn serve(
     server: &Arc<Server>,
     transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
 ) -> Result<u8, Error> {
-    /// The server, for one of the handlers.
-    macro_rules! with {
-        ($server:ident, $handler:expr) => {{
-            let $server = Arc::clone(server);
-            $handler
-        }};
-    }
     let connection = Agent
         .v1()
         .name("plimsoll")
         .on_receive_request(
-            with!(server, async move |request: InitializeRequest,
-                                      responder,
-                                      _| {
+            async |request: InitializeRequest, responder, _| {
                 responder.respond(server.initialize(&request))
-            }),
+            },
             on_receive_request!(),
         )
         .on_receive_request(
-            with!(server, async move |request: NewSessionRequest,
-                                      responder,
-                                      client| {
-                let server = Arc::clone(&server);
-                server.answer_opened(responder, server.clone().new_session(request, client))
-            }),
+            async |request: NewSessionRequest, responder, client| {
+                let opening = Arc::clone(server).new_session(request, client);
+                server.answer_opened(responder, opening)
+            },
             on_receive_request!(),
         )
         .on_receive_request(
-            with!(server, async move |request: LoadSessionRequest,
-                                      responder,
-                                      client| {
-                let server = Arc::clone(&server);
-                server.answer_opened(responder, server.clone().load(request, client))
-            }),
+            async |request: LoadSessionRequest, responder, client| {
+                let opening = Arc::clone(server).load(request, client);
+                server.answer_opened(responder, opening)
+            },
             on_receive_request!(),
         )
         .on_receive_request(
-            with!(server, async move |request: ResumeSessionRequest,
-                                      responder,
-                                      client| {
-                let server = Arc::clone(&server);
-                server.answer_opened(responder, server.clone().resume(request, client))
-            }),
+            async |request: ResumeSessionRequest, responder, client| {
+                let opening = Arc::clone(server).resume(request, client);
+                server.answer_opened(responder, opening)
+            },
             on_receive_request!(),
         )
         .on_receive_request(
-            with!(server, async move |request: CloseSessionRequest,
-                                      responder,
-                                      _| {
-                let server = Arc::clone(&server);
-                server.answer(responder, server.clone().close(request))
-            }),
+            async |request: CloseSessionRequest, responder, _| {
+                server.answer(responder, Arc::clone(server).close(request))
+            },
             on_receive_request!(),
         )
         .on_receive_request(
-            with!(server, async move |request: ListSessionsRequest,
-                                      responder,
-                                      _| {
-                let server = Arc::clone(&server);
-                server.answer(responder, server.clone().list(request))
-            }),
+            async |request: ListSessionsRequest, responder, _| {
+                server.answer(responder, Arc::clone(server).list(request))
+            },
             on_receive_request!(),
         )
         .on_receive_request(
-            with!(server, async move |request: SetSessionModeRequest,
-                                      responder,
-                                      _| {
+            async |request: SetSessionModeRequest, responder, _| {
                 responder.respond_with_result(server.set_mode(&request))
-            }),
+            },
             on_receive_request!(),
         )
         .on_receive_request(
-            with!(server, async move |request: PromptRequest, responder, _| {
-                match server.prompt(request, responder.cancellation()) {
-                    Ok(prompt) => server.answer(responder, prompt),
-                    Err(error) => responder.respond_with_error(error),
-                }
-            }),
+            async |request: PromptRequest, responder, _| match server
+                .prompt(request, responder.cancellation())
+            {
+                Ok(prompt) => server.answer(responder, prompt),
+                Err(error) => responder.respond_with_error(error),
+            },
             on_receive_request!(),
         )
         .on_receive_notification(
-            with!(server, async move |request: CancelNotification, _| {
+            async |request: CancelNotification, _| {
                 server.cancel(&request);
                 Ok(())
-            }),
+            },
             on_receive_notification!(),
         );
     let served = connection.connect_with(transport, async |client| {
