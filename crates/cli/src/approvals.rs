@@ -242,7 +242,8 @@ impl Always {
     }
 }
 
-fn is_edit(question: &Question) -> bool {
+/// Whether a call changes a file with a tool of ours.
+pub(crate) fn is_edit(question: &Question) -> bool {
     matches!(question.call.name.as_str(), "write" | "edit")
 }
 

@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Chat with an agent; type while it works to steer it
     Chat(Box<ChatArgs>),
+    /// Be the agent of an editor (Agent Client Protocol, over standard input and output)
+    Acp(Box<AcpArgs>),
     /// Repair and compact a dead session of Claude Code, Codex, opencode, pi or Gemini CLI
     Rescue(crate::rescue::RescueArgs),
     /// Make a chat fit a token budget, without a model
@@ -163,6 +165,34 @@ pub(crate) struct ChatArgs {
     /// Print only answers and the output of commands
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+const ACP_EXAMPLES: &str = "\
+Examples:
+  plimsoll acp                               # what an editor starts
+  plimsoll acp --model openai/gpt-5-mini --permission-mode auto-edit
+
+In Zed, in settings.json:
+
+  \"agent_servers\": {
+    \"Plimsoll\": {
+      \"type\": \"custom\",
+      \"command\": \"plimsoll\",
+      \"args\": [\"acp\", \"--model\", \"openai/gpt-5-mini\"]
+    }
+  }
+
+The editor names a folder for each session; its plimsoll.toml and AGENTS.md are used, as by `run`.";
+
+#[derive(Debug, Args)]
+#[command(after_help = ACP_EXAMPLES)]
+pub(crate) struct AcpArgs {
+    /// Where its settings come from.
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+    /// Allow every tool call without asking, like --permission-mode yes
+    #[arg(long, conflicts_with = "permission-mode")]
+    pub(crate) yes: bool,
 }
 
 const CONFIG_EXAMPLES: &str = "\

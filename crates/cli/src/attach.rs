@@ -55,8 +55,7 @@ impl Recipient {
 
     /// Returns an error if there is an image among the parts and the model takes none.
     pub(crate) fn check(&self, parts: &[Part]) -> Result<(), Stop> {
-        let has_image = parts.iter().any(|part| matches!(part, Part::Image(_)));
-        if !has_image || !self.is_blind {
+        if !self.is_blind || !parts.iter().any(|part| matches!(part, Part::Image(_))) {
             return Ok(());
         }
         Err(Stop::usage(format!(
@@ -76,7 +75,7 @@ impl Recipient {
         }
         let images = paths
             .iter()
-            .map(|path| read_image(&self.root.join(path), format!("@{}", path.display())));
+            .map(|path| read_image(&self.root.join(path), &format!("@{}", path.display())));
         images.collect()
     }
 }
@@ -118,17 +117,25 @@ fn is_image(path: &str) -> bool {
 /// # Errors
 /// If it cannot be read, is too large, or is of a kind that no provider takes.
 pub(crate) fn image(path: &Path) -> Result<Part, Stop> {
-    read_image(path, format!("--image {}", path.display()))
+    read_image(path, &format!("--image {}", path.display()))
 }
 
-fn read_image(path: &Path, name: String) -> Result<Part, Stop> {
+fn read_image(path: &Path, name: &str) -> Result<Part, Stop> {
     let bytes = read(path).map_err(|error| Stop::usage(format!("{name}: {error}")))?;
+    image_of(name, &bytes)
+}
+
+/// The image that these bytes are.
+///
+/// # Errors
+/// If it is too large, or of a kind that no provider takes. `name` says which it is.
+pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, Stop> {
     if bytes.len() as u64 > MAX_IMAGE {
         return Err(Stop::usage(format!(
             "{name} is larger than 20 MiB, more than a provider takes: make it smaller"
         )));
     }
-    image_part(&bytes).map_err(|error| Stop::usage(format!("{name} {error}")))
+    image_part(bytes).map_err(|error| Stop::usage(format!("{name} {error}")))
 }
 
 /// Reads a file, and one byte too many of a file that is too large.

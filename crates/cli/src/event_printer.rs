@@ -410,7 +410,7 @@ impl Observer for EventPrinter {
 }
 
 /// Returns the line that is shown of an event of a sub-agent: its tool calls, and how it ended.
-fn below(name: &str, event: &Event) -> Option<String> {
+pub(crate) fn below(name: &str, event: &Event) -> Option<String> {
     match event {
         Event::ToolCall {
             phase: ToolPhase::Start,

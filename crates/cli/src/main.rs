@@ -1,5 +1,10 @@
 //! The binary `plimsoll`: arguments in, exit code out. Every decision is made below this floor.
 
+#[cfg(feature = "acp")]
+mod acp;
+#[cfg(not(feature = "acp"))]
+#[path = "acp_without.rs"]
+mod acp;
 mod agent;
 mod answer_schema;
 mod approvals;
@@ -95,6 +100,7 @@ fn main() -> ExitCode {
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
+        Command::Acp(args) => wait_for(acp::run(args)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),

@@ -90,7 +90,7 @@ async fn connect(
     servers: &[&McpServer],
     root: &Path,
     inherited: &InheritedVariables,
-    told: impl Fn(&McpStatus),
+    told: impl Fn(&McpStatus) + Send + Sync,
 ) -> Result<Mcp, Stop> {
     if servers.is_empty() {
         return Ok(Mcp(None));

@@ -79,7 +79,7 @@ pub(crate) async fn save(
         config: sources.config.as_deref().and_then(NamedFile::of),
         no_config: sources.no_config,
         agent: sources.agent.clone(),
-        folder: env::current_dir().ok(),
+        folder: sources.folder.clone().or_else(|| env::current_dir().ok()),
         flags: sources.flags.entries().filter_map(lasting).collect(),
         cost,
     };

@@ -6,7 +6,8 @@ use std::sync::Once;
 
 use clap::Args;
 use plimsoll::config::{
-    AgentConfig, CONFIG_FILE, Config, ConfigError, Fault, Overrides, TRUST_FILE, TrustStore,
+    AgentConfig, CONFIG_FILE, Config, ConfigError, Fault, McpServer, Overrides, TRUST_FILE,
+    TrustStore,
 };
 
 use crate::exit::Stop;
@@ -41,6 +42,12 @@ pub(crate) struct Sources {
     /// Whose model it is, if that of a continued session.
     #[arg(skip)]
     pub(crate) resumed: Option<Resumed>,
+    /// The folder that it is run in, if not that of this process.
+    #[arg(skip)]
+    pub(crate) folder: Option<PathBuf>,
+    /// Servers of tools besides those of the configuration.
+    #[arg(skip)]
+    pub(crate) mcp_servers: Vec<McpServer>,
 }
 
 /// Settings, resolved.
@@ -71,6 +78,11 @@ impl Sources {
         let variables = &plimsoll::providers::environment;
         let over = self.flags.overrides()?.environment(variables);
         let mut agent = config.resolve(name.as_deref(), &over).map_err(wrong)?;
+        for name in agent.add_mcp(self.mcp_servers.iter().cloned()) {
+            notes.push(format!(
+                "there is an MCP server {name} already, so that one is used"
+            ));
+        }
         // Whatever the root is, no agent trusts a file in our name.
         if let Ok(data) = paths::data() {
             agent.protect(data.join(TRUST_FILE));

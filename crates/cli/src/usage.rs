@@ -334,7 +334,7 @@ fn cells(about: &str, spent: &Spend, title: &str) -> [String; 7] {
 }
 
 /// The day of a time, as `2026-11-25`; it sorts by its text.
-fn day(at: u64) -> String {
+pub(crate) fn day(at: u64) -> String {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];

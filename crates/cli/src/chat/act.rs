@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
 use plimsoll::{
-    Agent, Error, Message, Observer, Session, SessionId, SessionStore, State, StoreError,
-    new_session_id,
+    Agent, Error, Message, Observer, Plan, Session, SessionId, SessionStore, State, StoreError,
+    WindowUse, new_session_id,
 };
 
 use super::order::{COMMANDS, Order};
@@ -23,6 +23,10 @@ use crate::resume;
 use crate::settings::Sources;
 use crate::terminal::text::{clean, counted, one_line};
 use crate::which_session;
+
+/// What is said of a focus that nobody has read.
+pub(crate) const NO_FOCUS: &str =
+    "no model wrote a summary for this plan, so the focus had no effect";
 
 impl Chat {
     /// Does what was asked for.
@@ -107,32 +111,8 @@ impl Chat {
     }
 
     fn cost(&self) {
-        let state = self.session.view();
-        let (usage, cost) = (state.usage(), state.cost());
-        let money = match cost.unpriced {
-            0 => cost.known.to_string(),
-            unpriced => format!(
-                "{} and {} of unknown price",
-                cost.known,
-                counted(unpriced, "call")
-            ),
-        };
-        let runs = state.runs();
-        self.terminal.say(&format!(
-            "{}: read {} ({:.0} % cached), wrote {}, {money}",
-            counted(runs, "run"),
-            usage.processed(),
-            usage.cache_hit_rate() * 100.0,
-            usage.output,
-        ));
-        if runs > 0 {
-            let used = self.session.tracker();
-            self.terminal.say(&format!(
-                "the last run: {} of {}, {}",
-                used.turns,
-                counted(used.limits.max_turns, "turn"),
-                counted(used.tool_calls, "tool call")
-            ));
+        for line in cost_lines(&self.session) {
+            self.terminal.say(&line);
         }
     }
 
@@ -169,35 +149,20 @@ impl Chat {
                     let gone = done.messages_before.saturating_sub(done.messages_after);
                     self.terminal.say(&compacted(&done.plan, Some(gone)));
                 }
-                let wrote = done.plan.stages.iter().any(|stage| stage == "summarize");
-                if focus.is_some() && !wrote {
-                    self.terminal
-                        .must("no model wrote a summary for this plan, so the focus had no effect");
+                if focus.is_some() && !has_summary(&done.plan) {
+                    self.terminal.must(NO_FOCUS);
                 }
             }
-            Some(Ok(None)) => self.terminal.say(&self.nothing_to_do()),
+            Some(Ok(None)) => {
+                let nothing = nothing_to_do(&self.session.window_use());
+                self.terminal.say(&nothing);
+            }
             Some(Err(error)) => return Err(stop_of(&error)),
         }
         Ok(match went {
             Went::On => Next::Line,
             Went::Away => Next::Leave,
         })
-    }
-
-    fn nothing_to_do(&self) -> String {
-        let now = self.session.window_use();
-        match now.target {
-            None => "nothing to do: the window is not known, so nothing says what is too much"
-                .to_owned(),
-            Some(target) if now.used > target => format!(
-                "nothing was done: what is left of the {} tokens must stay, or the plan was refused",
-                now.used
-            ),
-            Some(target) => format!(
-                "nothing to do: {} tokens would be sent, and a plan ends at {target}",
-                now.used
-            ),
-        }
     }
 
     async fn undo(&mut self) -> Result<Next, Stop> {
@@ -406,6 +371,60 @@ impl Chat {
         ));
         Ok(())
     }
+}
+
+/// What a session has used, and what its last run has.
+pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
+    let state = session.view();
+    let (usage, cost) = (state.usage(), state.cost());
+    let money = match cost.unpriced {
+        0 => cost.known.to_string(),
+        unpriced => format!(
+            "{} and {} of unknown price",
+            cost.known,
+            counted(unpriced, "call")
+        ),
+    };
+    let runs = state.runs();
+    let mut lines = vec![format!(
+        "{}: read {} ({:.0} % cached), wrote {}, {money}",
+        counted(runs, "run"),
+        usage.processed(),
+        usage.cache_hit_rate() * 100.0,
+        usage.output,
+    )];
+    if runs > 0 {
+        let used = session.tracker();
+        lines.push(format!(
+            "the last run: {} of {}, {}",
+            used.turns,
+            counted(used.limits.max_turns, "turn"),
+            counted(used.tool_calls, "tool call")
+        ));
+    }
+    lines
+}
+
+/// Why a plan that was asked for was not made.
+pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
+    match now.target {
+        None => {
+            "nothing to do: the window is not known, so nothing says what is too much".to_owned()
+        }
+        Some(target) if now.used > target => format!(
+            "nothing was done: what is left of the {} tokens must stay, or the plan was refused",
+            now.used
+        ),
+        Some(target) => format!(
+            "nothing to do: {} tokens would be sent, and a plan ends at {target}",
+            now.used
+        ),
+    }
+}
+
+/// Whether a model has written a summary for a plan.
+pub(crate) fn has_summary(plan: &Plan) -> bool {
+    plan.stages.iter().any(|stage| stage == "summarize")
 }
 
 async fn open(agent: &Agent, id: SessionId) -> Result<Session, Stop> {

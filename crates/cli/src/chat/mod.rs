@@ -1,15 +1,15 @@
 //! `plimsoll chat`: lines in, runs of one session out, and commands between them. The runs are in the
 //! library; what a line means is [`order`]'s, and what a run shows is [`EventPrinter`]'s.
 
-mod act;
+pub(crate) mod act;
 mod asks;
 mod editor;
 mod interrupts;
-mod order;
+pub(crate) mod order;
 pub(crate) mod prompt;
 mod save;
 mod talk;
-mod templates;
+pub(crate) mod templates;
 mod typed;
 mod words;
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use plimsoll::{Item, Message, Session, SessionStore};
 
 use crate::exit::Stop;
+use crate::terminal::text::fenced;
 use crate::view::{openai, started};
 
 /// Writes a session's view, and gives how many messages it has. A file that is there stays as it is.
@@ -74,22 +75,4 @@ fn markdown(model: &str, items: &[Item]) -> String {
         }
     }
     text
-}
-
-/// A text as a block that none of its own lines closes.
-fn fenced(text: &str) -> String {
-    let runs = text.split(|c| c != '`').map(str::len);
-    let fence = "`".repeat(runs.max().unwrap_or_default().max(2) + 1);
-    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_block_is_closed_by_its_own_fence_only() {
-        assert_eq!(fenced("a\n"), "```\na\n```");
-        assert_eq!(fenced("```\nb\n```"), "````\n```\nb\n```\n````");
-    }
 }

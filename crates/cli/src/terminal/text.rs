@@ -295,6 +295,13 @@ pub(crate) fn one_line(text: &str) -> String {
     }
 }
 
+/// Returns a text as a block of Markdown that none of its own lines closes.
+pub(crate) fn fenced(text: &str) -> String {
+    let runs = text.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or_default().max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
 /// Returns a number with its noun: 1 turn, 2 turns, 2 entries.
 pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {
@@ -322,6 +329,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_block_is_closed_by_its_own_fence_only() {
+        assert_eq!(fenced("a\n"), "```\na\n```");
+        assert_eq!(fenced("```\nb\n```"), "````\n```\nb\n```\n````");
+    }
 
     #[test]
     fn rows_break_between_words_and_count_columns() {

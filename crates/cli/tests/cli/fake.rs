@@ -63,6 +63,14 @@ impl Answer {
         Self::stream(pieces.collect(), "stop")
     }
 
+    /// A streamed answer that a content filter ends.
+    #[cfg(feature = "acp")]
+    pub(crate) fn blocked(text: &str) -> Self {
+        let delta =
+            json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]});
+        Self::stream(vec![delta], "content_filter")
+    }
+
     /// A streamed answer that calls tools: name and arguments, the arguments in two pieces.
     pub(crate) fn call(calls: &[(&str, &str)]) -> Self {
         let mut events = Vec::new();

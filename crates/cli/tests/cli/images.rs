@@ -7,7 +7,7 @@ use super::command::Home;
 use super::fake::{Answer, Fake};
 
 /// A PNG of two by three pixels, as far as its header.
-fn png() -> Vec<u8> {
+pub(crate) fn png() -> Vec<u8> {
     let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
     bytes.extend([0, 0, 0, 2, 0, 0, 0, 3, 8, 2, 0, 0, 0]);
     bytes.extend([0; 20]);

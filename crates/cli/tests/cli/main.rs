@@ -11,6 +11,10 @@
     clippy::print_stderr
 )]
 
+#[cfg(feature = "acp")]
+mod acp;
+#[cfg(feature = "acp")]
+mod acp_bad;
 mod agent_files;
 mod agents;
 mod answers;
@@ -30,6 +34,8 @@ mod config;
 mod count;
 mod docs;
 mod doctor;
+#[cfg(feature = "acp")]
+mod editing;
 mod events;
 mod failures;
 mod fake;
@@ -71,5 +77,5 @@ mod trust;
 mod usage;
 mod users_file;
 mod windows;
-#[cfg(not(all(feature = "mcp", feature = "otlp")))]
+#[cfg(not(all(feature = "acp", feature = "mcp", feature = "otlp")))]
 mod without;

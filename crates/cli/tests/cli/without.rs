@@ -30,6 +30,13 @@ fn a_collector_is_not_in_this_build_and_the_run_goes_on() {
     assert!(said.err.contains("invoke_agent"), "{}", said.err);
 }
 
+#[cfg(not(feature = "acp"))]
+#[test]
+fn an_editor_is_told_that_its_agent_is_not_in_this_build() {
+    let said = Home::new().run(["acp"]);
+    said.refused(2, &["the feature `acp`"]);
+}
+
 #[cfg(not(feature = "mcp"))]
 #[test]
 fn servers_of_tools_are_not_in_this_build_and_nothing_is_run_without_them() {

@@ -125,6 +125,24 @@ impl AgentConfig {
         tools.collect()
     }
 
+    /// Adds servers of tools that a program knows of, for this agent. Returns the names of those that it
+    /// has already, which stay as they are.
+    pub fn add_mcp(&mut self, servers: impl IntoIterator<Item = McpServer>) -> Vec<String> {
+        let shared = Arc::make_mut(&mut self.shared);
+        let mut known = Vec::new();
+        for server in servers {
+            if shared.mcp.iter().any(|other| other.name == server.name) {
+                known.push(server.name);
+                continue;
+            }
+            if let Some(names) = &mut self.settings.mcp {
+                names.push(server.name.clone());
+            }
+            shared.mcp.push(server);
+        }
+        known
+    }
+
     /// Whether it has the tools of this server.
     #[must_use]
     pub fn uses_mcp(&self, server: &str) -> bool {

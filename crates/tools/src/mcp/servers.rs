@@ -59,7 +59,7 @@ impl McpServers {
     /// One that is required cannot be had; the others are ended.
     pub async fn connect(
         servers: impl IntoIterator<Item = McpServer>,
-        told: impl Fn(&McpStatus),
+        told: impl Fn(&McpStatus) + Send + Sync,
     ) -> Result<Self, McpError> {
         let links: Vec<Arc<Link>> = servers
             .into_iter()
@@ -167,7 +167,7 @@ impl McpServers {
     }
 
     /// Reads all side by side. The first that is required and not there.
-    async fn read(&self, told: &dyn Fn(&McpStatus)) -> Option<McpError> {
+    async fn read(&self, told: &(dyn Fn(&McpStatus) + Sync)) -> Option<McpError> {
         let mut reading = JoinSet::new();
         for (at, link) in self.links.iter().enumerate() {
             let link = Arc::clone(link);

@@ -1,0 +1,352 @@
+//! Tool calls as a client shows them: a title, a kind, the files that they are about, and what they change.
+//! Nothing is sent here.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_client_protocol::v1::schema::{
+    Content, ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+use plimsoll::tools::FileChange;
+use plimsoll::{Bytes, CallId, head_tail};
+use serde_json::{Map, Value};
+
+use crate::preview::Previews;
+use crate::terminal::text::{clean, fenced};
+use crate::tool_line;
+
+/// Of a result or an argument, at most; the model reads all of it.
+const MAX_TEXT: Bytes = Bytes(32 * 1024);
+/// A changed file is shown if it is no larger, before and after together.
+const MAX_CHANGE: usize = 2 * 1024 * 1024;
+/// What arguments are called that name a file or a folder.
+const PATHS: [&str; 7] = [
+    "path",
+    "file",
+    "file_path",
+    "filename",
+    "dir",
+    "directory",
+    "folder",
+];
+/// And the first line of it.
+const LINES: [&str; 4] = ["offset", "line", "start_line", "start"];
+/// The texts of a call of `edit`, before and after.
+const OLD: [&str; 4] = ["old", "old_string", "old_str", "old_text"];
+const NEW: [&str; 4] = ["new", "new_string", "new_str", "new_text"];
+/// The text of a call of `write`.
+const CONTENT: [&str; 3] = ["content", "text", "contents"];
+
+/// The calls of one session, each with a name that no other has: a model's own names are those of one of
+/// its messages.
+pub(super) struct Calls {
+    root: PathBuf,
+    previews: Arc<Previews>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the message that calls are of.
+    message: u64,
+    /// Questions about calls of other agents so far, and those that wait for an answer.
+    asked: u64,
+    others: Vec<ToolCallId>,
+    /// Those of it that have not ended.
+    open: HashMap<CallId, OpenCall>,
+}
+
+#[derive(Default)]
+struct OpenCall {
+    has_diff: bool,
+    /// The client knows what it is called with.
+    is_described: bool,
+    /// What agents do that it has started.
+    below: Vec<String>,
+}
+
+/// What is known of a call.
+pub(super) struct Described {
+    pub(super) title: String,
+    pub(super) kind: ToolKind,
+    pub(super) locations: Vec<ToolCallLocation>,
+    pub(super) diff: Option<Diff>,
+    pub(super) input: Option<Value>,
+}
+
+impl Calls {
+    pub(super) fn new(root: PathBuf, previews: Arc<Previews>) -> Self {
+        Self {
+            root,
+            previews,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The model says something new: its calls are others. Returns those that never ended.
+    pub(super) fn next_message(&self) -> Vec<ToolCallId> {
+        let mut state = self.lock();
+        let left = state.take_open();
+        state.message += 1;
+        left
+    }
+
+    /// Nothing runs any more. Returns those that never ended.
+    pub(super) fn end_all(&self) -> Vec<ToolCallId> {
+        self.lock().take_open()
+    }
+
+    /// A name for a call of an agent that this one has called, while a person is asked about it.
+    pub(super) fn open_other(&self, call: &CallId) -> ToolCallId {
+        let mut state = self.lock();
+        state.asked += 1;
+        let id = ToolCallId::new(format!("below-{}-{}", state.asked, call.0));
+        state.others.push(id.clone());
+        id
+    }
+
+    /// A person has answered.
+    pub(super) fn close_other(&self, id: &ToolCallId) {
+        self.lock().others.retain(|other| other != id);
+    }
+
+    /// The client's name of a call, and whether it knows the call already.
+    pub(super) fn open(&self, call: &CallId) -> (ToolCallId, bool) {
+        let mut state = self.lock();
+        let id = state.name(call);
+        let is_known = state.open.contains_key(call);
+        state.open.entry(call.clone()).or_default();
+        (id, is_known)
+    }
+
+    /// The same for a call that has ended, and whether its diff was shown.
+    pub(super) fn close(&self, call: &CallId) -> (ToolCallId, bool) {
+        let mut state = self.lock();
+        let id = state.name(call);
+        let open = state.open.remove(call);
+        (id, open.is_some_and(|open| open.has_diff))
+    }
+
+    /// What the client is told of a call: that there is one, or more about it.
+    pub(super) fn told(&self, call: &CallId, of: &Described, status: ToolCallStatus) -> Told {
+        let (id, is_known) = self.open(call);
+        let mut state = self.lock();
+        let open = state.open.entry(call.clone()).or_default();
+        let was_described = std::mem::replace(&mut open.is_described, of.input.is_some());
+        open.has_diff |= of.diff.is_some();
+        drop(state);
+        match (is_known, was_described) {
+            (true, true) => Told::More(with_status(id, status)),
+            (true, false) => Told::More(of.update(id, status)),
+            (false, _) => Told::New(of.call(id, status)),
+        }
+    }
+
+    /// Notes what an agent does that a call has started. Returns all of it, the newest lines last.
+    pub(super) fn below(&self, call: &CallId, line: String) -> (ToolCallId, String) {
+        /// Lines that are shown, at most.
+        const SHOWN: usize = 30;
+        let mut state = self.lock();
+        let id = state.name(call);
+        let open = state.open.entry(call.clone()).or_default();
+        if open.below.len() == SHOWN {
+            open.below.remove(0);
+        }
+        open.below.push(line);
+        let text = open.below.join("\n");
+        (id, text)
+    }
+
+    /// Describes a call that is about to be made.
+    pub(super) fn describe(&self, name: &str, arguments: &str) -> Described {
+        let change = self.change(name, arguments);
+        self.described(name, arguments, change)
+    }
+
+    /// Describes a call that was made long ago: what it has changed is known by its arguments only.
+    pub(super) fn describe_past(&self, name: &str, arguments: &str) -> Described {
+        let object = object(arguments);
+        let diff = object.as_ref().and_then(|object| {
+            let path = self.path(text(object, &PATHS)?);
+            let diff = match name {
+                "edit" => Diff::new(path, text(object, &NEW)?).old_text(text(object, &OLD)?),
+                "write" => Diff::new(path, text(object, &CONTENT)?),
+                _ => return None,
+            };
+            let size = diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len);
+            (size <= MAX_CHANGE).then_some(diff)
+        });
+        Described {
+            diff,
+            ..self.described(name, arguments, None)
+        }
+    }
+
+    fn described(&self, name: &str, arguments: &str, change: Option<FileChange>) -> Described {
+        let argument = tool_line::argument(name, arguments);
+        let object = object(arguments);
+        let path = object.as_ref().and_then(|object| text(object, &PATHS));
+        let line = object.as_ref().and_then(|object| number(object, &LINES));
+        let line = line.or_else(|| changed_line(change.as_ref()?));
+        let locations = path.filter(|path| !path.is_empty()).map(|path| {
+            let location = ToolCallLocation::new(self.path(path));
+            vec![location.line(line)]
+        });
+        let is_short = arguments.len() as u64 <= MAX_TEXT.0;
+        Described {
+            title: clean(format!("{name} {argument}").trim_end()),
+            kind: kind(name),
+            locations: locations.unwrap_or_default(),
+            diff: change.map(|change| {
+                Diff::new(self.path(&change.path), change.after).old_text(change.before)
+            }),
+            input: object.filter(|_| is_short).map(Value::Object),
+        }
+    }
+
+    fn change(&self, name: &str, arguments: &str) -> Option<FileChange> {
+        let arguments = serde_json::from_str(arguments).ok()?;
+        let change = self.previews.toolbox()?.preview(name, &arguments)?.ok()?;
+        let size = change.after.len() + change.before.as_ref().map_or(0, String::len);
+        (size <= MAX_CHANGE).then_some(change)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(Path::new(path))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a client is told of a call.
+pub(super) enum Told {
+    New(ToolCall),
+    More(ToolCallUpdate),
+}
+
+impl State {
+    fn name(&self, call: &CallId) -> ToolCallId {
+        ToolCallId::new(format!("{}-{}", self.message, call.0))
+    }
+
+    fn take_open(&mut self) -> Vec<ToolCallId> {
+        let open = std::mem::take(&mut self.open);
+        let others = std::mem::take(&mut self.others);
+        let open = open.keys().map(|call| self.name(call));
+        open.chain(others).collect()
+    }
+}
+
+impl Described {
+    pub(super) fn call(&self, id: ToolCallId, status: ToolCallStatus) -> ToolCall {
+        ToolCall::new(id, self.title.as_str())
+            .kind(self.kind)
+            .status(status)
+            .content(self.content())
+            .locations(self.locations.clone())
+            .raw_input(self.input.clone())
+    }
+
+    pub(super) fn update(&self, id: ToolCallId, status: ToolCallStatus) -> ToolCallUpdate {
+        let content = self.content();
+        let content = (!content.is_empty()).then_some(content);
+        let fields = ToolCallUpdateFields::new()
+            .title(self.title.as_str())
+            .kind(self.kind)
+            .status(status)
+            .content(content)
+            .locations(self.locations.clone())
+            .raw_input(self.input.clone());
+        ToolCallUpdate::new(id, fields)
+    }
+
+    fn content(&self) -> Vec<ToolCallContent> {
+        let diff = self.diff.iter().cloned();
+        diff.map(ToolCallContent::Diff).collect()
+    }
+}
+
+/// What a call came to, for a client that was told of it. `None` as a text leaves what is shown.
+pub(super) fn ended(id: ToolCallId, is_error: bool, shown: Option<&str>) -> ToolCallUpdate {
+    let mut update = with_status(
+        id,
+        match is_error {
+            true => ToolCallStatus::Failed,
+            false => ToolCallStatus::Completed,
+        },
+    );
+    if let Some(text) = shown.filter(|text| !text.trim().is_empty()) {
+        update.fields.content = Some(vec![output(text)]);
+    }
+    update
+}
+
+fn with_status(id: ToolCallId, status: ToolCallStatus) -> ToolCallUpdate {
+    ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(status))
+}
+
+/// What a call that runs says of itself.
+pub(super) fn progress(id: ToolCallId, shown: &str) -> ToolCallUpdate {
+    let fields = ToolCallUpdateFields::new().content(vec![output(shown)]);
+    ToolCallUpdate::new(id, fields)
+}
+
+/// Words of ours about a call.
+pub(super) fn words(text: impl Into<String>) -> ToolCallContent {
+    let block = ContentBlock::from(text.into());
+    ToolCallContent::Content(Content::new(block))
+}
+
+/// The output of a tool, which is no Markdown.
+pub(super) fn output(shown: &str) -> ToolCallContent {
+    words(fenced(&clean(&short(shown))))
+}
+
+fn short(text: &str) -> String {
+    head_tail(text, MAX_TEXT).unwrap_or_else(|| text.to_owned())
+}
+
+fn kind(tool: &str) -> ToolKind {
+    match tool {
+        "read" => ToolKind::Read,
+        "write" | "edit" => ToolKind::Edit,
+        "bash" => ToolKind::Execute,
+        "list" | "glob" | "grep" | "recall" | "recall_search" | "get_tool_response" => {
+            ToolKind::Search
+        }
+        _ => ToolKind::Other,
+    }
+}
+
+/// The first line that a change touches, from 1.
+fn changed_line(change: &FileChange) -> Option<u32> {
+    let before = change.before.as_deref()?;
+    let mut lines = before.lines().zip(change.after.lines());
+    let same = lines.position(|(before, after)| before != after);
+    let line = same.unwrap_or_else(|| before.lines().count());
+    u32::try_from(line + 1).ok()
+}
+
+fn object(arguments: &str) -> Option<Map<String, Value>> {
+    match serde_json::from_str(arguments) {
+        Ok(Value::Object(object)) => Some(object),
+        _ => None,
+    }
+}
+
+fn text<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
+    names
+        .iter()
+        .find_map(|name| object.get(*name).and_then(Value::as_str))
+}
+
+fn number(object: &Map<String, Value>, names: &[&str]) -> Option<u32> {
+    let number = names
+        .iter()
+        .find_map(|name| object.get(*name).and_then(Value::as_u64))?;
+    u32::try_from(number).ok()
+}

@@ -1,0 +1,81 @@
+//! The commands that a client offers in a session: some of those of a chat, and the prompts that were
+//! written down as files.
+
+use std::path::Path;
+
+use agent_client_protocol::v1::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, UnstructuredCommandInput,
+};
+use plimsoll::Part;
+
+use crate::chat::order::{COMMANDS, Order, Takes};
+use crate::chat::templates::Templates;
+use crate::paths;
+
+/// Those of a chat that there are here. An editor has the others.
+const OFFERED: [&str; 4] = ["compact", "context", "cost", "go"];
+
+/// What a prompt asks for.
+pub(super) enum Asked {
+    /// Something of the model.
+    Say(Vec<Part>),
+    GoOn,
+    Compact(Option<String>),
+    Context,
+    Cost,
+}
+
+/// The commands of one session.
+pub(super) struct Commands(Templates);
+
+impl Commands {
+    pub(super) fn new(root: &Path) -> Self {
+        Self(Templates::new(paths::config().ok().as_deref(), root))
+    }
+
+    /// All of them, for the client to offer.
+    pub(super) fn offered(&self) -> AvailableCommandsUpdate {
+        let ours = COMMANDS
+            .iter()
+            .filter(|command| OFFERED.contains(&command.name));
+        let ours = ours.map(|command| {
+            let input = match command.takes {
+                Takes::Nothing => None,
+                Takes::May(what) | Takes::Must(what) => Some(input(what)),
+            };
+            AvailableCommand::new(command.name, command.does).input(input)
+        });
+        let written = self.0.names().into_iter().map(|name| {
+            let does = format!("the prompt {name}.md");
+            AvailableCommand::new(name, does).input(input("TEXT"))
+        });
+        AvailableCommandsUpdate::new(ours.chain(written).collect())
+    }
+
+    /// What a prompt asks for. One that begins like a command that there is not is for the model.
+    pub(super) fn asked(&self, parts: Vec<Part>) -> Asked {
+        let [Part::Text { text }] = parts.as_slice() else {
+            return Asked::Say(parts);
+        };
+        let line = text.trim();
+        let Some(command) = line.strip_prefix('/') else {
+            return Asked::Say(parts);
+        };
+        let name = command.split_whitespace().next().unwrap_or_default();
+        let is_ours = OFFERED.contains(&name);
+        match self.0.order(line) {
+            Order::GoOn if is_ours => Asked::GoOn,
+            Order::Compact(focus) if is_ours => Asked::Compact(focus),
+            Order::Context if is_ours => Asked::Context,
+            Order::Cost if is_ours => Asked::Cost,
+            Order::Say(text) if self.0.names().iter().any(|written| written == name) => {
+                Asked::Say(vec![Part::text(text)])
+            }
+            _ => Asked::Say(parts),
+        }
+    }
+}
+
+fn input(hint: &str) -> AvailableCommandInput {
+    AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
+}

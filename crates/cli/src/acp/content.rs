@@ -1,0 +1,147 @@
+//! What a client says in a prompt, as the model reads it. Nothing is read from disk.
+
+use agent_client_protocol::v1::schema::{
+    BlobResourceContents, ContentBlock, EmbeddedResourceResource, ResourceLink,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use plimsoll::Part;
+
+use crate::attach;
+use crate::exit::Stop;
+
+/// A file on this machine.
+const FILE: &str = "file://";
+
+/// The parts of a prompt. Whether the model takes images is for the caller to check.
+pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, Stop> {
+    let mut parts: Vec<Part> = Vec::new();
+    for block in prompt {
+        let part = match block {
+            ContentBlock::Text(text) => Part::text(text.text),
+            ContentBlock::ResourceLink(link) => Part::text(mention(&link)),
+            ContentBlock::Resource(resource) => match resource.resource {
+                EmbeddedResourceResource::TextResourceContents(text) => {
+                    Part::text(embedded(&text.uri, &text.text))
+                }
+                EmbeddedResourceResource::BlobResourceContents(blob) => blob_part(&blob)?,
+                _ => return Err(unknown("an embedded resource")),
+            },
+            ContentBlock::Image(image) => image_part("the image", &image.data)?,
+            ContentBlock::Audio(_) => {
+                return Err(Stop::usage("audio is not supported; send text or images"));
+            }
+            _ => return Err(unknown("a part of the prompt")),
+        };
+        // What stood in one sentence is read as one text.
+        match (parts.last_mut(), part) {
+            (Some(Part::Text { text: before }), Part::Text { text }) => before.push_str(&text),
+            (_, part) => parts.push(part),
+        }
+    }
+    Ok(parts)
+}
+
+/// A link as the model reads it: the path of a file, which its tools take, or the address.
+fn mention(link: &ResourceLink) -> String {
+    format!("`{}`", place(&link.uri))
+}
+
+fn embedded(uri: &str, text: &str) -> String {
+    let place = place(uri).replace('"', "'");
+    let text = text.trim_end_matches('\n');
+    format!("\n<file path=\"{place}\">\n{text}\n</file>\n")
+}
+
+fn blob_part(blob: &BlobResourceContents) -> Result<Part, Stop> {
+    let is_image = blob.mime_type.as_deref();
+    if is_image.is_some_and(|kind| kind.starts_with("image/")) {
+        return image_part(&place(&blob.uri), &blob.blob);
+    }
+    // The model has tools that read files.
+    if blob.uri.starts_with(FILE) {
+        return Ok(Part::text(format!("`{}`", place(&blob.uri))));
+    }
+    Err(Stop::usage(format!(
+        "{} is neither text nor an image; send it as text",
+        blob.uri
+    )))
+}
+
+fn image_part(name: &str, base64: &str) -> Result<Part, Stop> {
+    let bytes = STANDARD.decode(base64.trim());
+    let bytes =
+        bytes.map_err(|error| Stop::usage(format!("{name} is not valid base64: {error}")))?;
+    attach::image_of(name, &bytes)
+}
+
+fn unknown(what: &str) -> Stop {
+    Stop::usage(format!(
+        "{what} is of a kind that Plimsoll does not know; send text, links, files or images"
+    ))
+}
+
+/// The path of a file, without what is encoded in its address; any other address as it is.
+fn place(uri: &str) -> String {
+    let Some(path) = uri.strip_prefix(FILE) else {
+        return uri.to_owned();
+    };
+    let (path, lines) = path.split_once('#').unwrap_or((path, ""));
+    let path = decoded(path);
+    match lines.strip_prefix('L') {
+        Some(lines) => format!("{path}:{}", lines.replace(":L", "-").replace('L', "")),
+        None => path,
+    }
+}
+
+/// Decodes `%20` and the like. What is not encoded well stays as it is.
+fn decoded(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend_from_slice(before.as_bytes());
+        let digits = after.get(..2);
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(b'%');
+                rest = after;
+            }
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_by_their_paths() {
+        for (uri, expected) in [
+            ("file:///src/main.rs", "/src/main.rs"),
+            ("file:///a%20b/%C3%A4.rs", "/a b/ä.rs"),
+            ("file:///100%", "/100%"),
+            ("file:///src/main.rs#L10:L20", "/src/main.rs:10-20"),
+            ("file:///src/main.rs#L7", "/src/main.rs:7"),
+            ("https://example.com/a%20b", "https://example.com/a%20b"),
+        ] {
+            assert_eq!(place(uri), expected);
+        }
+    }
+
+    #[test]
+    fn a_mention_stands_in_its_sentence() {
+        let prompt = vec![
+            ContentBlock::from("Read "),
+            ContentBlock::ResourceLink(ResourceLink::new("main.rs", "file:///w/main.rs")),
+            ContentBlock::from(" and sum it up."),
+        ];
+        let parts = parts(prompt).unwrap();
+        assert_eq!(parts, vec![Part::text("Read `/w/main.rs` and sum it up.")]);
+    }
+}

@@ -1,0 +1,161 @@
+//! `plimsoll acp`: the agent of an editor, by the Agent Client Protocol over standard input and output. An
+//! agent is what it is to `run` and `chat`; only messages of the protocol are written to standard output.
+
+mod calls;
+mod commands;
+mod content;
+mod permission;
+mod replay;
+mod server;
+mod servers;
+mod session;
+mod transport;
+mod updates;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::{
+    CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
+    LoadSessionRequest, NewSessionRequest, PromptRequest, ResumeSessionRequest,
+    SetSessionModeRequest,
+};
+use agent_client_protocol::{Agent, Error, Lines, on_receive_notification, on_receive_request};
+use tokio::time::sleep;
+
+use self::server::Server;
+use self::transport::{Outbox, incoming};
+use crate::agent;
+use crate::args::AcpArgs;
+use crate::exit::{DONE, INTERRUPTED, Stop};
+
+/// How long the end of a connection may take: a client that does not read is not waited for any longer.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Runs the command.
+pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
+    if args.sources.flags.has("root") {
+        return Err(Stop::usage(
+            "an editor names a folder for each session, so --root has no effect; leave it out",
+        ));
+    }
+    let mut sources = args.sources.clone();
+    sources.consent(args.yes);
+    let store = agent::store().await?;
+    let (outbox, writer) = Outbox::start();
+    let server = Arc::new(Server::new(sources, store, Arc::clone(&outbox)));
+    let lines = Lines::new(outbox.sink(), incoming(&outbox));
+    let ended = serve(&server, lines).await;
+    writer.end().await;
+    match ended {
+        // The client has gone away.
+        Err(_) if outbox.has_failed() => Ok(DONE),
+        Err(error) => Err(Stop::failed(format!("the connection failed: {error}"))),
+        Ok(code) => Ok(code),
+    }
+}
+
+/// Serves the connection until the client ends it, or somebody interrupts the process.
+async fn serve(
+    server: &Arc<Server>,
+    transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
+) -> Result<u8, Error> {
+    let connection = Agent
+        .v1()
+        .name("plimsoll")
+        .on_receive_request(
+            async |request: InitializeRequest, responder, _| {
+                responder.respond(server.initialize(&request))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async |request: NewSessionRequest, responder, client| {
+                let opening = Arc::clone(server).new_session(request, client);
+                server.answer_opened(responder, opening)
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async |request: LoadSessionRequest, responder, client| {
+                let opening = Arc::clone(server).load(request, client);
+                server.answer_opened(responder, opening)
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async |request: ResumeSessionRequest, responder, client| {
+                let opening = Arc::clone(server).resume(request, client);
+                server.answer_opened(responder, opening)
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async |request: CloseSessionRequest, responder, _| {
+                server.answer(responder, Arc::clone(server).close(request))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async |request: ListSessionsRequest, responder, _| {
+                server.answer(responder, Arc::clone(server).list(request))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async |request: SetSessionModeRequest, responder, _| {
+                responder.respond_with_result(server.set_mode(&request))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async |request: PromptRequest, responder, _| match server
+                .prompt(request, responder.cancellation())
+            {
+                Ok(prompt) => server.answer(responder, prompt),
+                Err(error) => responder.respond_with_error(error),
+            },
+            on_receive_request!(),
+        )
+        .on_receive_notification(
+            async |request: CancelNotification, _| {
+                server.cancel(&request);
+                Ok(())
+            },
+            on_receive_notification!(),
+        );
+    let served = connection.connect_with(transport, async |client| {
+        let code = tokio::select! {
+            () = client.incoming_closed() => DONE,
+            () = interrupted() => INTERRUPTED,
+        };
+        server.close_all().await;
+        Ok(code)
+    });
+    let late = async {
+        server.closing().await;
+        sleep(ENDING).await;
+    };
+    tokio::select! {
+        served = served => served,
+        () = late => Ok(DONE),
+    }
+}
+
+/// Waits for Ctrl-C, or for whoever ends processes.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminated.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,169 @@
+//! [`Permission`]: the gate of a session. It asks the person at the client, unless the session's mode or
+//! what they have allowed before answers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_client_protocol::Client;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    SessionId, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate,
+};
+use async_trait::async_trait;
+use plimsoll::{Answer, Gate, PermissionMode, Question};
+
+use super::calls::{self, Calls, Described};
+use super::updates::Updates;
+use crate::approvals::{Always, Approvals, is_edit};
+use crate::ask::{self, PROTECTED, Reply};
+use crate::tool_line;
+
+const ALLOW: &str = "allow";
+const ALWAYS: &str = "always";
+const REJECT: &str = "reject";
+
+/// How much of a session runs without a question, as the client has it.
+pub(super) type Mode = Arc<Mutex<PermissionMode>>;
+
+/// The mode, for a look.
+pub(super) fn mode_of(mode: &Mode) -> PermissionMode {
+    *mode.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks the person at the client.
+#[derive(Clone)]
+pub(super) struct Permission {
+    pub(super) session: SessionId,
+    pub(super) client: ConnectionTo<Client>,
+    pub(super) updates: Arc<Updates>,
+    pub(super) calls: Arc<Calls>,
+    pub(super) approvals: Arc<Approvals>,
+    pub(super) mode: Mode,
+    /// The calls are those of an agent that the session's has called: the client knows none of them.
+    pub(super) is_below: bool,
+}
+
+impl Permission {
+    /// The same for agents that this one calls.
+    pub(super) fn below(&self) -> Self {
+        Self {
+            is_below: true,
+            ..self.clone()
+        }
+    }
+
+    fn known(&self, question: &Question) -> Option<Answer> {
+        match mode_of(&self.mode) {
+            PermissionMode::Yes => return Some(Answer::Allow),
+            PermissionMode::AutoEdit if is_edit(question) && !question.is_protected => {
+                return Some(Answer::Allow);
+            }
+            PermissionMode::ReadOnly => {
+                let why = "the user has made this session read-only; go on without it";
+                return Some(Answer::Deny {
+                    why: why.to_owned(),
+                });
+            }
+            _ => {}
+        }
+        self.approvals.allow(question).then_some(Answer::Allow)
+    }
+
+    /// Shows the call that is asked about, and returns its name.
+    fn show(&self, question: &Question, of: &Described) -> ToolCallId {
+        let call = &question.call;
+        if self.is_below {
+            let id = self.calls.open_other(&call.id);
+            let shown = of.call(id.clone(), ToolCallStatus::Pending);
+            self.updates.update(SessionUpdate::ToolCall(shown));
+            return id;
+        }
+        let told = self.calls.told(&call.id, of, ToolCallStatus::Pending);
+        self.updates.told(told);
+        self.calls.open(&call.id).0
+    }
+
+    async fn ask(&self, question: &Question) -> Reply {
+        let call = &question.call;
+        let of = self.calls.describe(&call.name, &call.arguments);
+        let id = self.show(question, &of);
+        let always = self.approvals.offer(question);
+        let request = RequestPermissionRequest::new(
+            self.session.clone(),
+            self.asked(question, &of, id.clone()),
+            options(always.as_ref()),
+        );
+        let response = self.client.send_request(request).block_task().await;
+        let reply = match response.map(|response| response.outcome) {
+            Ok(RequestPermissionOutcome::Selected(selected)) => {
+                match selected.option_id.0.as_ref() {
+                    ALLOW => Reply::Yes,
+                    ALWAYS => Reply::Always,
+                    _ => Reply::No(None),
+                }
+            }
+            Ok(_) => Reply::Nobody,
+            Err(error) => {
+                crate::say(&format!(
+                    "the client could not ask about `{}`: {error}",
+                    call.name
+                ));
+                Reply::Nobody
+            }
+        };
+        if self.is_below {
+            self.calls.close_other(&id);
+            let is_error = !matches!(reply, Reply::Yes | Reply::Always);
+            let ended = calls::ended(id, is_error, None);
+            self.updates.update(SessionUpdate::ToolCallUpdate(ended));
+        }
+        if let (Reply::Always, Some(always)) = (&reply, always) {
+            self.approvals.add(always);
+        }
+        reply
+    }
+
+    /// The call with all that a person has to know of it.
+    fn asked(&self, question: &Question, of: &Described, id: ToolCallId) -> ToolCallUpdate {
+        let call = &question.call;
+        let mut update = of.update(id, ToolCallStatus::Pending);
+        let mut content = update.fields.content.take().unwrap_or_default();
+        if content.is_empty() {
+            let all = tool_line::in_full("", &call.arguments);
+            content.push(calls::output(all.trim_start()));
+        }
+        if question.is_protected {
+            content.push(calls::words(PROTECTED));
+        }
+        update.fields.content = Some(content);
+        update
+    }
+}
+
+#[async_trait]
+impl Gate for Permission {
+    async fn decide(&self, question: &Question) -> Answer {
+        match self.known(question) {
+            Some(answer) => answer,
+            None => ask::answer(&question.call.name, self.ask(question).await),
+        }
+    }
+}
+
+fn options(always: Option<&Always>) -> Vec<PermissionOption> {
+    let option = |id: &'static str, name: String, kind| PermissionOption::new(id, name, kind);
+    let once = option(ALLOW, "Allow".to_owned(), PermissionOptionKind::AllowOnce);
+    let always = always.map(|always| {
+        let name = format!("Always allow {}", always.label());
+        option(ALWAYS, name, PermissionOptionKind::AllowAlways)
+    });
+    let reject = option(
+        REJECT,
+        "Reject".to_owned(),
+        PermissionOptionKind::RejectOnce,
+    );
+    std::iter::once(once)
+        .chain(always)
+        .chain([reject])
+        .collect()
+}

@@ -1,0 +1,402 @@
+//! [`Server`]: what a client asks for, and the sessions that it has open. What a session does is its own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    self, AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse,
+    Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
+    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpCapabilities, McpServer,
+    NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionInfo, SessionMode,
+    SessionModeState, SetSessionModeRequest, SetSessionModeResponse,
+};
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse, RequestCancellation};
+use futures_util::future::join_all;
+use plimsoll::store::SqliteStore;
+use plimsoll::{PermissionMode, SessionId, new_session_id};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+use super::servers::servers;
+use super::session::{History, OpenSession, Surroundings};
+use super::transport::Outbox;
+use crate::exit::{self, Stop};
+use crate::ledger::when;
+use crate::sessions::list;
+use crate::settings::Sources;
+use crate::usage::day;
+
+/// Sessions that are open at once, at most.
+const MAX_SESSIONS: usize = 64;
+/// Sessions that are listed, at most: the newest.
+const LISTED: usize = 200;
+
+/// How long requests are waited for that are being answered when the connection ends. Prompts end at once.
+const ANSWERING: Duration = Duration::from_secs(1);
+
+/// All that a client has of this process.
+pub(super) struct Server {
+    sources: Sources,
+    store: Arc<SqliteStore>,
+    outbox: Arc<Outbox>,
+    sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
+    places: Arc<Semaphore>,
+    /// Whether the client shows notices.
+    takes_notices: Mutex<bool>,
+    closing: watch::Sender<bool>,
+    /// Requests that are being answered.
+    answering: watch::Sender<usize>,
+}
+
+/// A request that is being answered.
+struct Answering(watch::Sender<usize>);
+
+impl Answering {
+    fn begin(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+impl Server {
+    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>, outbox: Arc<Outbox>) -> Self {
+        Self {
+            sources,
+            store,
+            outbox,
+            sessions: Mutex::default(),
+            places: Arc::new(Semaphore::new(MAX_SESSIONS)),
+            takes_notices: Mutex::default(),
+            closing: watch::Sender::new(false),
+            answering: watch::Sender::new(0),
+        }
+    }
+
+    /// Answers a request once that is done; other messages are handled meanwhile.
+    pub(super) fn answer<T: JsonRpcResponse + Send + 'static>(
+        &self,
+        responder: Responder<T>,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<(), Error> {
+        let answering = Answering::begin(&self.answering);
+        tokio::spawn(async move {
+            // If that fails, the connection has ended.
+            let _ = responder.respond_with_result(work.await);
+            drop(answering);
+        });
+        Ok(())
+    }
+
+    /// The same for a session that is opened; then its client is told what it offers.
+    pub(super) fn answer_opened<T: JsonRpcResponse + Send + 'static>(
+        &self,
+        responder: Responder<T>,
+        opening: impl Future<Output = Result<(T, Arc<OpenSession>), Error>> + Send + 'static,
+    ) -> Result<(), Error> {
+        let answering = Answering::begin(&self.answering);
+        tokio::spawn(async move {
+            // If that fails, the connection has ended.
+            let _ = match opening.await {
+                Ok((response, session)) => {
+                    let answered = responder.respond(response);
+                    answered.and_then(|()| session.offer_commands())
+                }
+                Err(error) => responder.respond_with_error(error),
+            };
+            drop(answering);
+        });
+        Ok(())
+    }
+
+    pub(super) fn initialize(&self, request: &InitializeRequest) -> InitializeResponse {
+        let session = request.client_capabilities.session.as_ref();
+        *lock(&self.takes_notices) = session.is_some_and(|session| session.notices.is_some());
+        let prompts = PromptCapabilities::new().image(true).embedded_context(true);
+        let sessions = SessionCapabilities::new()
+            .list(schema::SessionListCapabilities::new())
+            .resume(schema::SessionResumeCapabilities::new())
+            .close(schema::SessionCloseCapabilities::new());
+        let capabilities = AgentCapabilities::new()
+            .load_session(true)
+            .prompt_capabilities(prompts)
+            .mcp_capabilities(McpCapabilities::new().http(cfg!(feature = "mcp")))
+            .session_capabilities(sessions);
+        let about = Implementation::new("plimsoll", env!("CARGO_PKG_VERSION")).title("Plimsoll");
+        InitializeResponse::new(ProtocolVersion::V1)
+            .agent_capabilities(capabilities)
+            .agent_info(about)
+    }
+
+    pub(super) async fn new_session(
+        self: Arc<Self>,
+        request: NewSessionRequest,
+        client: ConnectionTo<Client>,
+    ) -> Result<(NewSessionResponse, Arc<OpenSession>), Error> {
+        let id = new_session_id();
+        let given = (request.cwd, request.mcp_servers);
+        let session = self.open(id, given, History::New, client).await?;
+        let id = session.id().clone();
+        let response = NewSessionResponse::new(id).modes(modes(session.mode()));
+        Ok((response, session))
+    }
+
+    pub(super) async fn load(
+        self: Arc<Self>,
+        request: LoadSessionRequest,
+        client: ConnectionTo<Client>,
+    ) -> Result<(LoadSessionResponse, Arc<OpenSession>), Error> {
+        let id = self.known(&request.session_id).await?;
+        let given = (request.cwd, request.mcp_servers);
+        let session = self.open(id, given, History::Replayed, client).await?;
+        let response = LoadSessionResponse::new().modes(modes(session.mode()));
+        Ok((response, session))
+    }
+
+    pub(super) async fn resume(
+        self: Arc<Self>,
+        request: ResumeSessionRequest,
+        client: ConnectionTo<Client>,
+    ) -> Result<(ResumeSessionResponse, Arc<OpenSession>), Error> {
+        let id = self.known(&request.session_id).await?;
+        let given = (request.cwd, request.mcp_servers);
+        let session = self.open(id, given, History::Known, client).await?;
+        let response = ResumeSessionResponse::new().modes(modes(session.mode()));
+        Ok((response, session))
+    }
+
+    pub(super) async fn close(
+        self: Arc<Self>,
+        request: CloseSessionRequest,
+    ) -> Result<CloseSessionResponse, Error> {
+        self.session(&request.session_id)?;
+        self.shut(&request.session_id).await;
+        Ok(CloseSessionResponse::new())
+    }
+
+    pub(super) async fn list(
+        self: Arc<Self>,
+        request: ListSessionsRequest,
+    ) -> Result<ListSessionsResponse, Error> {
+        let all = list::sessions(&self.store, false).await;
+        let all = all.map_err(refused)?.into_iter();
+        let sessions = all.filter_map(|(info, last)| {
+            let folder = last.folder?;
+            let is_wanted = request.cwd.as_ref().is_none_or(|cwd| *cwd == folder);
+            is_wanted.then(|| {
+                SessionInfo::new(info.id.as_str().to_owned(), folder)
+                    .title(Some(info.title).filter(|title| !title.is_empty()))
+                    .updated_at(date(info.updated))
+            })
+        });
+        Ok(ListSessionsResponse::new(sessions.take(LISTED).collect()))
+    }
+
+    pub(super) fn set_mode(
+        &self,
+        request: &SetSessionModeRequest,
+    ) -> Result<SetSessionModeResponse, Error> {
+        let session = self.session(&request.session_id)?;
+        let mode = request.mode_id.0.parse::<PermissionMode>();
+        session.set_mode(mode.map_err(|error| refused(Stop::usage(error)))?);
+        Ok(SetSessionModeResponse::new())
+    }
+
+    /// Takes a prompt. It can be cancelled from when this returns, as the session or as the request.
+    pub(super) fn prompt(
+        &self,
+        request: PromptRequest,
+        cancellation: RequestCancellation,
+    ) -> Result<impl Future<Output = Result<PromptResponse, Error>> + Send + use<>, Error> {
+        let session = self.session(&request.session_id)?;
+        let cancels = session.cancels();
+        Ok(async move {
+            let mut ended = pin!(session.prompt(request.prompt, cancels));
+            let ended = tokio::select! {
+                biased;
+                ended = &mut ended => ended,
+                () = cancellation.cancelled() => {
+                    session.cancel();
+                    ended.await
+                }
+            };
+            ended.map(PromptResponse::new).map_err(refused)
+        })
+    }
+
+    pub(super) fn cancel(&self, request: &CancelNotification) {
+        if let Ok(session) = self.session(&request.session_id) {
+            session.cancel();
+        }
+    }
+
+    /// Ends all sessions.
+    pub(super) async fn close_all(&self) {
+        self.closing.send_replace(true);
+        let mut answering = self.answering.subscribe();
+        let _ = timeout(ANSWERING, answering.wait_for(|count| *count == 0)).await;
+        let sessions = std::mem::take(&mut *lock(&self.sessions));
+        join_all(sessions.values().map(|session| session.close())).await;
+    }
+
+    /// Waits until the connection ends.
+    pub(super) async fn closing(&self) {
+        let mut closing = self.closing.subscribe();
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+
+    async fn open(
+        &self,
+        id: SessionId,
+        (folder, given): (PathBuf, Vec<McpServer>),
+        history: History,
+        client: ConnectionTo<Client>,
+    ) -> Result<Arc<OpenSession>, Error> {
+        let sources = self.sources_in(&folder, given).map_err(refused)?;
+        // A client that lost its own state may load what it has open.
+        self.shut(&schema::SessionId::new(id.as_str())).await;
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| {
+            refused(Stop::failed(format!(
+                "{MAX_SESSIONS} sessions are open; close one first"
+            )))
+        })?;
+        let around = Surroundings {
+            store: Arc::clone(&self.store),
+            outbox: Arc::clone(&self.outbox),
+            client,
+            takes_notices: *lock(&self.takes_notices),
+            closing: self.closing.subscribe(),
+            place,
+        };
+        let opened = OpenSession::open(around, id, sources, &folder, history).await;
+        let session = opened.map_err(refused)?;
+        lock(&self.sessions).insert(session.id().clone(), Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The settings of a session in that folder.
+    fn sources_in(&self, folder: &Path, given: Vec<McpServer>) -> Result<Sources, Stop> {
+        let shown = folder.display();
+        if !folder.is_absolute() {
+            return Err(Stop::usage(format!(
+                "the folder `{shown}` is relative; give an absolute path as cwd"
+            )));
+        }
+        let Some(root) = folder.to_str().filter(|_| folder.is_dir()) else {
+            return Err(Stop::usage(format!(
+                "{shown} is no folder; give one that there is as cwd"
+            )));
+        };
+        let mut sources = self.sources.clone();
+        sources.flags.set("--root", "root", root);
+        sources.folder = Some(folder.to_owned());
+        sources.mcp_servers = servers(given)?;
+        Ok(sources)
+    }
+
+    /// The session of this name in the store.
+    async fn known(&self, id: &schema::SessionId) -> Result<SessionId, Error> {
+        let known = SessionId::new(id.0.as_ref()).map_err(|error| refused(Stop::usage(error)))?;
+        let info = self.store.info(&known).await;
+        match info.map_err(|error| refused(Stop::failed(error)))? {
+            Some(_) => Ok(known),
+            None => Err(unknown(
+                id,
+                format!("there is no session {id}; `plimsoll sessions list` lists them"),
+            )),
+        }
+    }
+
+    /// The session of this name that is open.
+    fn session(&self, id: &schema::SessionId) -> Result<Arc<OpenSession>, Error> {
+        let found = lock(&self.sessions).get(id).map(Arc::clone);
+        found.ok_or_else(|| {
+            unknown(
+                id,
+                format!("no session {id} is open; open it with session/new or session/load"),
+            )
+        })
+    }
+
+    /// Ends a session that is open.
+    async fn shut(&self, id: &schema::SessionId) {
+        let session = lock(&self.sessions).remove(id);
+        if let Some(session) = session {
+            session.cancel();
+            session.close().await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the client is told of something that cannot be done.
+fn refused(stop: Stop) -> Error {
+    let code = match stop.code {
+        exit::USAGE => ErrorCode::INVALID_PARAMS,
+        _ => ErrorCode::INTERNAL_ERROR,
+    };
+    Error::new(code, stop.text)
+}
+
+fn unknown(id: &schema::SessionId, text: String) -> Error {
+    let error = Error::new(ErrorCode::RESOURCE_NOT_FOUND, text);
+    error.data(serde_json::json!({ "sessionId": id }))
+}
+
+fn modes(current: PermissionMode) -> SessionModeState {
+    let mode = |mode: PermissionMode, name: &str, does: &str| {
+        SessionMode::new(mode.name(), name).description(does)
+    };
+    let all = vec![
+        mode(
+            PermissionMode::Ask,
+            "Ask",
+            "Asks before files are changed and commands run",
+        ),
+        mode(
+            PermissionMode::AutoEdit,
+            "Auto-edit",
+            "Changes files of the folder without asking",
+        ),
+        mode(PermissionMode::Yes, "Yes", "Never asks"),
+        mode(
+            PermissionMode::ReadOnly,
+            "Read-only",
+            "Nothing that changes anything runs",
+        ),
+    ];
+    SessionModeState::new(current.name(), all)
+}
+
+/// A time as ISO 8601 has it.
+fn date(at: u64) -> String {
+    let time = when(at);
+    let time = time.rsplit(' ').next().unwrap_or_default();
+    format!("{}T{time}Z", day(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_iso_8601_has_them() {
+        assert_eq!(date(0), "1970-01-01T00:00:00Z");
+        assert_eq!(date(1_795_662_000), "2026-11-26T03:00:00Z");
+    }
+}

@@ -1,0 +1,85 @@
+//! Servers of tools that a client hands over, as `[[mcp]]` would name them. Their calls ask.
+
+use agent_client_protocol::v1::schema::McpServer as Given;
+use plimsoll::config::{MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};
+use plimsoll::providers::Secret;
+
+use crate::exit::Stop;
+
+/// Servers of one session, at most.
+const MAX_SERVERS: usize = 32;
+
+/// The servers that a client hands over.
+pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, Stop> {
+    if given.len() > MAX_SERVERS {
+        return Err(Stop::usage(format!(
+            "{} MCP servers are too many; a session takes {MAX_SERVERS}",
+            given.len()
+        )));
+    }
+    if !given.is_empty() && !cfg!(feature = "mcp") {
+        return Err(Stop::usage(
+            "this build cannot connect to MCP servers; build it with the feature `mcp`, or hand over none",
+        ));
+    }
+    given.into_iter().map(server).collect()
+}
+
+fn server(given: Given) -> Result<McpServer, Stop> {
+    let (name, reach) = match given {
+        Given::Stdio(server) => {
+            let env = server.env.into_iter();
+            let env = env.map(|variable| (variable.name, Secret::new(&variable.value)));
+            let reach = McpReach::Command {
+                command: server.command.to_string_lossy().into_owned(),
+                args: server.args,
+                env: env.collect(),
+            };
+            (server.name, reach)
+        }
+        Given::Http(server) => {
+            let headers = server.headers.into_iter();
+            let headers = headers.map(|header| (header.name, Secret::new(&header.value)));
+            let reach = McpReach::Url {
+                url: server.url,
+                headers: headers.collect(),
+            };
+            (server.name, reach)
+        }
+        Given::Sse(server) => {
+            return Err(Stop::usage(format!(
+                "the MCP server {} is reached by SSE, which is not supported; use its address for HTTP, or a command",
+                server.name
+            )));
+        }
+        _ => {
+            return Err(Stop::usage(
+                "an MCP server is reached in a way that is not supported; use a command or an address for HTTP",
+            ));
+        }
+    };
+    Ok(McpServer {
+        name: plain(&name),
+        reach,
+        timeout: MCP_TIMEOUT,
+        bearer_env: None,
+        offer: McpOffer::Whole,
+        trust: McpTrust::Nothing,
+        need: McpNeed::Welcome,
+        line: 0,
+    })
+}
+
+/// The name as one of a server may be: letters, digits, `_` and `-`.
+fn plain(name: &str) -> String {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = name.trim();
+    let plain: String = name
+        .chars()
+        .map(|c| if is_good(c) { c } else { '_' })
+        .collect();
+    match plain.is_empty() {
+        true => "client".to_owned(),
+        false => plain,
+    }
+}

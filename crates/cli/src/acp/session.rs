@@ -1,0 +1,398 @@
+//! [`OpenSession`]: a session that a client has open: one prompt at a time, its mode, and how it ends. What
+//! an agent consists of is decided where `run` and `chat` decide it.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::Client;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{self, ContentBlock, SessionNotification, SessionUpdate};
+use plimsoll::config::AgentConfig;
+use plimsoll::store::SqliteStore;
+use plimsoll::{
+    AgentOutput, EndReason, Error, Failure, Gate, Observer, PermissionMode, Remote, Session,
+    SessionId, SessionStore, StopReason,
+};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
+
+use super::calls::Calls;
+use super::commands::{Asked, Commands};
+use super::content;
+use super::permission::{Mode, Permission, mode_of};
+use super::replay::replay;
+use super::transport::Outbox;
+use super::updates::Updates;
+use crate::agent::{self, Prepared};
+use crate::approvals::Approvals;
+use crate::attach::Recipient;
+use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
+use crate::choice::{Choice, Said};
+use crate::event_printer::compacted;
+use crate::exit::Stop;
+use crate::fill;
+use crate::mcp::Mcp;
+use crate::outcome::{reason_text, stop_of};
+use crate::paths;
+use crate::preview::Previews;
+use crate::resume;
+use crate::retention;
+use crate::settings::Sources;
+use crate::terminal::style::Colours;
+use crate::terminal::text::fenced;
+
+/// How long a session is waited for that is to be closed; its log is whole anyway.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// What a session needs of the process.
+pub(super) struct Surroundings {
+    pub(super) store: Arc<SqliteStore>,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) client: ConnectionTo<Client>,
+    /// Whether the client shows notices.
+    pub(super) takes_notices: bool,
+    /// Becomes true once the connection ends.
+    pub(super) closing: watch::Receiver<bool>,
+    /// One of the places for sessions.
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+/// Whether what was said is told to the client again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum History {
+    New,
+    Replayed,
+    Known,
+}
+
+/// A session that a client has open.
+pub(super) struct OpenSession {
+    id: schema::SessionId,
+    remote: Remote,
+    mode: Mode,
+    /// Changes with each request to cancel.
+    cancel: watch::Sender<()>,
+    closing: watch::Receiver<bool>,
+    client: ConnectionTo<Client>,
+    commands: Commands,
+    updates: Arc<Updates>,
+    /// `None` once it is closed.
+    work: Mutex<Option<Work>>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What a prompt works with.
+struct Work {
+    sources: Sources,
+    store: Arc<SqliteStore>,
+    session: Session,
+    config: AgentConfig,
+    /// It keeps our own server running.
+    choice: Choice,
+    /// The servers of its tools.
+    mcp: Mcp,
+    gate: Permission,
+    updates: Arc<Updates>,
+}
+
+impl OpenSession {
+    /// Opens a session in a folder, with its settings.
+    pub(super) async fn open(
+        around: Surroundings,
+        id: SessionId,
+        mut sources: Sources,
+        folder: &Path,
+        history: History,
+    ) -> Result<Arc<Self>, Stop> {
+        let Surroundings { store, outbox, .. } = &around;
+        if history != History::New {
+            resume::restore(store, &id, &mut sources).await?;
+        }
+        let prepared = agent::prepare(&sources, Said::Everything, Arc::clone(store), None).await?;
+        let previews = Arc::new(Previews::new(folder));
+        let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
+        let calls = Arc::new(Calls::new(folder.to_owned(), previews));
+        let name = schema::SessionId::new(id.as_str());
+        let updates = Arc::new(Updates::new(
+            name.clone(),
+            Arc::clone(outbox),
+            Arc::clone(&calls),
+            around.takes_notices,
+        ));
+        let mode = Mode::new(prepared.config.settings().permission_mode().into());
+        let gate = Permission {
+            session: name.clone(),
+            client: around.client.clone(),
+            updates: Arc::clone(&updates),
+            calls: Arc::clone(&calls),
+            approvals: Arc::new(approvals),
+            mode: Arc::clone(&mode),
+            is_below: false,
+        };
+        let (agent, config, choice, mcp) = built(prepared, &gate, &updates)?;
+        let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+        if history == History::Replayed {
+            let log = store.load(session.id()).await.map_err(Stop::failed)?;
+            replay(&log, &name, outbox, &calls).await;
+        }
+        let work = Work {
+            sources,
+            store: Arc::clone(store),
+            config,
+            choice,
+            mcp,
+            gate,
+            updates: Arc::clone(&updates),
+            session,
+        };
+        work.remember().await?;
+        if history != History::New {
+            work.show_usage();
+        }
+        Ok(Arc::new(Self {
+            id: name,
+            remote: work.session.remote(),
+            mode,
+            cancel: watch::Sender::new(()),
+            closing: around.closing,
+            client: around.client,
+            commands: Commands::new(folder),
+            updates,
+            work: Mutex::new(Some(work)),
+            _place: around.place,
+        }))
+    }
+
+    pub(super) fn id(&self) -> &schema::SessionId {
+        &self.id
+    }
+
+    pub(super) fn mode(&self) -> PermissionMode {
+        mode_of(&self.mode)
+    }
+
+    /// Sets how much runs without a question: for calls that ask from now on, for others from the next
+    /// prompt on.
+    pub(super) fn set_mode(&self, mode: PermissionMode) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// Tells the client which commands there are.
+    pub(super) fn offer_commands(&self) -> Result<(), agent_client_protocol::Error> {
+        let offered = SessionUpdate::AvailableCommandsUpdate(self.commands.offered());
+        let id = self.id.clone();
+        self.client
+            .send_notification(SessionNotification::new(id, offered))
+    }
+
+    /// Hears of requests to cancel from now on.
+    pub(super) fn cancels(&self) -> watch::Receiver<()> {
+        self.cancel.subscribe()
+    }
+
+    /// Ends the prompt that is under way.
+    pub(super) fn cancel(&self) {
+        self.cancel.send_replace(());
+    }
+
+    /// Runs a prompt to its end.
+    pub(super) async fn prompt(
+        &self,
+        prompt: Vec<ContentBlock>,
+        mut cancels: watch::Receiver<()>,
+    ) -> Result<schema::StopReason, Stop> {
+        let Ok(mut work) = self.work.try_lock() else {
+            return Err(Stop::usage(
+                "a prompt is under way in this session; wait for its end, or cancel it",
+            ));
+        };
+        let Some(work) = work.as_mut() else {
+            return Err(Stop::usage("this session is closed; load it first"));
+        };
+        let parts = content::parts(prompt)?;
+        let root = &work.config.settings().root;
+        Recipient::new(&work.choice, root).check(&parts)?;
+        let asked = self.commands.asked(parts);
+        work.renew(self.mode()).await?;
+        if cancels.has_changed().unwrap_or(true) {
+            return Ok(schema::StopReason::Cancelled);
+        }
+        let mut closing = self.closing.clone();
+        let ending = async move {
+            let _ = closing.wait_for(|closing| *closing).await;
+        };
+        work.updates.begin(work.session.cost());
+        let output = {
+            let mut run = pin!(work.run(asked));
+            let mut ending = pin!(ending);
+            loop {
+                tokio::select! {
+                    biased;
+                    output = &mut run => break Some(output),
+                    () = &mut ending => break None,
+                    _ = cancels.changed() => {
+                        // A run that takes no messages yet is dropped, which ends it as well.
+                        if !self.remote.interrupt().await {
+                            break None;
+                        }
+                    }
+                }
+            }
+        };
+        self.updates.end_calls();
+        work.ended().await;
+        match output {
+            None => Ok(schema::StopReason::Cancelled),
+            Some(Ok(Some(output))) => work.outcome(&output),
+            Some(Ok(None)) => Ok(schema::StopReason::EndTurn),
+            Some(Err(stop)) => Err(stop),
+        }
+    }
+
+    /// Ends it, so that others can open it. Its log is whole whatever it does.
+    pub(super) async fn close(&self) {
+        let Ok(mut work) = timeout(CLOSING, self.work.lock()).await else {
+            return;
+        };
+        // With it goes the right to write to the session.
+        let Some(work) = work.take() else { return };
+        let _ = timeout(CLOSING, work.mcp.close()).await;
+        retention::apply(&work.store, work.config.retention(), true).await;
+    }
+}
+
+impl Work {
+    /// Goes on with an agent as it is configured now, if that is another.
+    async fn renew(&mut self, mode: PermissionMode) -> Result<(), Stop> {
+        let is_other = mode != self.config.settings().permission_mode();
+        if !is_other && !self.mcp.has_changed().await {
+            return Ok(());
+        }
+        let mut sources = self.sources.clone();
+        if is_other {
+            sources
+                .flags
+                .set("--permission-mode", "permission_mode", mode.name());
+        }
+        let mcp = Some(self.mcp.clone());
+        let store = Arc::clone(&self.store);
+        let prepared = agent::prepare(&sources, Said::Nothing, store, mcp).await?;
+        let (agent, config, choice, _) = built(prepared, &self.gate, &self.updates)?;
+        let switched = self.session.switch(&agent).await;
+        switched.map_err(|error| stop_of(&error))?;
+        (self.sources, self.config, self.choice) = (sources, config, choice);
+        Ok(())
+    }
+
+    /// Does what a prompt asks for. Gives what came of a run.
+    async fn run(&mut self, asked: Asked) -> Result<Option<AgentOutput>, Stop> {
+        let output = match asked {
+            Asked::Say(parts) => self.session.run_parts(parts).await,
+            Asked::GoOn => self.session.carry_on().await,
+            Asked::Compact(focus) => {
+                let said = self.compact(focus.as_deref()).await?;
+                self.updates.say(&said);
+                return Ok(None);
+            }
+            Asked::Context => {
+                let log = self.store.load(self.session.id()).await;
+                let log = log.map_err(Stop::failed)?;
+                let now = self.session.window_use();
+                let lines = fill::picture(&now, fill::newest_plan(&log), Colours::None);
+                self.updates.say(&fenced(&lines.join("\n")));
+                return Ok(None);
+            }
+            Asked::Cost => {
+                self.updates.say(&cost_lines(&self.session).join("\n\n"));
+                return Ok(None);
+            }
+        };
+        let output = output.or_else(Error::into_output);
+        output.map(Some).map_err(|error| stop_of(&error))
+    }
+
+    /// A plan now. Says what came of it.
+    async fn compact(&mut self, focus: Option<&str>) -> Result<String, Stop> {
+        let done = self.session.compact(focus).await;
+        let Some(done) = done.map_err(|error| stop_of(&error))? else {
+            return Ok(nothing_to_do(&self.session.window_use()));
+        };
+        let gone = done.messages_before.saturating_sub(done.messages_after);
+        let said = compacted(&done.plan, Some(gone));
+        Ok(match focus.is_some() && !has_summary(&done.plan) {
+            true => format!("{said}\n\n{NO_FOCUS}"),
+            false => said,
+        })
+    }
+
+    /// Tells how full the window is, and what the session has cost.
+    fn show_usage(&self) {
+        let cost = self.session.cost();
+        let now = self.session.window_use();
+        let known = (cost.unpriced == 0 && cost.known.0 > 0).then_some(cost.known);
+        self.updates.usage(now.used, now.window, known);
+    }
+
+    /// A run has ended, however it did.
+    async fn ended(&self) {
+        self.show_usage();
+        // The run has its outcome, whatever becomes of this.
+        if let Err(stop) = self.remember().await {
+            crate::say(&stop.to_string());
+        }
+    }
+
+    /// Stores what the session is run with, for when it is continued.
+    async fn remember(&self) -> Result<(), Stop> {
+        let (id, cost) = (self.session.id(), self.session.cost());
+        resume::save(&self.store, id, &self.sources, &self.choice, cost).await
+    }
+
+    /// Why the agent stopped, in the protocol's words. A failure is an error.
+    fn outcome(&self, output: &AgentOutput) -> Result<schema::StopReason, Stop> {
+        use schema::StopReason as Reason;
+        let settings = self.config.settings();
+        Ok(match &output.reason {
+            EndReason::Answered => match self.updates.stop() {
+                Some(StopReason::Length | StopReason::Window) => Reason::MaxTokens,
+                _ => Reason::EndTurn,
+            },
+            EndReason::Interrupted => Reason::Cancelled,
+            EndReason::MaxTokens { .. } => Reason::MaxTokens,
+            reason if reason.is_limit() => Reason::MaxTurnRequests,
+            EndReason::Refused { .. }
+            | EndReason::Failed {
+                failure: Failure::ContentFilter,
+            } => {
+                let why = reason_text(settings, &output.reason);
+                self.updates.say(&format!("\n\n[{why}]"));
+                Reason::Refusal
+            }
+            reason => return Err(Stop::failed(reason_text(settings, reason))),
+        })
+    }
+}
+
+/// The agent that asks by the gate and is watched.
+fn built(
+    prepared: Prepared,
+    gate: &Permission,
+    updates: &Arc<Updates>,
+) -> Result<(plimsoll::Agent, AgentConfig, Choice, Mcp), Stop> {
+    let Prepared {
+        config,
+        builder,
+        choice,
+        asked,
+        mcp,
+    } = prepared;
+    asked.set(Arc::new(gate.below()));
+    let agent = builder
+        .shared_gate(Arc::new(gate.clone()) as Arc<dyn Gate>)
+        .shared_observer(Arc::clone(updates) as Arc<dyn Observer>)
+        .build()
+        .map_err(|error| Stop::usage(config.place(&error)))?;
+    Ok((agent, config, choice, mcp))
+}

@@ -1,0 +1,328 @@
+//! The protocol's lines over standard input and output, a message each. What is in them is not decided
+//! here, except that what is no JSON is answered at once.
+
+use std::collections::VecDeque;
+use std::io::{self, BufReader, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::v1::schema::{
+    ContentBlock, ContentChunk, SessionId, SessionNotification, SessionUpdate,
+};
+use agent_client_protocol::{ErrorCode, RawJsonRpcMessage};
+use futures_util::{Sink, Stream, sink, stream};
+use serde::de::IgnoredAny;
+use serde_json::json;
+use tokio::sync::mpsc::channel;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+
+use crate::exit::Stop;
+use crate::input;
+
+/// Bytes that wait for a client that does not read. A run goes on without it: further updates are left out,
+/// and everything else waits.
+const MAX_WAITING: usize = 16 * 1024 * 1024;
+/// Lines of the client that wait to be handled; further ones stay in the pipe.
+const INCOMING: usize = 4;
+/// How long a client is waited for that does not read, once it has ended the connection.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The protocol's method for an update.
+const UPDATE: &str = "session/update";
+
+/// What is said in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    Agent,
+    Thought,
+}
+
+/// What waits to be written to standard output, in order.
+pub(super) struct Outbox {
+    waiting: Mutex<Waiting>,
+    /// Something more waits, or nothing more will.
+    more: Condvar,
+    /// Something has been written.
+    room: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<Queued>,
+    bytes: usize,
+    /// Updates that were left out since the client last read.
+    left_out: u64,
+    ended: bool,
+    /// Nobody reads any more.
+    failed: bool,
+}
+
+enum Queued {
+    Line(String),
+    /// Pieces that follow each other are sent as one.
+    Text {
+        session: SessionId,
+        voice: Voice,
+        text: String,
+    },
+}
+
+/// The thread that writes.
+pub(super) struct Writer {
+    outbox: Arc<Outbox>,
+    done: oneshot::Receiver<()>,
+}
+
+impl Outbox {
+    /// Starts to write what will be put in.
+    pub(super) fn start() -> (Arc<Self>, Writer) {
+        let outbox = Arc::new(Self {
+            waiting: Mutex::default(),
+            more: Condvar::new(),
+            room: Notify::new(),
+        });
+        let (sender, done) = oneshot::channel();
+        let writer = Arc::clone(&outbox);
+        // It ends with the process: nobody can end a write to a pipe.
+        std::thread::spawn(move || {
+            writer.write_all();
+            let _ = sender.send(());
+        });
+        let writer = Writer {
+            outbox: Arc::clone(&outbox),
+            done,
+        };
+        (outbox, writer)
+    }
+
+    /// Puts in a piece of text.
+    pub(super) fn text(&self, session: &SessionId, voice: Voice, text: &str) {
+        let mut waiting = self.lock();
+        if !waiting.has_room() {
+            waiting.leave_out();
+            return;
+        }
+        waiting.bytes += text.len();
+        match waiting.queue.back_mut() {
+            Some(Queued::Text {
+                session: of,
+                voice: same,
+                text: before,
+            }) if of == session && *same == voice => before.push_str(text),
+            _ => waiting.queue.push_back(Queued::Text {
+                session: session.clone(),
+                voice,
+                text: text.to_owned(),
+            }),
+        }
+        drop(waiting);
+        self.more.notify_one();
+    }
+
+    /// Puts in an update.
+    pub(super) fn update(&self, session: &SessionId, update: SessionUpdate) {
+        let Some(line) = line_of(session, update) else {
+            return;
+        };
+        let mut waiting = self.lock();
+        match waiting.has_room() {
+            true => waiting.push(line),
+            false => waiting.leave_out(),
+        }
+        drop(waiting);
+        self.more.notify_one();
+    }
+
+    /// Waits until an update would not be left out.
+    pub(super) async fn room(&self) {
+        loop {
+            // Listening begins before the look, so that no room is missed.
+            let room = self.room.notified();
+            {
+                let waiting = self.lock();
+                if waiting.has_room() || waiting.failed {
+                    return;
+                }
+            }
+            room.await;
+        }
+    }
+
+    /// The same as the connection writes to it.
+    pub(super) fn sink(self: &Arc<Self>) -> impl Sink<String, Error = io::Error> + use<> {
+        let outbox = Arc::clone(self);
+        sink::unfold(outbox, |outbox, line: String| async move {
+            outbox.room().await;
+            outbox.put(line)?;
+            Ok(outbox)
+        })
+    }
+
+    /// Whether the client does not read any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().failed
+    }
+
+    fn put(&self, line: String) -> io::Result<()> {
+        let mut waiting = self.lock();
+        if waiting.failed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        waiting.push(line);
+        drop(waiting);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    /// Answers a line that is no message.
+    fn refuse(&self, code: ErrorCode, message: &str) {
+        let code = code.value();
+        let error =
+            json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
+        let _ = self.put(error.to_string());
+    }
+
+    fn write_all(&self) {
+        let mut out = io::stdout();
+        while let Some(queued) = self.next() {
+            let Some(mut line) = queued.into_line() else {
+                continue;
+            };
+            line.push('\n');
+            let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            if written.is_err() {
+                let mut waiting = self.lock();
+                (waiting.failed, waiting.bytes) = (true, 0);
+                waiting.queue.clear();
+            }
+            // Both wait: the connection, and a session that is loaded.
+            self.room.notify_waiters();
+        }
+    }
+
+    /// Waits for what is to be written next. Returns `None` at the end.
+    fn next(&self) -> Option<Queued> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(queued) = waiting.queue.pop_front() {
+                waiting.bytes = waiting.bytes.saturating_sub(queued.len());
+                return Some(queued);
+            }
+            if waiting.left_out > 0 {
+                crate::say(&format!(
+                    "the client did not read, so {} updates were left out",
+                    waiting.left_out
+                ));
+                waiting.left_out = 0;
+            }
+            if waiting.ended {
+                return None;
+            }
+            waiting = self
+                .more
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    /// Waits until everything is written, but not for a client that does not read.
+    pub(super) async fn end(self) {
+        self.outbox.lock().ended = true;
+        self.outbox.more.notify_one();
+        let _ = timeout(LAST_WORDS, self.done).await;
+    }
+}
+
+impl Waiting {
+    fn has_room(&self) -> bool {
+        self.bytes < MAX_WAITING
+    }
+
+    fn push(&mut self, line: String) {
+        if self.failed {
+            return;
+        }
+        self.bytes += line.len();
+        self.queue.push_back(Queued::Line(line));
+    }
+
+    fn leave_out(&mut self) {
+        self.left_out += 1;
+    }
+}
+
+impl Queued {
+    fn len(&self) -> usize {
+        match self {
+            Self::Line(text) | Self::Text { text, .. } => text.len(),
+        }
+    }
+
+    fn into_line(self) -> Option<String> {
+        match self {
+            Self::Line(line) => Some(line),
+            Self::Text {
+                session,
+                voice,
+                text,
+            } => {
+                let chunk = ContentChunk::new(ContentBlock::from(text));
+                let update = match voice {
+                    Voice::Agent => SessionUpdate::AgentMessageChunk(chunk),
+                    Voice::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+                };
+                line_of(&session, update)
+            }
+        }
+    }
+}
+
+/// The message of an update.
+fn line_of(session: &SessionId, update: SessionUpdate) -> Option<String> {
+    let notification = SessionNotification::new(session.clone(), update);
+    let params = serde_json::to_value(notification).ok()?;
+    let message = RawJsonRpcMessage::notification(UPDATE.to_owned(), params).ok()?;
+    serde_json::to_string(&message).ok()
+}
+
+/// The lines of standard input that are JSON. What is none is answered at once.
+pub(super) fn incoming(
+    outbox: &Arc<Outbox>,
+) -> impl Stream<Item = io::Result<String>> + Send + use<> {
+    let (lines, mut receiver) = channel(INCOMING);
+    let outbox = Arc::clone(outbox);
+    // It ends with the process: nobody can end a read from a pipe.
+    std::thread::spawn(move || {
+        let mut input: Box<dyn io::BufRead> = Box::new(BufReader::new(io::stdin()));
+        while let Some(line) = input::line(&mut input) {
+            match line.and_then(checked) {
+                Ok(line) if line.is_empty() => {}
+                Ok(line) => {
+                    if lines.blocking_send(Ok(line)).is_err() {
+                        return;
+                    }
+                }
+                Err(stop) => outbox.refuse(ErrorCode::PARSE_ERROR, &stop.text),
+            }
+        }
+    });
+    stream::poll_fn(move |context| receiver.poll_recv(context))
+}
+
+fn checked(line: String) -> Result<String, Stop> {
+    if line.trim().is_empty() {
+        return Ok(String::new());
+    }
+    match serde_json::from_str::<IgnoredAny>(&line) {
+        Ok(_) => Ok(line),
+        Err(error) => Err(Stop::usage(format!(
+            "the line is no JSON ({error}); send one JSON-RPC message a line"
+        ))),
+    }
+}

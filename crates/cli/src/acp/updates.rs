@@ -1,0 +1,265 @@
+//! [`Updates`]: what a client is shown of a run: text and thinking as they stream, tool calls, and how full
+//! the window is. It decides nothing and asks nobody.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_client_protocol::v1::schema::{
+    self, Notice, NoticeSeverity, SessionId, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus,
+    ToolKind, UsageUpdate,
+};
+use plimsoll::{Cost, Delta, Event, Money, Observer, Outcome, StopReason, Tokens, ToolPhase};
+
+use super::calls::{self, Calls, Told};
+use super::transport::{Outbox, Voice};
+use crate::event_printer::{below, compacted};
+use crate::terminal::text::{clean, one_line};
+
+/// Nanodollars of a dollar.
+const DOLLAR: f64 = 1e9;
+/// What a call is told that a broken connection has made void.
+const VOID: &str = "not made: the connection broke before the call was whole";
+
+/// Tells a client of one session.
+pub(super) struct Updates {
+    session: SessionId,
+    outbox: Arc<Outbox>,
+    calls: Arc<Calls>,
+    /// Whether the client shows notices.
+    takes_notices: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Text of the turn.
+    text: String,
+    /// What was last said, whole.
+    said: String,
+    /// Why the model last stopped.
+    stop: Option<StopReason>,
+    /// What the session had cost before the run.
+    before: Money,
+    /// What it has cost, where that is known.
+    cost: Option<Money>,
+}
+
+impl Updates {
+    pub(super) fn new(
+        session: SessionId,
+        outbox: Arc<Outbox>,
+        calls: Arc<Calls>,
+        takes_notices: bool,
+    ) -> Self {
+        Self {
+            session,
+            outbox,
+            calls,
+            takes_notices,
+            state: Mutex::default(),
+        }
+    }
+
+    /// A run begins in a session that has cost this much.
+    pub(super) fn begin(&self, cost: Cost) {
+        let mut state = self.lock();
+        *state = State {
+            before: cost.known,
+            cost: (cost.unpriced == 0 && cost.known > Money(0)).then_some(cost.known),
+            ..State::default()
+        };
+    }
+
+    /// Why the model last stopped.
+    pub(super) fn stop(&self) -> Option<StopReason> {
+        self.lock().stop
+    }
+
+    /// Tells how full the window is, and what the session has cost.
+    pub(super) fn usage(&self, used: Tokens, window: Option<Tokens>, cost: Option<Money>) {
+        let Some(window) = window else { return };
+        let usage = UsageUpdate::new(used.0, window.0);
+        let cost = cost.map(|cost| schema::Cost::new(cost.0 as f64 / DOLLAR, "USD"));
+        self.update(SessionUpdate::UsageUpdate(usage.cost(cost)));
+    }
+
+    /// Says something in the agent's place.
+    pub(super) fn say(&self, text: &str) {
+        self.outbox.text(&self.session, Voice::Agent, text);
+    }
+
+    /// Nothing runs any more.
+    pub(super) fn end_calls(&self) {
+        self.void(self.calls.end_all(), "it did not run");
+    }
+
+    pub(super) fn update(&self, update: SessionUpdate) {
+        self.outbox.update(&self.session, update);
+    }
+
+    pub(super) fn told(&self, told: Told) {
+        self.update(match told {
+            Told::New(call) => SessionUpdate::ToolCall(call),
+            Told::More(update) => SessionUpdate::ToolCallUpdate(update),
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn void(&self, calls: Vec<ToolCallId>, why: &str) {
+        for id in calls {
+            let ended = calls::ended(id, true, Some(why));
+            self.update(SessionUpdate::ToolCallUpdate(ended));
+        }
+    }
+
+    /// Something that a person should know and that is no part of what the agent says.
+    fn notice(&self, severity: NoticeSeverity, text: &str) {
+        let text = clean(text);
+        match self.takes_notices {
+            true => self.update(SessionUpdate::Notice(Notice::new(severity, text))),
+            false => crate::note(&text),
+        }
+    }
+
+    /// What a stream had delivered is void.
+    fn again(&self, state: &mut State, why: &str) {
+        self.void(self.calls.next_message(), VOID);
+        if !state.text.is_empty() {
+            self.say(&format!("\n\n*[{why}; the answer begins anew]*\n\n"));
+            state.text.clear();
+        }
+    }
+
+    fn turn_has_said(state: &mut State) {
+        if state.text.trim().is_empty() {
+            state.text.clear();
+        } else {
+            state.said = std::mem::take(&mut state.text);
+        }
+    }
+
+    /// Says what the run adds to the model's words, or says in their place.
+    fn end(&self, state: &mut State, outcome: &Outcome) {
+        Self::turn_has_said(state);
+        self.end_calls();
+        if !(outcome.reason.is_answer() || outcome.reason.is_limit()) {
+            return;
+        }
+        let said = std::mem::take(&mut state.said);
+        let rest = outcome.text.strip_prefix(said.trim());
+        let rest = rest.unwrap_or(&outcome.text).trim();
+        if !rest.is_empty() {
+            let gap = if said.is_empty() { "" } else { "\n\n" };
+            self.say(&format!("{gap}{rest}"));
+        }
+    }
+
+    fn hosted(&self, call: &plimsoll::CallId, name: &str, text: &str) {
+        let (id, _) = self.calls.open(call);
+        let title = format!("{} {}", clean(name), one_line(&clean(text)));
+        let call = ToolCall::new(id, title)
+            .kind(ToolKind::Fetch)
+            .status(ToolCallStatus::InProgress);
+        self.update(SessionUpdate::ToolCall(call));
+    }
+
+    fn delta(&self, state: &mut State, delta: &Delta) {
+        match delta {
+            Delta::Text { text } => {
+                self.say(text);
+                state.text.push_str(text);
+            }
+            Delta::Thinking { text } => self.outbox.text(&self.session, Voice::Thought, text),
+            Delta::CallStarted { call, name } => {
+                let of = self.calls.describe_past(name, "");
+                self.told(self.calls.told(call, &of, ToolCallStatus::Pending));
+            }
+            Delta::HostedCall { call, name, text } => self.hosted(call, name, text),
+            Delta::HostedResult {
+                call,
+                text,
+                is_error,
+                ..
+            } => {
+                let (id, _) = self.calls.close(call);
+                let ended = calls::ended(id, *is_error, Some(text));
+                self.update(SessionUpdate::ToolCallUpdate(ended));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Observer for Updates {
+    fn see(&self, event: &Event) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        match event {
+            Event::TurnStart { tokens, window, .. } => {
+                self.void(self.calls.next_message(), "it did not run");
+                self.usage(*tokens, *window, state.cost);
+            }
+            Event::Delta(delta) => self.delta(state, delta),
+            Event::Retrying { why, .. } => self.again(state, &one_line(&clean(why))),
+            Event::Overflow { .. } => self.again(state, "the request was too long"),
+            Event::ToolCall {
+                phase: ToolPhase::Start,
+                call,
+                name,
+                whole,
+                ..
+            } => {
+                Self::turn_has_said(state);
+                let of = self.calls.describe(&clean(name), whole);
+                self.told(self.calls.told(call, &of, ToolCallStatus::InProgress));
+            }
+            Event::ToolCall {
+                phase, call, whole, ..
+            } => {
+                Self::turn_has_said(state);
+                let (id, has_diff) = self.calls.close(call);
+                let is_error = *phase != ToolPhase::Success;
+                let shown = (is_error || !has_diff).then_some(whole.as_ref());
+                let ended = calls::ended(id, is_error, shown);
+                self.update(SessionUpdate::ToolCallUpdate(ended));
+            }
+            Event::ToolUpdate { call, text, .. } => {
+                let (id, _) = self.calls.open(call);
+                self.update(SessionUpdate::ToolCallUpdate(calls::progress(id, text)));
+            }
+            Event::SubAgent {
+                call, name, event, ..
+            } => {
+                if let Some(line) = below(name, event) {
+                    let (id, text) = self.calls.below(call, clean(line.trim_start()));
+                    self.update(SessionUpdate::ToolCallUpdate(calls::progress(id, &text)));
+                }
+            }
+            Event::TurnEnd { stop, cost, .. } => {
+                state.stop = Some(*stop);
+                state.cost = cost.map(|cost| state.before + cost);
+                Self::turn_has_said(state);
+            }
+            Event::CompactionEnded {
+                plan,
+                messages_before,
+                messages_after,
+                ..
+            } => {
+                let gone = messages_before.saturating_sub(*messages_after);
+                self.notice(NoticeSeverity::Info, &compacted(plan, Some(gone)));
+            }
+            Event::LimitNear { notice } | Event::LimitReached { notice } => {
+                self.notice(NoticeSeverity::Warning, notice);
+            }
+            Event::InputRejected { why } => {
+                self.notice(NoticeSeverity::Warning, &format!("not let in: {why}"));
+            }
+            Event::Warning { text } => self.notice(NoticeSeverity::Warning, text),
+            Event::AgentEnd { outcome, .. } => self.end(state, outcome),
+            _ => {}
+        }
+    }
+}

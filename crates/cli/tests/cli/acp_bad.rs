@@ -1,0 +1,152 @@
+//! `plimsoll acp` and what it cannot take: one error each, by the protocol, and nothing else on standard
+//! output.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::command::{Home, with};
+use super::fake::{Answer, Fake};
+
+fn initialize() -> String {
+    let params = json!({"protocolVersion": 1, "clientCapabilities": {}});
+    request(0, "initialize", params)
+}
+
+fn request(id: u64, method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+/// What is answered to the first line, and then to the others.
+fn answers(home: &Home, fake: &Fake, lines: &[String]) -> Vec<Value> {
+    let mut args = with(fake, &["--max-context", "20000"]);
+    args[0] = "acp".to_owned();
+    let mut child = home
+        .command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (first, others) = lines.split_first().unwrap();
+    writeln!(stdin, "{first}").unwrap();
+    let first = answers.next().unwrap();
+    let others = others.iter().map(|line| line.clone() + "\n");
+    stdin
+        .write_all(others.collect::<String>().as_bytes())
+        .unwrap();
+    drop(stdin);
+    let answers: Vec<Value> = std::iter::once(first)
+        .chain(answers)
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .collect();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    answers
+}
+
+#[test]
+fn what_is_wrong_is_answered_by_one_error_that_says_what_helps() {
+    let (home, fake) = (Home::new(), Fake::new([Answer::say("x")]));
+    let work = home.work();
+    let sse = json!({"type": "sse", "name": "x", "url": "http://127.0.0.1:1", "headers": []});
+    for (method, params, code, words) in [
+        (
+            "session/new",
+            json!({"cwd": "src", "mcpServers": []}),
+            -32602,
+            "`src` is relative; give an absolute path",
+        ),
+        (
+            "session/new",
+            json!({"cwd": work.join("none"), "mcpServers": []}),
+            -32602,
+            "none is no folder",
+        ),
+        (
+            "session/new",
+            json!({"cwd": work, "mcpServers": [sse]}),
+            -32602,
+            "SSE, which is not supported",
+        ),
+        (
+            "session/load",
+            json!({"sessionId": "none", "cwd": work, "mcpServers": []}),
+            -32002,
+            "there is no session none",
+        ),
+        (
+            "session/load",
+            json!({"sessionId": "../x", "cwd": work, "mcpServers": []}),
+            -32602,
+            "../x",
+        ),
+        (
+            "session/prompt",
+            json!({"sessionId": "none", "prompt": [{"type": "text", "text": "Hello."}]}),
+            -32002,
+            "no session none is open",
+        ),
+        (
+            "session/set_mode",
+            json!({"sessionId": "none", "modeId": "yes"}),
+            -32002,
+            "no session none is open",
+        ),
+        (
+            "session/new",
+            json!({"mcpServers": []}),
+            -32602,
+            "Invalid params",
+        ),
+        ("session/what", json!({}), -32601, "Method not found"),
+    ] {
+        let lines = [initialize(), request(1, method, params)];
+        let answers = answers(&home, &fake, &lines);
+        let errors: Vec<&Value> = answers.iter().filter(|line| line["id"] == 1).collect();
+        assert_eq!(errors.len(), 1, "{method}: {answers:?}");
+        let error = &errors[0]["error"];
+        assert_eq!(error["code"], code, "{method}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(words), "{method}: {message}");
+    }
+    assert!(fake.asked().is_empty());
+}
+
+#[test]
+fn a_line_that_is_no_message_is_answered_and_the_next_one_read() {
+    let (home, fake) = (Home::new(), Fake::new([]));
+    let lines = [
+        "hello".to_owned(),
+        String::new(),
+        "[]".to_owned(),
+        "{\"jsonrpc\": \"2.0\", \"id\": 7".to_owned(),
+        initialize(),
+    ];
+    let answers = answers(&home, &fake, &lines);
+    let codes: Vec<i64> = answers
+        .iter()
+        .filter_map(|line| line["error"]["code"].as_i64())
+        .collect();
+    assert_eq!(codes.iter().filter(|code| **code == -32700).count(), 2);
+    assert_eq!(codes.iter().filter(|code| **code == -32600).count(), 1);
+    let parsed = answers.iter().find(|line| line["error"]["code"] == -32700);
+    let message = parsed.unwrap()["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("send one JSON-RPC message a line"),
+        "{message}"
+    );
+    assert!(
+        answers
+            .iter()
+            .any(|line| line["result"]["protocolVersion"] == 1)
+    );
+}
+
+#[test]
+fn the_editor_names_the_folder() {
+    let home = Home::new();
+    let said = home.run(["acp", "--root", "."]);
+    said.refused(2, &["an editor names a folder", "--root"]);
+}
