@@ -59,6 +59,8 @@ impl MarkdownStream {
         }
         let mut open = self.before();
         match &self.code {
+            // The last line of a text need not have an end.
+            Some((fence, _)) if fence.is_closed_by(self.block.trim_end()) => return Vec::new(),
             Some((_, highlighter)) => {
                 let line = highlighter.clone().line(&self.block);
                 open.extend(code_rows(&line, page, "", ""));
@@ -300,6 +302,14 @@ mod tests {
         assert_eq!(stream.open(PAGE), ["  x = 1"]);
         assert_eq!(stream.push("\ny", PAGE), ["  x = 1"]);
         assert_eq!(stream.end(PAGE), ["  y"]);
+    }
+
+    #[test]
+    fn a_fence_that_ends_a_text_is_no_code() {
+        let mut stream = MarkdownStream::default();
+        assert_eq!(stream.push("```\nx = 1\n```", PAGE), ["  x = 1"]);
+        assert!(stream.open(PAGE).is_empty());
+        assert!(stream.end(PAGE).is_empty());
     }
 
     #[test]
