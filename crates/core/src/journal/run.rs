@@ -1,0 +1,170 @@
+//! A run whose steps are journaled: begun on one worker, and gone on with on another.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plimsoll_agent::{Input, Outcome};
+use plimsoll_context::Part;
+
+use super::standing::{Standing, keys};
+use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, RunStart, StepEnd};
+use crate::driver::Driven;
+use crate::error::Error;
+use crate::loop_config::AgentLoopConfig;
+use crate::remote::Said;
+use crate::session::{AgentOutput, Session};
+
+/// What a journaled run is asked for.
+#[derive(Debug, Clone)]
+pub struct JournaledRun {
+    /// Names the request, for ever: a request with a key that the session's log has is that one, sent again.
+    pub key: String,
+    /// What is said.
+    pub said: Said,
+    /// What the run does otherwise than its agent. The same again if the run goes on elsewhere.
+    pub config: AgentLoopConfig,
+}
+
+/// A journaled run in this process.
+struct Stepper {
+    key: String,
+    parts: Vec<Part>,
+    standing: Standing,
+    /// How long the run had taken when this process took it over.
+    elapsed: Duration,
+    /// Since a step has been done here.
+    driven: Option<Driven>,
+    outcome: Option<Outcome>,
+}
+
+impl Session {
+    /// Runs a request, each step of it once, whatever becomes of this process: where it dies, a later call
+    /// with the same request and the same journal goes on. A step ends when the log has a reply of the
+    /// model, a result of a tool or the end of the run. A request whose run has ended is not run again.
+    ///
+    /// What a tool call did that a crash cut off is not known: one that is not idempotent is not made again,
+    /// and the model is told. Limits hold for the whole run; its time counts from its beginning, by the
+    /// clocks of the workers.
+    ///
+    /// # Errors
+    /// As [`Self::run`]. [`Error::Journal`] if the journal is of a newer version, was written for another
+    /// log, or ends the run. [`Error::is_passing`] says whether a later call may succeed.
+    pub async fn run_journaled(
+        &mut self,
+        request: &JournaledRun,
+        journal: &dyn Journal,
+    ) -> Result<AgentOutput, Error> {
+        let parts = request.said.clone().checked()?;
+        self.configure(&request.config).await?;
+        let log = self.parts.store.load(self.id()).await?;
+        self.inbox.knows(keys(&log));
+        self.chain = Some(LogChain::of(&log));
+        let mut stepper = Stepper {
+            key: request.key.clone(),
+            parts,
+            standing: Standing::of(&log, &request.key),
+            elapsed: Duration::ZERO,
+            driven: None,
+            outcome: None,
+        };
+        drop(log);
+        let outcome = stepper.follow(self, journal).await;
+        if let Some(driven) = stepper.driven {
+            driven.end(self, &outcome);
+        }
+        self.chain = None;
+        let output = match outcome {
+            Ok(outcome) => self.output(outcome),
+            Err(error) => Err(error),
+        };
+        self.restore();
+        output
+    }
+}
+
+impl Stepper {
+    async fn follow(
+        &mut self,
+        session: &mut Session,
+        journal: &dyn Journal,
+    ) -> Result<Outcome, Error> {
+        let start = RunStart {
+            format: JOURNAL_FORMAT,
+            at_ms: now_ms(),
+            head: session
+                .chain
+                .as_ref()
+                .map(LogChain::head)
+                .unwrap_or_default(),
+        };
+        let start = journal.begin(start).await?;
+        if start.format > JOURNAL_FORMAT {
+            let (session, found) = (session.id().clone(), start.format);
+            return Err(JournalFault::Newer { session, found }.into());
+        }
+        check(session, &start.head)?;
+        self.elapsed = Duration::from_millis(now_ms().saturating_sub(start.at_ms));
+        let mut number = 0;
+        loop {
+            number += 1;
+            let work = Box::pin(self.step(session));
+            let end = journal.step(number, work).await?;
+            // What was done just now is in the log; of what was done before, the log is asked.
+            check(session, &end.head)?;
+            if end.is_last {
+                return self.end(session, &end);
+            }
+        }
+    }
+
+    /// Does one step.
+    async fn step(&mut self, session: &mut Session) -> Result<StepEnd, Error> {
+        let ended = match (&self.standing, &mut self.driven) {
+            (Standing::Ended(outcome), None) => Some(Outcome::clone(outcome)),
+            (_, Some(driven)) => driven.advance(session).await?,
+            (standing, none) => {
+                session.attach_context();
+                let input = match standing {
+                    Standing::New => Input::User(self.parts.clone()),
+                    _ => Input::Continue,
+                };
+                let key = Some(self.key.clone());
+                let driven = none.insert(Driven::begin(session, input, key, self.elapsed));
+                driven.advance(session).await?
+            }
+        };
+        let is_last = ended.is_some();
+        self.outcome = ended;
+        let head = session.chain.as_ref().map(LogChain::head);
+        Ok(StepEnd {
+            head: head.unwrap_or_default(),
+            is_last,
+        })
+    }
+
+    /// The outcome of the run, whose last step was done here or earlier.
+    fn end(&mut self, session: &Session, end: &StepEnd) -> Result<Outcome, Error> {
+        let before = match &self.standing {
+            Standing::Ended(outcome) => Some(Outcome::clone(outcome)),
+            _ => None,
+        };
+        self.outcome.take().or(before).ok_or_else(|| {
+            let fault = JournalFault::Mismatch {
+                session: session.id().clone(),
+                entry: end.head.entries,
+                why: "the run has not ended there".to_owned(),
+            };
+            fault.into()
+        })
+    }
+}
+
+fn check(session: &Session, head: &super::LogHead) -> Result<(), JournalFault> {
+    let chain = session.chain.as_ref();
+    chain.map_or(Ok(()), |chain| chain.check(session.id(), head))
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.unwrap_or_default().as_millis();
+    u64::try_from(millis).unwrap_or(u64::MAX)
+}
