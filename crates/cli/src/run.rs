@@ -27,6 +27,10 @@ use crate::which_session;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
+    #[cfg(feature = "restate")]
+    if let Some(address) = &args.on {
+        return crate::durable::on::run(args, address).await;
+    }
     let mut task = task(args)?.map(|task| vec![Part::text(task)]);
     if let Some(parts) = &mut task {
         for path in &args.images {
@@ -179,7 +183,7 @@ async fn interrupt(remote: Remote) {
 }
 
 /// The task: an argument, standard input, or none where a session goes on.
-fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
+pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
     let task = match args.task.as_deref() {
         Some("-") => {
             let mut text = String::new();
@@ -218,12 +222,12 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
 
 /// Events as JSON lines on standard output.
 #[derive(Default)]
-struct Lines {
+pub(crate) struct Lines {
     failed: Mutex<Option<io::Error>>,
 }
 
 impl Lines {
-    fn failed(&self) -> Option<io::Error> {
+    pub(crate) fn failed(&self) -> Option<io::Error> {
         self.failed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

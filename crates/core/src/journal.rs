@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::store::SessionId;
 
 pub(crate) use chain::LogChain;
-pub use run::JournaledRun;
+pub use run::{JournaledRun, refuse_journaled};
 
 /// The version of what journals contain. A worker refuses a newer one.
 pub const JOURNAL_FORMAT: u32 = 1;

@@ -55,6 +55,7 @@ pub use hooks::{
 };
 pub use journal::{
     JOURNAL_FORMAT, Journal, JournalFault, JournaledRun, LocalJournal, LogHead, RunStart, StepEnd,
+    refuse_journaled,
 };
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;

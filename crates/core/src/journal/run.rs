@@ -6,7 +6,7 @@ use plimsoll_agent::{Input, Outcome};
 use plimsoll_context::Part;
 
 use super::standing::{Standing, keys};
-use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, RunStart, StepEnd};
+use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
 use crate::driver::Driven;
 use crate::error::Error;
 use crate::loop_config::AgentLoopConfig;
@@ -31,6 +31,8 @@ struct Stepper {
     standing: Standing,
     /// How long the run had taken when this process took it over.
     elapsed: Duration,
+    /// Why the journal cannot be followed.
+    fault: Option<JournalFault>,
     /// Since a step has been done here.
     driven: Option<Driven>,
     outcome: Option<Outcome>,
@@ -53,20 +55,10 @@ impl Session {
         request: &JournaledRun,
         journal: &dyn Journal,
     ) -> Result<AgentOutput, Error> {
-        let parts = request.said.clone().checked()?;
-        self.configure(&request.config).await?;
-        let log = self.parts.store.load(self.id()).await?;
-        self.inbox.knows(keys(&log));
-        self.chain = Some(LogChain::of(&log));
-        let mut stepper = Stepper {
-            key: request.key.clone(),
-            parts,
-            standing: Standing::of(&log, &request.key),
-            elapsed: Duration::ZERO,
-            driven: None,
-            outcome: None,
+        let mut stepper = match self.stepper(request).await {
+            Ok(stepper) => stepper,
+            Err(error) => return Err(refuse_journaled(journal, error).await),
         };
-        drop(log);
         let outcome = stepper.follow(self, journal).await;
         if let Some(driven) = stepper.driven {
             driven.end(self, &outcome);
@@ -79,6 +71,48 @@ impl Session {
         self.restore();
         output
     }
+
+    async fn stepper(&mut self, request: &JournaledRun) -> Result<Stepper, Error> {
+        let parts = request.said.clone().checked()?;
+        self.configure(&request.config).await?;
+        let log = self.parts.store.load(self.id()).await?;
+        self.inbox.knows(keys(&log));
+        self.chain = Some(LogChain::of(&log));
+        Ok(Stepper {
+            key: request.key.clone(),
+            parts,
+            standing: Standing::of(&log, &request.key),
+            elapsed: Duration::ZERO,
+            fault: None,
+            driven: None,
+            outcome: None,
+        })
+    }
+}
+
+/// Ends a run that cannot go on here, in the first step that the journal does not have: a journal that has
+/// steps does not take an end before them. Returns why it has ended. An error that may pass ends nothing.
+pub async fn refuse_journaled(journal: &dyn Journal, error: Error) -> Error {
+    if error.is_passing() {
+        return error;
+    }
+    let start = RunStart {
+        format: JOURNAL_FORMAT,
+        at_ms: now_ms(),
+        head: LogHead::default(),
+    };
+    if let Err(error) = journal.begin(start).await {
+        return error;
+    }
+    for number in 1.. {
+        let why = error.clone();
+        match journal.step(number, Box::pin(async { Err(why) })).await {
+            Ok(end) if end.is_last => break,
+            Ok(_) => {}
+            Err(error) => return error,
+        }
+    }
+    error
 }
 
 impl Stepper {
@@ -97,19 +131,24 @@ impl Stepper {
                 .unwrap_or_default(),
         };
         let start = journal.begin(start).await?;
-        if start.format > JOURNAL_FORMAT {
-            let (session, found) = (session.id().clone(), start.format);
-            return Err(JournalFault::Newer { session, found }.into());
-        }
-        check(session, &start.head)?;
+        self.fault = match start.format > JOURNAL_FORMAT {
+            true => Some(JournalFault::Newer {
+                session: session.id().clone(),
+                found: start.format,
+            }),
+            false => check(session, &start.head).err(),
+        };
         self.elapsed = Duration::from_millis(now_ms().saturating_sub(start.at_ms));
         let mut number = 0;
         loop {
             number += 1;
             let work = Box::pin(self.step(session));
             let end = journal.step(number, work).await?;
-            // What was done just now is in the log; of what was done before, the log is asked.
-            check(session, &end.head)?;
+            // What was done just now is in the log; of what was done before, the log is asked. A fault ends
+            // the run in the next step that is to be done.
+            if self.fault.is_none() {
+                self.fault = check(session, &end.head).err();
+            }
             if end.is_last {
                 return self.end(session, &end);
             }
@@ -118,6 +157,9 @@ impl Stepper {
 
     /// Does one step.
     async fn step(&mut self, session: &mut Session) -> Result<StepEnd, Error> {
+        if let Some(fault) = self.fault.clone() {
+            return Err(fault.into());
+        }
         let ended = match (&self.standing, &mut self.driven) {
             (Standing::Ended(outcome), None) => Some(Outcome::clone(outcome)),
             (_, Some(driven)) => driven.advance(session).await?,
@@ -143,6 +185,9 @@ impl Stepper {
 
     /// The outcome of the run, whose last step was done here or earlier.
     fn end(&mut self, session: &Session, end: &StepEnd) -> Result<Outcome, Error> {
+        if let Some(fault) = self.fault.clone() {
+            return Err(fault.into());
+        }
         let before = match &self.standing {
             Standing::Ended(outcome) => Some(Outcome::clone(outcome)),
             _ => None,
@@ -158,7 +203,7 @@ impl Stepper {
     }
 }
 
-fn check(session: &Session, head: &super::LogHead) -> Result<(), JournalFault> {
+fn check(session: &Session, head: &LogHead) -> Result<(), JournalFault> {
     let chain = session.chain.as_ref();
     chain.map_or(Ok(()), |chain| chain.check(session.id(), head))
 }
