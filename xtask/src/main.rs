@@ -19,6 +19,7 @@ mod mcp;
 mod money;
 mod postgres;
 mod recordings;
+mod restate;
 mod rivals;
 mod sdk;
 mod soak;
@@ -83,6 +84,8 @@ enum Chore {
     Mcp,
     /// The store in PostgreSQL, with the server that is installed and with a newer one; needs pip
     Postgres,
+    /// Durable runs on a server of Restate, with workers that are killed; needs npm and PostgreSQL
+    Restate,
     /// What a summary without a model keeps of real sessions, beside its rivals
     Judge {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
@@ -181,6 +184,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
         Chore::Postgres => postgres::run(root),
+        Chore::Restate => restate::run(root),
         Chore::Judge {
             data,
             json,

@@ -55,6 +55,11 @@ impl Batch {
         Some(&call.call.name)
     }
 
+    /// Returns the place of the first call of an id that has no result, from 0.
+    pub(crate) fn at(&self, id: &CallId) -> Option<usize> {
+        self.open.get(id).copied()
+    }
+
     /// Takes a result; false if no call waits for it.
     pub(crate) fn take(&mut self, id: &CallId, result: Arc<Message>) -> bool {
         let Some(at) = self.open.remove(id) else {

@@ -16,8 +16,8 @@ use crate::tracker::{LimitKind, Nearness};
 
 /// The version of the log's format, in its first entry and again where an older log is carried on.
 /// 2: summaries, pins and plans that can be recalled. 3: prices, queued messages, roll-backs, forks.
-/// 4: requests that the provider has weighed.
-pub const LOG_FORMAT: u32 = 4;
+/// 4: requests that the provider has weighed. 5: keys of requests.
+pub const LOG_FORMAT: u32 = 5;
 
 /// Where a learned window comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +84,12 @@ pub enum Entry {
         /// The message of the queue that it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queued: Option<u64>,
+    },
+    /// A request that has a key was taken: the message that it says comes next, unless a filter rejects
+    /// it. A request with the same key is the same one, sent again, and is not taken again.
+    Accepted {
+        /// The key, which the sender has chosen.
+        key: String,
     },
     /// A message waits for the run that is under way.
     Queued {

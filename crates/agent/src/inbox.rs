@@ -41,12 +41,13 @@ impl Run {
     }
 
     /// A message arrives while a run is under way.
-    pub(crate) fn enqueue(&mut self, kind: Waiting, parts: Vec<Part>) {
+    pub(crate) fn enqueue(&mut self, kind: Waiting, parts: Vec<Part>, key: Option<String>) {
         if !self.has_room() {
             return self.warn(format!(
                 "{MAX_WAITING} messages wait already; this one was not taken"
             ));
         }
+        self.accept(key);
         let Some(parts) = self.filtered(parts) else {
             return;
         };

@@ -4,6 +4,7 @@
 mod arguments;
 mod batch;
 mod branches;
+mod call_key;
 mod call_target;
 mod compact;
 mod contents;
@@ -55,6 +56,7 @@ pub use arguments::{
     ArgumentFault, Arguments, Coercion, Fitted, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
 pub use branches::BranchRecord;
+pub use call_key::CallKey;
 pub use call_target::{
     CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
 };

@@ -32,18 +32,18 @@ pub(crate) enum Deciding {
 /// How a run begins.
 #[derive(Debug)]
 pub(crate) enum Opening {
-    /// With what a person says.
-    Said(Vec<Part>),
+    /// With what a person says, and the key of that.
+    Said(Vec<Part>, Option<String>),
     /// Where the last one ended.
     GoOn { crashed: bool },
 }
 
 impl Run {
-    pub(crate) fn start(&mut self, parts: Vec<Part>) {
+    pub(crate) fn start(&mut self, parts: Vec<Part>, key: Option<String>) {
         self.close_calls("not run: the session was carried on with a new message");
         self.begin(self.state.runs.saturating_add(1));
         self.cause = self.setup.first_turn_trigger;
-        let opening = Opening::Said(parts);
+        let opening = Opening::Said(parts, key);
         match self.state.tasked {
             false => self.decide(Deciding::Task(opening)),
             true => self.decide(Deciding::Loop(opening)),
@@ -122,7 +122,7 @@ impl Run {
                     config_snapshot: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
                 });
                 match opening {
-                    Opening::Said(parts) => self.say(parts),
+                    Opening::Said(parts, key) => self.say(parts, key),
                     Opening::GoOn { crashed } => self.go_on(crashed),
                 }
             }
@@ -133,8 +133,9 @@ impl Run {
         }
     }
 
-    fn say(&mut self, parts: Vec<Part>) {
+    fn say(&mut self, parts: Vec<Part>, key: Option<String>) {
         let Some(parts) = self.filtered(parts) else {
+            self.accept(key);
             let why = self.rejected.take().unwrap_or_default();
             return self.finish(EndReason::Refused {
                 by: "input_filter".to_owned(),
@@ -146,6 +147,7 @@ impl Run {
         while self.deliver(Waiting::Steer) {}
         self.cause = self.setup.first_turn_trigger;
         self.asked_at = self.state.transcript.next_seq();
+        self.accept(key);
         self.record(Entry::Said {
             message: Arc::new(Message::User { parts }),
             queued: None,

@@ -2,7 +2,7 @@
 //! beyond that may be given to agents that its tools start. Not what those use; that comes back with
 //! the results of their calls.
 
-use plimsoll_context::{CallId, Message, Money, Seq, Tokens};
+use plimsoll_context::{CallId, Money, Tokens};
 
 use crate::run::Run;
 use crate::spend::Spend;
@@ -66,17 +66,6 @@ impl Run {
     #[must_use]
     pub fn max_parallel_tools(&self) -> usize {
         self.setup.max_parallel_tools.max(1)
-    }
-
-    /// Where a call of the newest batch stands: its message and its place in it. The same again
-    /// after a crash, and of no other call of the session.
-    #[must_use]
-    pub fn place_of(&self, call: &CallId) -> Option<(Seq, usize)> {
-        let items = self.state.transcript.items().iter().rev();
-        let mut asked = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
-        let item = asked.next()?;
-        let index = item.message.calls().position(|asked| asked.id == *call)?;
-        Some((item.seq, index))
     }
 
     /// Says what a call that is under way has used so far: that counts where the call is cut off.

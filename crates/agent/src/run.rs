@@ -127,6 +127,8 @@ pub struct Run {
     pub(crate) compacting: Option<Compacting>,
     /// The last of them that was applied.
     pub(crate) compaction: Option<Compaction>,
+    /// The key of the message that the next input says.
+    pub(crate) key: Option<String>,
 }
 
 /// What is under way.
@@ -237,6 +239,7 @@ impl Run {
             unanswered: Unanswered::default(),
             compacting: None,
             compaction: None,
+            key: None,
         };
         run.set_tools();
         Ok(run)
@@ -334,14 +337,20 @@ impl Run {
         self.idle = idle;
     }
 
+    /// Says that the next input is a message with this key: [`Entry::Accepted`] precedes it in the log.
+    pub fn set_key(&mut self, key: Option<String>) {
+        self.key = key;
+    }
+
     /// Takes an input. What it leads to comes from [`Run::poll`].
     pub fn handle(&mut self, input: Input) {
+        let key = self.key.take();
         match input {
-            Input::User(parts) if self.is_running() => self.enqueue(Waiting::Steer, parts),
+            Input::User(parts) if self.is_running() => self.enqueue(Waiting::Steer, parts, key),
             Input::FollowUp(parts) if self.is_running() => {
-                self.enqueue(Waiting::FollowUp, parts);
+                self.enqueue(Waiting::FollowUp, parts, key);
             }
-            Input::User(parts) | Input::FollowUp(parts) => self.start(parts),
+            Input::User(parts) | Input::FollowUp(parts) => self.start(parts, key),
             Input::Continue => self.carry_on(),
             Input::Reply(reply) => {
                 self.book_unanswered();
@@ -529,6 +538,13 @@ impl Run {
             message: Arc::new(Message::Notice { text }),
             queued: None,
         });
+    }
+
+    /// Notes that a request was taken, if it has a key.
+    pub(crate) fn accept(&mut self, key: Option<String>) {
+        if let Some(key) = key {
+            self.record(Entry::Accepted { key });
+        }
     }
 
     pub(crate) fn notify(&mut self, event: Event) {

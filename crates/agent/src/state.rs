@@ -253,6 +253,8 @@ impl State {
             Entry::Undelivered { ids } => {
                 self.waiting.retain(|queued| !ids.contains(&queued.id));
             }
+            // Which requests a log has taken is read from the log when one comes again.
+            Entry::Accepted { .. } => {}
             Entry::Warned { limit, near } => self.tally.warned.push((*limit, *near)),
             Entry::Replied {
                 message,

@@ -4,6 +4,7 @@
 use plimsoll_context::{CallId, Item, Part, Plan, Reply, Tokens, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
+use crate::call_key::CallKey;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
@@ -139,6 +140,8 @@ pub struct Question {
     pub call: ToolCall,
     /// Who decides.
     pub whom: Whom,
+    /// Which call it is, also if it is asked about again after a crash.
+    pub key: CallKey,
     /// Whether it would change a file that programs run or agents obey unasked. Consent to other calls
     /// of the tool does not cover it.
     pub is_protected: bool,

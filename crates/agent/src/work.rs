@@ -48,11 +48,7 @@ impl Run {
                     settle.extend(prepared.instead.take().map(|instead| (call, instead)));
                 }
                 Some(whom) => {
-                    ask.push(Question {
-                        call: call.clone(),
-                        whom,
-                        is_protected: prepared.is_protected,
-                    });
+                    ask.push((call.clone(), whom, prepared.is_protected));
                     working.asking.insert(call.id, prepared);
                 }
                 None => {
@@ -71,7 +67,15 @@ impl Run {
             self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
             self.queue.push_back(Step::Execute(call));
         }
-        self.queue.extend(ask.into_iter().map(Step::Ask));
+        for (call, whom, is_protected) in ask {
+            let key = self.key_of(&call.id).unwrap_or_default();
+            self.queue.push_back(Step::Ask(Question {
+                call,
+                whom,
+                key,
+                is_protected,
+            }));
+        }
     }
 
     /// Every call has its result: the next request is due.

@@ -23,6 +23,7 @@ use stage::{Stage, good_summary, overflow, setup, summarizing, words};
 const FORMAT_2: &str = include_str!("golden/v2.jsonl");
 const FORMAT_3: &str = include_str!("golden/v3.jsonl");
 const FORMAT_4: &str = include_str!("golden/v4.jsonl");
+const FORMAT_5: &str = include_str!("golden/v5.jsonl");
 
 fn read(golden: &str) -> Vec<Entry> {
     let lines = golden.lines();
@@ -253,4 +254,33 @@ fn format_4_is_read_and_folds() {
         let has = |golden: &Entry| std::mem::discriminant(golden) == kind;
         assert!(golden.iter().any(has), "{entry:?}");
     }
+}
+
+/// What format 5 has besides: requests with keys.
+#[test]
+fn format_5_is_read_and_folds() {
+    let golden = read(FORMAT_5);
+    let mut stage = Stage::new(setup());
+    stage.run.set_key(Some("r1".to_owned()));
+    stage.say("the task");
+    stage.run.set_key(Some("m1".to_owned()));
+    stage.tell(Input::FollowUp(vec![Part::text("and then rest")]));
+    stage.text("begun").text("done");
+    let keys = |log: &[Entry]| -> Vec<String> {
+        let keys = log.iter().filter_map(|entry| match entry {
+            Entry::Accepted { key } => Some(key.clone()),
+            _ => None,
+        });
+        keys.collect()
+    };
+    assert_eq!(keys(&golden), ["r1", "m1"]);
+    assert_eq!(keys(&stage.log), keys(&golden));
+    let state = State::fold(Arc::new(Chars4), &golden).unwrap();
+    let now = State::fold(Arc::new(Chars4), &stage.log).unwrap();
+    let texts = |state: &State| -> Vec<String> {
+        let items = state.transcript().items().iter();
+        items.map(|item| item.message.text()).collect()
+    };
+
+    assert_eq!(texts(&state), texts(&now));
 }

@@ -166,9 +166,10 @@ fn what_is_a_runs_own_and_what_it_keeps() {
         (7, Tokens(1_510))
     );
     // Where a call stands is the same after a crash, and of no other call.
-    let place = |run: &Run, id: &str| run.place_of(&CallId(id.to_owned()));
-    assert_eq!(place(&run, "b"), Some((Seq(1), 1)));
-    assert_eq!(place(&run, "z"), None);
+    let key = |id: &str| run.key_of(&CallId(id.to_owned()));
+    let b = key("b").unwrap();
+    assert_eq!((b.seq, b.index, b.to_string()), (Seq(1), 1, ".1-1".into()));
+    assert_eq!(key("z"), None);
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
 pub(crate) async fn prepare(
     sources: &Sources,
     said: Said,
-    store: Arc<SqliteStore>,
+    store: Arc<impl SessionStore + 'static>,
     mcp: Option<Mcp>,
 ) -> Result<Prepared, Stop> {
     let Resolved { mut agent, notes } = sources.resolve()?;

@@ -264,7 +264,7 @@ fn read(file: &Path) -> io::Result<BTreeMap<String, Vec<Approval>>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use plimsoll::{CallId, ToolCall, Whom};
+    use plimsoll::{CallId, CallKey, ToolCall, Whom};
     use serde_json::json;
 
     use super::*;
@@ -278,6 +278,7 @@ mod tests {
                 opaque: None,
             },
             whom: Whom::Gate,
+            key: CallKey::default(),
             is_protected: false,
         }
     }

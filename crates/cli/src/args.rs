@@ -78,6 +78,12 @@ pub(crate) enum Command {
     Doctor(Box<DoctorArgs>),
     /// Start a strict mock server of a model API, to test any client
     Mock(crate::mock::MockArgs),
+    /// Work for Restate: run sessions that are kept in PostgreSQL, each step once
+    #[cfg(feature = "restate")]
+    Worker(Box<crate::durable::worker::WorkerArgs>),
+    /// Steer, interrupt or answer a run that workers run
+    #[cfg(feature = "restate")]
+    Send(crate::durable::send::SendArgs),
     /// Restrict this process and run a command; started for commands in a sandbox
     #[command(hide = true)]
     Sandbox(crate::sandbox::SandboxArgs),
@@ -123,6 +129,10 @@ pub(crate) struct RunArgs {
     /// Which session it continues.
     #[command(flatten)]
     pub(crate) session: SessionChoice,
+    /// Hand the task to the workers of a server of Restate, as in restate://127.0.0.1:8080
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL")]
+    pub(crate) on: Option<String>,
     /// Allow every tool call without asking, like --permission-mode yes
     #[arg(long, conflicts_with = "permission-mode")]
     pub(crate) yes: bool,

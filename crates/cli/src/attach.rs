@@ -80,6 +80,12 @@ impl Recipient {
     }
 }
 
+/// Returns `true` if a text mentions an image.
+#[cfg(feature = "restate")]
+pub(crate) fn mentions_image(text: &str) -> bool {
+    mentioned(text).next().is_some()
+}
+
 /// The images that a text mentions: `@screen.png`, or `@"my screen.png"`.
 fn mentioned(text: &str) -> impl Iterator<Item = PathBuf> {
     let mut rest = text;

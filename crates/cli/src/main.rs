@@ -21,6 +21,8 @@ mod config;
 mod count;
 mod diff;
 mod doctor;
+#[cfg(feature = "restate")]
+mod durable;
 mod event_printer;
 mod exit;
 mod explain;
@@ -108,6 +110,10 @@ fn main() -> ExitCode {
         Command::Mcp(args) => wait_for(mcp_command::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         Command::Mock(args) => wait_for(mock::run(args)),
+        #[cfg(feature = "restate")]
+        Command::Worker(args) => wait_for(durable::worker::run(args)),
+        #[cfg(feature = "restate")]
+        Command::Send(args) => wait_for(durable::send::run(args)),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => shell::completions(args),
         Command::Man(args) => shell::man(args),

@@ -28,6 +28,10 @@ use crate::which_session;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
+    #[cfg(feature = "restate")]
+    if let Some(address) = &args.on {
+        return crate::durable::on::run(args, address).await;
+    }
     let task = task(args)?;
     let images: Result<Vec<Part>, Stop> = args.images.iter().map(|path| image(path)).collect();
     let images = images?;
@@ -205,7 +209,7 @@ async fn interrupt(remote: Remote) {
 }
 
 /// The task: an argument, standard input, or none where a session goes on.
-fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
+pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
     let task = match args.task.as_deref() {
         Some("-") => {
             let mut text = String::new();
@@ -244,12 +248,12 @@ fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
 
 /// Events as JSON lines on standard output.
 #[derive(Default)]
-struct Lines {
+pub(crate) struct Lines {
     failed: Mutex<Option<io::Error>>,
 }
 
 impl Lines {
-    fn failed(&self) -> Option<io::Error> {
+    pub(crate) fn failed(&self) -> Option<io::Error> {
         self.failed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

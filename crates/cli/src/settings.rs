@@ -17,11 +17,12 @@ use crate::places;
 use crate::resume::Resumed;
 
 /// Variables of ours that are no settings.
-const OTHER_VARIABLES: [&str; 4] = [
+const OTHER_VARIABLES: [&str; 5] = [
     "PLIMSOLL_HOME",
     "PLIMSOLL_AGENT",
     "PLIMSOLL_CONFIG",
     "PLIMSOLL_LOG",
+    "PLIMSOLL_STORE",
 ];
 
 /// Where settings come from.

@@ -57,6 +57,16 @@ pub(crate) struct SessionChoice {
 }
 
 impl SessionChoice {
+    /// The session that is named in full, for a store that cannot be searched from here.
+    #[cfg(feature = "restate")]
+    pub(crate) fn named(&self) -> Result<Option<SessionId>, String> {
+        if self.newest || self.pick {
+            return Err("with --on, name the session: --session ID".to_owned());
+        }
+        let id = self.id.as_deref().map(SessionId::new).transpose();
+        id.map_err(|error| error.to_string())
+    }
+
     /// Whether a session is named or chosen, rather than a new one begun.
     pub(crate) fn is_made(&self) -> bool {
         self.id.is_some() || self.newest || self.pick

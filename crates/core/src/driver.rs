@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 mod call;
+mod driven;
 mod evicted;
 mod hooked;
 mod losses;
@@ -33,16 +34,17 @@ use crate::hooks::{Hooks, Polled, said_by};
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
-use crate::remote::Command;
+use crate::remote::{Command, Spoken};
 use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::session::Session;
 use crate::store::{SessionId, SessionStore};
-use crate::telemetry::{Manner, RunSpan, ToolSpan};
+use crate::telemetry::{Manner, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
 
 pub(crate) use call::ask;
+pub(crate) use driven::Driven;
 pub(crate) use losses::{CallLosses, Losses};
 pub(crate) use purse::Purse;
 
@@ -104,43 +106,46 @@ struct Underway {
 /// What the driver hears while it waits.
 enum Heard {
     Input(Input),
+    /// Somebody says something.
+    Message(Spoken),
     /// A tool says how far it is.
     Update(Update),
 }
 
 /// Runs until the machine says that the run has ended.
 pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome, Error> {
-    end_open(session);
-    session.started = tokio::time::Instant::now();
-    session.began = session.run.state().transcript().next_seq();
-    session.answers_refused = 0;
-    let open = session.inbox.open();
-    tell_time(session);
-    session.run.handle(input);
-    session.open_books();
-    let run = RunSpan::begin(session);
-    let outcome = follow(session).instrument(run.span()).await;
-    run.end(&outcome);
-    // Also where the log could not be written.
-    session.book();
-    let left = session.inbox.close();
-    left.iter()
-        .for_each(|(_, said)| session.parts.too_late(said));
-    drop(open);
+    let mut driven = Driven::begin(session, input, None, Duration::ZERO);
+    let outcome = loop {
+        if let Some(outcome) = driven.advance(session).await.transpose() {
+            break outcome;
+        }
+    };
+    driven.end(session, &outcome);
     outcome
 }
 
-/// Does what the machine says.
-async fn follow(session: &mut Session) -> Result<Outcome, Error> {
+/// Does what the machine says until a point is reached from which another process could go on, or until
+/// the end.
+async fn follow(
+    session: &mut Session,
+    underway: &mut Underway,
+    late: &mut Vec<Spoken>,
+) -> Result<Option<Outcome>, Error> {
     let parts = Arc::clone(&session.parts);
-    let mut underway = Underway::new();
-    let mut late = Vec::new();
     loop {
+        // A journal gets a point before the next call begins: whoever goes on from there knows that it
+        // has not run.
+        if session.chain.is_some() && session.pending.last().is_some_and(driven::is_point) {
+            flush(session).await?;
+        }
+        if std::mem::take(&mut session.reached) {
+            return Ok(None);
+        }
         let step = step(session);
         if !session.run.is_running() {
             // Who speaks from now on is told that nobody listens.
             let left = session.inbox.close();
-            left.iter().for_each(|(_, said)| parts.too_late(said));
+            left.iter().for_each(|said| parts.too_late(&said.parts));
             late.extend(left);
         }
         match step {
@@ -195,7 +200,7 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
                 underway.asks.push(Box::pin(decide));
             }
             Step::Abort => {
-                underway = Underway::new();
+                *underway = Underway::new();
                 session.told.forget();
                 session.losses = CallLosses::default();
                 session.forget_calls();
@@ -203,21 +208,25 @@ async fn follow(session: &mut Session) -> Result<Outcome, Error> {
             Step::Wait => {
                 flush(session).await?;
                 session.book();
-                match wait(session, &mut underway).await {
+                match wait(session, underway).await {
                     Heard::Update(update) if underway.runs(&update.call) => {
                         hooked::update(session, &parts, update).await;
                     }
                     // One that has returned says nothing any more.
                     Heard::Update(_) => {}
                     Heard::Input(input) => hear(session, &parts, input).await,
+                    Heard::Message(spoken) => {
+                        let input = said(session, spoken);
+                        hear(session, &parts, input).await;
+                    }
                 }
             }
             Step::Finish(mut outcome) => {
                 flush(session).await?;
                 outcome
                     .undelivered
-                    .extend(late.into_iter().map(|(_, parts)| parts));
-                return Ok(outcome);
+                    .extend(late.drain(..).map(|said| said.parts));
+                return Ok(Some(outcome));
             }
             Step::Before(moment) => {
                 flush(session).await?;
@@ -311,11 +320,12 @@ async fn command(session: &Session) -> Command {
     }
 }
 
-/// What somebody says, as the machine is told.
-fn said(kind: Waiting, parts: Vec<Part>) -> Input {
-    match kind {
-        Waiting::Steer => Input::User(parts),
-        Waiting::FollowUp => Input::FollowUp(parts),
+/// What somebody says, as the machine is told: with its key first.
+fn said(session: &mut Session, spoken: Spoken) -> Input {
+    session.run.set_key(spoken.key);
+    match spoken.kind {
+        Waiting::Steer => Input::User(spoken.parts),
+        Waiting::FollowUp => Input::FollowUp(spoken.parts),
     }
 }
 
@@ -402,10 +412,11 @@ fn end_open(session: &mut Session) {
     if !session.run.is_running() {
         taken
             .iter()
-            .for_each(|(_, said)| session.parts.too_late(said));
+            .for_each(|said| session.parts.too_late(&said.parts));
     } else {
-        for (kind, parts) in taken {
-            session.run.handle(said(kind, parts));
+        for spoken in taken {
+            let input = said(session, spoken);
+            session.run.handle(input);
         }
         session.tell_meters(&Input::Interrupt);
         session.tell_losses(&Input::Interrupt);
@@ -447,6 +458,10 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
         .append(&session.lease, &session.pending)
         .await?;
     let told = told(&session.pending);
+    session.reached |= session.pending.iter().any(driven::is_point);
+    if let Some(chain) = &mut session.chain {
+        chain.extend(&session.pending);
+    }
     session.pending.clear();
     session.stale = false;
     if let Some(window) = told {
@@ -483,7 +498,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
     let input = tokio::select! {
         biased;
         command = command(session) => match command {
-            Command::Say(kind, parts) => said(kind, parts),
+            Command::Say(spoken) => return Heard::Message(spoken),
             Command::Interrupt => Input::Interrupt,
         },
         () = due => Input::Tick,

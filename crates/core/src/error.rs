@@ -3,6 +3,7 @@
 
 use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
 
+use crate::journal::JournalFault;
 use crate::session::AgentOutput;
 use crate::store::StoreError;
 
@@ -31,6 +32,9 @@ pub enum Error {
     /// The log does not fold.
     #[error(transparent)]
     Fold(#[from] FoldError),
+    /// The journal of a run cannot be followed.
+    #[error(transparent)]
+    Journal(#[from] JournalFault),
     /// An earlier write failed, so what is in memory is ahead of the log.
     #[error(
         "an earlier write to this session failed; open it again to carry on from what was written"
@@ -44,6 +48,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns `true` if the same call may succeed later: another process has the session, or the store
+    /// cannot be reached or is full.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        use StoreError::{Archive, Busy, Full, Io, LeaseLost};
+        matches!(
+            self,
+            Self::Stale
+                | Self::Store(
+                    Busy { .. } | LeaseLost { .. } | Full { .. } | Io { .. } | Archive { .. }
+                )
+        )
+    }
+
     /// Returns the output of a run whose model could not be called, or else the error.
     ///
     /// `session.run(task).await.or_else(Error::into_output)` treats such a run like any other that ended

@@ -17,6 +17,7 @@ mod gate;
 mod heard;
 mod hooks;
 mod host_pins;
+mod journal;
 mod loop_config;
 mod memory_store;
 mod observer;
@@ -51,6 +52,10 @@ pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
     ANSWER_RETRIES, CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Later,
     MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
+};
+pub use journal::{
+    JOURNAL_FORMAT, Journal, JournalFault, JournaledRun, LocalJournal, LogHead, RunStart, StepEnd,
+    refuse_journaled,
 };
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;

@@ -86,6 +86,14 @@ pub async fn agent_loop_continue(
 
 impl Session {
     async fn with(&mut self, config: &AgentLoopConfig, input: Input) -> Result<AgentOutput, Error> {
+        self.configure(config).await?;
+        let output = self.drive(input).await;
+        self.restore();
+        output
+    }
+
+    /// Makes the next run do what `config` says, until [`Self::restore`].
+    pub(crate) async fn configure(&mut self, config: &AgentLoopConfig) -> Result<(), Error> {
         driver::between_runs(self)?;
         driver::settle(self).await?;
         let faults = config.faults(self.run.setup(), &self.parts);
@@ -133,9 +141,7 @@ impl Session {
             parts: std::mem::replace(&mut self.parts, Arc::new(parts)),
             endpoint: std::mem::replace(&mut self.endpoint, endpoint),
         });
-        let output = self.drive(input).await;
-        self.restore();
-        output
+        Ok(())
     }
 
     /// Works as the agent says again, where a run did otherwise.

@@ -166,7 +166,7 @@ async fn evaluate(
         }
     };
     drop(open);
-    undelivered.extend(session.inbox.close().into_iter().map(|(_, parts)| parts));
+    undelivered.extend(session.inbox.close().into_iter().map(|spoken| spoken.parts));
     undelivered
         .iter()
         .for_each(|said| session.parts.too_late(said));
@@ -270,7 +270,7 @@ async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
     loop {
         match session.inbox.next().await {
             Command::Interrupt => return,
-            Command::Say(_, parts) => late.push(parts),
+            Command::Say(spoken) => late.push(spoken.parts),
         }
     }
 }

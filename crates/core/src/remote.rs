@@ -1,7 +1,7 @@
 //! [`Remote`]: reaches into a run from another task, and the inbox that its messages wait in until
 //! the driver takes them. Not the queue of a run; that is the machine's, and in the log.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,8 +29,17 @@ pub struct Remote(Arc<Shared>);
 /// What a [`Remote`] says.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Say(Waiting, Vec<Part>),
+    Say(Spoken),
     Interrupt,
+}
+
+/// A message for a run that is under way.
+#[derive(Debug)]
+pub(crate) struct Spoken {
+    pub(crate) kind: Waiting,
+    pub(crate) parts: Vec<Part>,
+    /// By what it is known if it is sent again.
+    pub(crate) key: Option<String>,
 }
 
 /// The other end of each [`Remote`] of a session.
@@ -54,14 +63,16 @@ struct State {
     /// Whether a run is under way that takes messages.
     open: bool,
     interrupted: bool,
-    said: VecDeque<(Waiting, Vec<Part>)>,
+    said: VecDeque<Spoken>,
+    /// The keys of messages that were taken, by this process or according to the log.
+    keys: HashSet<String>,
 }
 
 /// What became of a message.
 enum Put {
     Taken,
     Closed,
-    Full(Vec<Part>),
+    Full(Spoken),
 }
 
 impl Remote {
@@ -69,14 +80,22 @@ impl Remote {
     /// calls that have not begun are left out. False where no run is under way or where it says
     /// nothing, and then nothing has happened; otherwise it has been taken.
     pub async fn steer(&self, said: impl Into<Said>) -> bool {
-        self.say(Waiting::Steer, said.into()).await
+        self.say(Waiting::Steer, said.into(), None).await
     }
 
     /// Says something for when the run that is under way has its answer: the run goes on with it.
     /// False where no run is under way or where it says nothing, and then nothing has happened;
     /// otherwise it has been taken.
     pub async fn follow_up(&self, said: impl Into<Said>) -> bool {
-        self.say(Waiting::FollowUp, said.into()).await
+        self.say(Waiting::FollowUp, said.into(), None).await
+    }
+
+    /// Says something as [`Self::steer`] or [`Self::follow_up`] does, but not a second time: a message
+    /// with a key that was taken before counts as taken, and is not said again. If a run goes on after a
+    /// crash as [`Session::run_journaled`](crate::Session::run_journaled), that holds for the keys that the
+    /// log has, too.
+    pub async fn say_once(&self, kind: Waiting, key: String, said: impl Into<Said>) -> bool {
+        self.say(kind, said.into(), Some(key)).await
     }
 
     /// Ends the run that is under way, leaving a session that can be carried on. It goes before
@@ -99,21 +118,23 @@ impl Remote {
 
     /// Passes on what was said, if there is room for it; the same in one step.
     pub(crate) fn pass(&self, kind: Waiting, parts: Vec<Part>) -> bool {
-        matches!(self.0.put(kind, parts), Put::Taken)
+        let key = None;
+        matches!(self.0.put(Spoken { kind, parts, key }), Put::Taken)
     }
 
-    async fn say(&self, kind: Waiting, said: Said) -> bool {
-        let Ok(mut parts) = said.checked() else {
+    async fn say(&self, kind: Waiting, said: Said, key: Option<String>) -> bool {
+        let Ok(parts) = said.checked() else {
             return false;
         };
+        let mut spoken = Spoken { kind, parts, key };
         loop {
             // Listening begins before the look, so that no room is missed.
             let mut room = std::pin::pin!(self.0.room.notified());
             room.as_mut().enable();
-            match self.0.put(kind, parts) {
+            match self.0.put(spoken) {
                 Put::Taken => return true,
                 Put::Closed => return false,
-                Put::Full(back) => parts = back,
+                Put::Full(back) => spoken = back,
             }
             room.await;
         }
@@ -129,6 +150,11 @@ impl Inbox {
     /// Notes what the run under way holds.
     pub(crate) fn holds(&self, bytes: usize) {
         self.0.memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes the keys of messages that the log has.
+    pub(crate) fn knows(&self, keys: impl IntoIterator<Item = String>) {
+        self.0.lock().keys.extend(keys);
     }
 
     /// A run begins to take messages.
@@ -160,7 +186,7 @@ impl Inbox {
     }
 
     /// A run takes no more messages. What it has not taken comes back.
-    pub(crate) fn close(&self) -> Vec<(Waiting, Vec<Part>)> {
+    pub(crate) fn close(&self) -> Vec<Spoken> {
         self.0.close();
         self.0.lock().said.drain(..).collect()
     }
@@ -177,15 +203,20 @@ impl Shared {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, kind: Waiting, parts: Vec<Part>) -> Put {
+    fn put(&self, spoken: Spoken) -> Put {
         let mut state = self.lock();
         if !state.open {
             return Put::Closed;
         }
-        if state.said.len() >= INBOX {
-            return Put::Full(parts);
+        let is_known = |key: &String| state.keys.contains(key);
+        if spoken.key.as_ref().is_some_and(is_known) {
+            return Put::Taken;
         }
-        state.said.push_back((kind, parts));
+        if state.said.len() >= INBOX {
+            return Put::Full(spoken);
+        }
+        state.keys.extend(spoken.key.clone());
+        state.said.push_back(spoken);
         self.arrived.notify_one();
         Put::Taken
     }
@@ -195,9 +226,9 @@ impl Shared {
         if std::mem::take(&mut state.interrupted) {
             return Some(Command::Interrupt);
         }
-        let (kind, parts) = state.said.pop_front()?;
+        let spoken = state.said.pop_front()?;
         self.room.notify_waiters();
-        Some(Command::Say(kind, parts))
+        Some(Command::Say(spoken))
     }
 
     fn close(&self) {

@@ -16,6 +16,7 @@ use crate::agent::{Agent, Fittings};
 use crate::driver::{self, CallLosses, Parts, Purse};
 use crate::error::Error;
 use crate::host_pins::HostPins;
+use crate::journal::LogChain;
 use crate::loop_config::Base;
 use crate::remote::{Inbox, Remote, Said};
 use crate::steps::Steps;
@@ -32,6 +33,10 @@ pub struct Session {
     /// Entries that the machine has recorded and the store has not.
     pub(crate) pending: Vec<Entry>,
     pub(crate) stale: bool,
+    /// Something was written from which another process could go on.
+    pub(crate) reached: bool,
+    /// The digests of the log, while a journal names them.
+    pub(crate) chain: Option<LogChain>,
     pub(crate) state: Arc<AgentState>,
     /// Tools of this session alone: those that recall what has left it.
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
@@ -138,6 +143,8 @@ impl Session {
             inbox: Inbox::default(),
             pending: Vec::new(),
             stale: false,
+            reached: false,
+            chain: None,
             state: Arc::new(state),
             tools: HashMap::new(),
             archives: false,
@@ -355,10 +362,20 @@ impl Session {
     }
 
     pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
+        self.attach_context();
+        let outcome = driver::drive(self, input).await?;
+        self.output(outcome)
+    }
+
+    /// Tells the machine what the host has attached.
+    pub(crate) fn attach_context(&mut self) {
         let attached = self.state.dynamic_context.as_deref().map(Arc::from);
         let context = attached.or_else(|| self.own_context.clone());
         self.run.set_dynamic_context(context);
-        let outcome = driver::drive(self, input).await?;
+    }
+
+    /// What a run came to that has just ended.
+    pub(crate) fn output(&mut self, outcome: Outcome) -> Result<AgentOutput, Error> {
         let (steps, steps_dropped) = self.steps.take();
         self.hold();
         let output = AgentOutput {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{CallTarget, Permissions};
+use plimsoll_agent::{CallKey, CallTarget, Permissions};
 use plimsoll_context::{Bytes, CallId, Part, ToolSpec, head_tail};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -131,6 +131,14 @@ impl ToolContext {
             shows_images: false,
             origin: Origin::default(),
         }
+    }
+
+    /// Returns what names this call among all calls of all sessions: the same again if the call is made
+    /// again, after a timeout or a crash, in this process or another. As text it is an idempotency key for
+    /// a service that the tool calls. `None` if no run has made the call.
+    #[must_use]
+    pub fn key(&self) -> Option<&CallKey> {
+        self.origin.of.as_ref().map(|caller| &caller.key)
     }
 
     /// Says how far the call is: told live, and no part of its result. Beyond [`TOOL_UPDATES`] that

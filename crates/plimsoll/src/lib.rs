@@ -197,6 +197,8 @@ pub use plimsoll_logs as logs;
 pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]
 pub use plimsoll_providers as providers;
+#[cfg(feature = "restate")]
+pub use plimsoll_restate as restate;
 #[cfg(feature = "store")]
 pub use plimsoll_store as store;
 #[cfg(feature = "tools")]

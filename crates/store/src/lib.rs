@@ -39,7 +39,10 @@ pub use options::{
     PATIENCE,
 };
 #[cfg(feature = "postgres")]
-pub use postgres::{POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore};
+pub use postgres::{
+    MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, POSTGRES_CONNECTIONS, PostgresOptions,
+    PostgresStore, RunMessage, RunMessageKind,
+};
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use retention::Pruned;
 pub use salvage::Salvaged;

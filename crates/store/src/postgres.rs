@@ -3,6 +3,7 @@
 
 mod archive;
 mod lease;
+mod messages;
 mod schema;
 mod search;
 mod write;
@@ -26,6 +27,7 @@ use crate::export;
 use crate::options::{BUSY_TIMEOUT, PATIENCE};
 use crate::read::{ALTERED, PAGE_ENTRIES, Raw, bad_entry, from_column, to_column};
 use lease::Leases;
+pub use messages::{MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, RunMessage, RunMessageKind};
 use schema::{fault, migrate};
 use write::{add, head, share};
 
@@ -260,6 +262,8 @@ impl SessionStore for PostgresStore {
         }
         for sql in [
             "DELETE FROM shelves WHERE session = (SELECT id FROM sessions WHERE key = $1)",
+            "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
+            "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM entries WHERE session = $1",
             "DELETE FROM sessions WHERE key = $1",
         ] {

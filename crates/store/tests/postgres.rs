@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use std::sync::Arc;
 
-use plimsoll_agent::Entry;
+use plimsoll_agent::{Answer, CallKey, Entry, Question, Whom};
 use plimsoll_context::{CallId, Message, Seq, Tokens};
 use plimsoll_core::{Archived, Fork, RecallKey, SessionStore, StoreError};
-use plimsoll_store::{PostgresOptions, PostgresStore};
+use plimsoll_store::{MAX_RUN_MESSAGE, PostgresOptions, PostgresStore, RunMessage, RunMessageKind};
 use rustix::process::Signal;
 use script::other::{LOST, Other, PLACE};
 use script::server::Server;
@@ -314,15 +314,15 @@ async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
     )
     .await;
 
-    raw(&server, "UPDATE format SET version = 2").await;
+    raw(&server, "UPDATE format SET version = 3").await;
     let error = PostgresStore::connect(&server.url()).await.unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("newer version of Plimsoll (format 2, this one knows 1)"),
+            .contains("newer version of Plimsoll (format 3, this one knows 2)"),
         "{error}"
     );
-    raw(&server, "UPDATE format SET version = 1").await;
+    raw(&server, "UPDATE format SET version = 2").await;
 
     let url = server.url();
     drop(server);
@@ -335,4 +335,74 @@ async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
         error.to_string().contains("the URL cannot be read"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_message_is_kept_once_for_its_run_and_a_question_has_one_answer() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let store = open(&server.url()).await;
+    let say = |id: &str, text: &str| RunMessage {
+        id: id.to_owned(),
+        kind: RunMessageKind::Steer,
+        text: text.to_owned(),
+    };
+    for text in ["one", "one again"] {
+        store.post(&id("s"), "r1", &say("a", text)).await.unwrap();
+    }
+    store.post(&id("s"), "r1", &say("b", "two")).await.unwrap();
+    store.post(&id("s"), "r2", &say("a", "else")).await.unwrap();
+    let read = store.messages(&id("s"), "r1", 0).await.unwrap();
+    let texts: Vec<&str> = read.iter().map(|(_, it)| it.text.as_str()).collect();
+    assert_eq!(texts, ["one", "two"]);
+    assert!(
+        store
+            .messages(&id("s"), "r1", read[1].0)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let long = say("c", &"x".repeat(MAX_RUN_MESSAGE.0 as usize + 1));
+    let refused = store.post(&id("s"), "r1", &long).await.unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("put it into a file that the agent can read"),
+        "{refused}"
+    );
+
+    let question = Question {
+        call: plimsoll_context::ToolCall {
+            id: CallId("c".to_owned()),
+            name: "pay".to_owned(),
+            arguments: "{}".to_owned(),
+            opaque: None,
+        },
+        whom: Whom::Gate,
+        key: CallKey {
+            session: "s".into(),
+            seq: Seq(1),
+            index: 0,
+        },
+        is_protected: false,
+    };
+    for _ in 0..2 {
+        assert_eq!(store.ask(&question).await.unwrap(), None);
+    }
+    let open_now = store.questions(&id("s")).await.unwrap();
+    assert_eq!((open_now.len(), open_now[0].key.as_str()), (1, "s.1-0"));
+    let no = Answer::Deny {
+        why: "no".to_owned(),
+    };
+    assert!(!store.answer(&id("t"), "s.1-0", &no).await.unwrap());
+    for answer in [&Answer::Allow, &no] {
+        assert!(store.answer(&id("s"), "s.1-0", answer).await.unwrap());
+    }
+    assert_eq!(store.ask(&question).await.unwrap(), Some(Answer::Allow));
+    assert!(store.questions(&id("s")).await.unwrap().is_empty());
+
+    store.forget_run(&id("s"), "r1").await.unwrap();
+    let left = async |run| store.messages(&id("s"), run, 0).await.unwrap().len();
+    assert_eq!((left("r1").await, left("r2").await), (0, 1));
 }

@@ -6,7 +6,7 @@ use super::manifests::{Kind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its floor. A package depends on lower floors only.
-const FLOORS: [(&str, u8); 16] = [
+const FLOORS: [(&str, u8); 17] = [
     ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
@@ -19,6 +19,7 @@ const FLOORS: [(&str, u8); 16] = [
     ("plimsoll-replay", 4),
     ("plimsoll-logs", 4),
     ("plimsoll-mock", 4),
+    ("plimsoll-restate", 4),
     ("plimsoll-gateway", 4),
     ("plimsoll", 5),
     ("plimsoll-cli", 6),
@@ -26,7 +27,10 @@ const FLOORS: [(&str, u8); 16] = [
 ];
 
 /// Crates of one floor of which the first depends on the second, and never the other way round.
-const NEIGHBORS: [(&str, &str); 1] = [("plimsoll-judge", "plimsoll-wire")];
+const NEIGHBORS: [(&str, &str); 2] = [
+    ("plimsoll-judge", "plimsoll-wire"),
+    ("plimsoll-restate", "plimsoll-store"),
+];
 
 /// The mock servers stand on the floor of those who test against them, so tests, and tests
 /// alone, may look sideways at them.

@@ -43,7 +43,10 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
         };
         tell_time(session);
         match command {
-            Some(Command::Say(kind, parts)) => session.run.handle(super::said(kind, parts)),
+            Some(Command::Say(spoken)) => {
+                let input = super::said(session, spoken);
+                session.run.handle(input);
+            }
             Some(Command::Interrupt) => {
                 session.run.handle(Input::Interrupt);
                 return None;

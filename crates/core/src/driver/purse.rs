@@ -57,10 +57,10 @@ impl Session {
         self.purse.meters.insert(call.clone(), meter);
         let at_once = self.run.max_parallel_tools() as u64;
         let origin = Origin {
-            of: self.run.place_of(call).map(|place| Caller {
+            of: self.run.key_of(call).map(|key| Caller {
                 session: self.id().clone(),
                 parts: std::sync::Arc::clone(&self.parts),
-                place,
+                key,
                 beside: own.open_calls.min(at_once).max(1),
             }),
         };

@@ -18,7 +18,7 @@ use super::strategy::EvaluationStrategy;
 use super::{BRANCHES_AT_ONCE, Losers, ParallelOptions};
 use crate::allowance::Allowance;
 use crate::error::Error;
-use crate::remote::Command;
+use crate::remote::{Command, Spoken};
 use crate::session::Session;
 
 /// So long a branch that was told to end is waited for: it closes its log meanwhile.
@@ -97,7 +97,7 @@ impl<'a> Race<'a> {
                         self.interrupted = true;
                         self.cancel();
                     }
-                    Command::Say(kind, parts) => {
+                    Command::Say(Spoken { kind, parts, .. }) => {
                         let mut taken = false;
                         for (_, begun) in self.running.values() {
                             if let Some(remote) = begun.remote.get() {

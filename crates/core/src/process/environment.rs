@@ -18,6 +18,8 @@ const ANYWHERE: [&str; 8] = [
 /// A name with one of these among its words (parted by `_` or `-`) is a secret's. `TOKENS` and
 /// `TOKENIZERS` are not among them.
 const WORDS: [&str; 4] = ["KEY", "TOKEN", "PAT", "AUTH"];
+/// Names that do not look it and have passwords in them: where a worker's sessions are.
+const ADDRESSES: [&str; 1] = ["PLIMSOLL_STORE"];
 /// Names that look it and are none: where an agent listens that keeps its keys to itself.
 const HARMLESS: [&str; 1] = ["SSH_AUTH_SOCK"];
 
@@ -29,7 +31,9 @@ pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let has_word = || name.split(['_', '-']).any(|word| WORDS.contains(&word));
     !HARMLESS.contains(&name.as_str())
-        && (ANYWHERE.iter().any(|part| name.contains(part)) || has_word())
+        && (ANYWHERE.iter().any(|part| name.contains(part))
+            || ADDRESSES.contains(&name.as_str())
+            || has_word())
 }
 
 /// Which of this process's variables children get, besides what their names look like.
@@ -98,6 +102,7 @@ mod tests {
             ("GH_PAT", true),
             ("DB_PASSWORD_FILE", true),
             ("PGPASSWORD", true),
+            ("PLIMSOLL_STORE", true),
             ("CLIENTSECRET", true),
             ("OPENAI_APIKEY", true),
             ("NPM_AUTH", true),

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_context::{Fingerprint, Message, Seq};
+use plimsoll_agent::CallKey;
+use plimsoll_context::{Fingerprint, Message};
 
 use crate::driver::Parts;
 use crate::store::SessionId;
@@ -24,8 +25,7 @@ pub(crate) struct Origin {
 pub(crate) struct Caller {
     pub(crate) session: SessionId,
     pub(crate) parts: Arc<Parts>,
-    /// Where the call stands in the session.
-    pub(crate) place: (Seq, usize),
+    pub(crate) key: CallKey,
     /// Calls that may run beside it, itself among them.
     pub(crate) beside: u64,
 }
@@ -34,7 +34,7 @@ impl Caller {
     /// The name of the session of an agent that the call starts: the same again where the call is made
     /// again after a crash, and that of no other call.
     pub(crate) fn session_of(&self, tool: &str) -> Option<SessionId> {
-        let (Seq(seq), index) = self.place;
+        let (seq, index) = (self.key.seq.0, self.key.index);
         named_below(&self.session, &format!("{tool}.{seq}-{index}"))
     }
 }
@@ -61,6 +61,8 @@ impl fmt::Debug for Origin {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_context::Seq;
+
     use super::*;
     use crate::testing::ScriptedProvider;
 
@@ -69,10 +71,14 @@ mod tests {
         let agent = crate::Agent::builder(ScriptedProvider::new([]))
             .build()
             .unwrap();
-        let caller = |session: &str, place| Caller {
+        let caller = |session: &str, place: (Seq, usize)| Caller {
             session: SessionId::new(session).unwrap(),
             parts: Arc::clone(&agent.parts),
-            place,
+            key: CallKey {
+                session: session.into(),
+                seq: place.0,
+                index: place.1,
+            },
             beside: 1,
         };
         let short = caller("s", (Seq(12), 0)).session_of("helper").unwrap();

@@ -1,0 +1,90 @@
+//! [`Following`]: what happens in a run that another machine runs, as its log tells it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use plimsoll::restate::{EventsRequest, LogFollower, Restate, RestateError};
+use plimsoll::store::OpenQuestion;
+use plimsoll::{Event, Outcome};
+
+/// How long one request for news waits.
+const WAIT: Duration = Duration::from_secs(10);
+/// The pause before a server that is out of reach is asked again.
+const PAUSE: Duration = Duration::from_millis(300);
+/// How often in a row a server may be out of reach before that is an error.
+const TRIES: u32 = 20;
+
+/// A run that is followed.
+pub(super) struct Following {
+    server: Restate,
+    session: String,
+    after: u64,
+    follower: LogFollower,
+    /// Questions that were told.
+    told: HashSet<String>,
+    /// How many are open.
+    open: usize,
+    failures: u32,
+}
+
+/// What is new.
+#[derive(Default)]
+pub(super) struct News {
+    pub(super) events: Vec<Event>,
+    pub(super) questions: Vec<OpenQuestion>,
+}
+
+impl Following {
+    /// Follows the run of a request, which begins behind an entry of the session's log.
+    pub(super) fn new(server: Restate, session: &str, request: &str, after: u64) -> Self {
+        Self {
+            server,
+            session: session.to_owned(),
+            after,
+            follower: LogFollower::new(request),
+            told: HashSet::new(),
+            open: 0,
+            failures: 0,
+        }
+    }
+
+    /// How the run ended, once it has.
+    pub(super) fn outcome(&self) -> Option<&Outcome> {
+        self.follower.outcome()
+    }
+
+    /// Waits for news, for some seconds at most. A server that is out of reach for a moment is asked again.
+    pub(super) async fn news(&mut self, wait: bool) -> Result<News, RestateError> {
+        let wait_ms = if wait { WAIT.as_millis() as u64 } else { 0 };
+        let request = EventsRequest {
+            after: self.after,
+            wait_ms,
+            questions: self.open,
+        };
+        let reply = match self.server.events(&self.session, &request).await {
+            Ok(reply) => reply,
+            Err(error @ RestateError::Unreachable { .. }) => {
+                self.failures += 1;
+                if self.failures >= TRIES {
+                    return Err(error);
+                }
+                tokio::time::sleep(PAUSE).await;
+                return Ok(News::default());
+            }
+            Err(error) => return Err(error),
+        };
+        self.failures = 0;
+        let mut news = News::default();
+        for (number, entry) in &reply.entries {
+            self.after = *number;
+            news.events.extend(self.follower.see(entry));
+        }
+        self.open = reply.questions.len();
+        let told = &mut self.told;
+        let questions = reply.questions.into_iter();
+        news.questions = questions
+            .filter(|question| told.insert(question.key.clone()))
+            .collect();
+        Ok(news)
+    }
+}

@@ -1,0 +1,333 @@
+//! `plimsoll run --on`: hands a task to the workers of a server, and shows what becomes of it. The run goes on
+//! if this command ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll::config::{AgentConfig, Config};
+use plimsoll::restate::{
+    Answered, Approval, FORMAT, Message, Restate, RestateError, RunLimits, RunRequest,
+};
+use plimsoll::store::OpenQuestion;
+use plimsoll::{
+    AgentOutput, Bytes, CallId, CallKey, EndReason, Event, Gate, Observer, Outcome, PermissionMode,
+    Question, SessionId, ToolCall, Whom, new_session_id,
+};
+
+use super::follow::Following;
+use super::{server, stop_of};
+use crate::approvals::Approvals;
+use crate::args::RunArgs;
+use crate::ask;
+use crate::attach::mentions_image;
+use crate::event_printer::EventPrinter;
+use crate::exit::{self, Stop};
+use crate::out::{self, out};
+use crate::outcome::{code_of, reason_text, summary};
+use crate::paths;
+use crate::preview::Previews;
+use crate::run::{Lines, task};
+use crate::settings::Sources;
+use crate::terminal::style::colours;
+use crate::terminal::text::lines_of;
+use crate::terminal::{Terminal, Verbosity};
+
+/// Settings that a request may have; all others are the worker's.
+const LIMITS: [&str; 5] = [
+    "max_turns",
+    "max_total_tokens",
+    "max_duration",
+    "max_cost",
+    "max_tool_calls",
+];
+/// How often a request is handed over again to a server that is out of reach. It is run once.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Shows a run.
+struct Screen {
+    terminal: Arc<Terminal>,
+    printer: Option<EventPrinter>,
+    lines: Option<Lines>,
+    gate: Option<Arc<dyn Gate>>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
+    let Some(prompt) = task(args)? else {
+        return Err(Stop::usage(
+            "no task: say what the session is to do; a run that was begun on a server goes on by itself",
+        ));
+    };
+    if !args.images.is_empty() || mentions_image(&prompt) {
+        return Err(Stop::usage(
+            "--on takes no images; put them where the workers can read them, and name them without an @",
+        ));
+    }
+    if args.json_schema.is_some() {
+        return Err(Stop::usage(
+            "--on takes no --json-schema: the answer would be checked by no worker; leave it out",
+        ));
+    }
+    let id = match args.session.named().map_err(Stop::usage)? {
+        Some(id) => id,
+        None => new_session_id(),
+    };
+    let config = limits_only(&args.sources)?;
+    let key = new_session_id().to_string();
+    let request = RunRequest {
+        format: FORMAT,
+        key: Some(key.clone()),
+        prompt,
+        limits: limits(&args.sources, &config),
+    };
+    let server = server(address)?;
+    let session = id.as_str();
+    let before = server.status(session).await.map_err(stop_of)?.entries;
+    let invocation = submit(&server, session, &request).await?;
+    let screen = Screen::new(args)?;
+    let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
+    screen.terminal.note(&screen.terminal.dim(&headline));
+    let interrupts = tokio::spawn(interrupt(server.clone(), id.clone()));
+    let mut following = Following::new(server.clone(), session, &key, before);
+    let outcome = follow(&server, &id, &invocation, &mut following, &screen, address).await;
+    screen.terminal.status(None);
+    screen.terminal.flush();
+    interrupts.abort();
+    let output = output_of(id, outcome?);
+    if let Some(error) = screen.lines.as_ref().and_then(Lines::failed) {
+        return Err(out::failed(&error));
+    }
+    close(args, &config, &screen.terminal, &output, address)
+}
+
+async fn submit(server: &Restate, session: &str, request: &RunRequest) -> Result<String, Stop> {
+    let mut tries = 1;
+    loop {
+        match server.submit(session, request).await {
+            Ok(invocation) => return Ok(invocation),
+            Err(RestateError::Unreachable { .. }) if tries < TRIES => tries += 1,
+            Err(error) => return Err(stop_of(error)),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn follow(
+    server: &Restate,
+    id: &SessionId,
+    invocation: &str,
+    following: &mut Following,
+    screen: &Screen,
+    address: &str,
+) -> Result<Outcome, Stop> {
+    let mut has_ended = false;
+    loop {
+        let news = following.news(!has_ended).await.map_err(stop_of)?;
+        let is_quiet = news.events.is_empty();
+        for event in &news.events {
+            screen.show(event);
+        }
+        for question in news.questions {
+            screen.ask(server, id, question, address).await?;
+        }
+        if let Some(outcome) = following.outcome() {
+            return Ok(outcome.clone());
+        }
+        if has_ended && is_quiet {
+            return Err(Stop::failed(format!(
+                "the run of session {id} has ended, and its log does not say how: a hook of the worker may \
+                 have refused it"
+            )));
+        }
+        if is_quiet {
+            let answered = server.output(invocation).await;
+            has_ended = match answered {
+                Ok(answered) => matches!(answered, Answered::Ended(_)),
+                Err(RestateError::Unreachable { .. }) => false,
+                Err(error) => return Err(stop_of(error)),
+            };
+        }
+    }
+}
+
+impl Screen {
+    fn new(args: &RunArgs) -> Result<Self, Stop> {
+        let is_quiet = args.json || args.quiet;
+        let terminal = Arc::new(match is_quiet {
+            false => Terminal::direct(colours()),
+            true => Terminal::plain(Verbosity::Answers),
+        });
+        let root = std::env::current_dir().map_err(Stop::failed)?;
+        let previews = Arc::new(Previews::new(&root));
+        let mode = match args.yes {
+            true => PermissionMode::Yes,
+            false => PermissionMode::Ask,
+        };
+        let approvals = Approvals::open(&paths::data()?, &root, Arc::clone(&previews));
+        let asks = args.yes || ask::can_ask();
+        let gate = asks.then(|| {
+            let terminal = Arc::clone(&terminal);
+            ask::gate(mode, terminal, Arc::clone(&previews), approvals)
+        });
+        Ok(Self {
+            printer: (!is_quiet).then(|| EventPrinter::new(Arc::clone(&terminal), None, previews)),
+            lines: args.json.then(Lines::default),
+            terminal,
+            gate,
+        })
+    }
+
+    fn show(&self, event: &Event) {
+        if let Some(printer) = &self.printer {
+            printer.see(event);
+        }
+        if let Some(lines) = &self.lines {
+            lines.see(event);
+        }
+    }
+
+    /// Asks whoever sits here; where nobody does, says how to answer.
+    async fn ask(
+        &self,
+        server: &Restate,
+        id: &SessionId,
+        open: OpenQuestion,
+        address: &str,
+    ) -> Result<(), Stop> {
+        let Some(gate) = &self.gate else {
+            let OpenQuestion { tool, key, .. } = open;
+            crate::note(&format!(
+                "`{tool}` waits for a yes or no: plimsoll send --on {address} {id} --approve {key}, or \
+                 --deny {key}"
+            ));
+            return Ok(());
+        };
+        let question = Question {
+            call: ToolCall {
+                id: CallId(open.key.clone()),
+                name: open.tool,
+                arguments: open.arguments,
+                opaque: None,
+            },
+            whom: Whom::Gate,
+            key: CallKey::default(),
+            is_protected: open.is_protected,
+        };
+        let answer = gate.decide(&question).await;
+        let key = open.key;
+        match server.approve(id.as_str(), &Approval { key, answer }).await {
+            // The run has ended meanwhile.
+            Ok(()) | Err(RestateError::Refused { status: 404, .. }) => Ok(()),
+            Err(error) => Err(stop_of(error)),
+        }
+    }
+}
+
+/// The first Ctrl-C ends the run cleanly, the second leaves it.
+async fn interrupt(server: Restate, id: SessionId) {
+    if tokio::signal::ctrl_c().await.is_err() {
+        return;
+    }
+    let message = Message {
+        id: new_session_id().to_string(),
+        text: String::new(),
+    };
+    let again = tokio::signal::ctrl_c();
+    tokio::pin!(again);
+    let told = tokio::select! {
+        told = server.interrupt(id.as_str(), &message) => told,
+        _ = &mut again => std::process::exit(i32::from(exit::INTERRUPTED)),
+    };
+    if let Err(error) = told {
+        crate::say(&error.to_string());
+    }
+    if again.await.is_ok() {
+        std::process::exit(i32::from(exit::INTERRUPTED));
+    }
+}
+
+/// What the flags say, with nothing from files.
+fn limits_only(sources: &Sources) -> Result<AgentConfig, Stop> {
+    let other = sources
+        .flags
+        .entries()
+        .find(|flag| !LIMITS.contains(&flag.key.as_str()));
+    if let Some(flag) = other {
+        return Err(Stop::usage(format!(
+            "{} is for the worker to say: give it to `plimsoll worker`; with --on, `run` takes limits only",
+            flag.flag
+        )));
+    }
+    let over = sources.flags.overrides()?;
+    Config::default().resolve(None, &over).map_err(Stop::usage)
+}
+
+/// The limits that were given.
+fn limits(sources: &Sources, config: &AgentConfig) -> RunLimits {
+    let limits = &config.settings().limits;
+    let has = |path| sources.flags.has(path);
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    RunLimits {
+        max_turns: has("max_turns").then_some(limits.max_turns),
+        max_total_tokens: limits.max_total_tokens.filter(|_| has("max_total_tokens")),
+        max_duration_ms: limits
+            .max_duration
+            .filter(|_| has("max_duration"))
+            .map(millis),
+        max_cost: limits.max_cost.filter(|_| has("max_cost")),
+        max_tool_calls: limits.max_tool_calls.filter(|_| has("max_tool_calls")),
+    }
+}
+
+fn output_of(session_id: SessionId, outcome: Outcome) -> AgentOutput {
+    AgentOutput {
+        session_id,
+        text: outcome.text,
+        reason: outcome.reason,
+        tokens_used: outcome.usage,
+        summary_usage: outcome.summary_usage,
+        estimated: outcome.estimated,
+        turns: outcome.turns,
+        tool_calls: outcome.tool_calls,
+        plans: outcome.plans,
+        freed: outcome.freed,
+        cache: outcome.cache,
+        cost: outcome.cost,
+        undelivered: outcome.undelivered,
+        rolled_back: outcome.rolled_back,
+        peak_memory: Bytes(0),
+        steps: Vec::new(),
+        steps_dropped: 0,
+    }
+}
+
+/// Says how it ended.
+fn close(
+    args: &RunArgs,
+    config: &AgentConfig,
+    terminal: &Terminal,
+    output: &AgentOutput,
+    address: &str,
+) -> Result<u8, Stop> {
+    let code = code_of(&output.reason);
+    let is_answered = matches!(code, exit::DONE | exit::LIMIT);
+    if !args.json && is_answered && (!terminal.is_live() || terminal.is_incomplete()) {
+        out!("{}", output.text);
+    }
+    if !is_answered {
+        crate::say(&reason_text(config.settings(), &output.reason));
+    }
+    if args.json || args.quiet {
+        return Ok(code);
+    }
+    terminal.note(&terminal.dim(&summary(output)));
+    terminal.flush();
+    if output.reason.is_limit() || output.reason == EndReason::Interrupted {
+        let id = &output.session_id;
+        crate::note(&format!(
+            "carry on with: plimsoll run --on {address} --session {id} \"Go on\""
+        ));
+    }
+    Ok(code)
+}

@@ -1,0 +1,147 @@
+//! `plimsoll send`: reaches into a run that workers of a server run: says something, ends it, answers its
+//! questions, or asks how it stands.
+
+use std::time::Duration;
+
+use clap::Args;
+use plimsoll::restate::{Approval, EventsRequest, Message, Restate, SessionStatus, message_key};
+use plimsoll::{Answer, Entry, SessionId, new_session_id};
+use tokio::time::Instant;
+
+use super::{server, stop_of};
+use crate::exit::{DONE, FAILED, Stop};
+use crate::out::out;
+use crate::terminal::text::{clean, counted, one_line};
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 \"Leave the tests alone\"
+  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --later \"Then write the changelog\"
+  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1          # how it stands, and what it asks
+  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --approve 18f2c-a1.3-0
+  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --interrupt";
+
+/// How long it is waited for that a message is taken: while a tool runs that takes its time, it waits.
+const TAKEN: Duration = Duration::from_secs(30);
+/// How long one request for news waits.
+const WAIT_MS: u64 = 5_000;
+
+/// The arguments of `plimsoll send`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SendArgs {
+    /// The session
+    session: String,
+    /// What to say to its run, before the next model call [default: nothing; show how it stands]
+    text: Option<String>,
+    /// The server, as in restate://127.0.0.1:8080
+    #[arg(long, value_name = "URL")]
+    on: String,
+    /// Say it when the run has its answer
+    #[arg(long, requires = "text")]
+    later: bool,
+    /// End the run; the session can be carried on
+    #[arg(long, conflicts_with_all = ["text", "approve", "deny"])]
+    interrupt: bool,
+    /// Allow a call that waits for a yes or no
+    #[arg(long, value_name = "CALL", conflicts_with_all = ["text", "deny"])]
+    approve: Option<String>,
+    /// Do not allow it
+    #[arg(long, value_name = "CALL", conflicts_with = "text")]
+    deny: Option<String>,
+    /// With --deny: the reason, for the model to read
+    #[arg(long, value_name = "TEXT", requires = "deny")]
+    why: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &SendArgs) -> Result<u8, Stop> {
+    let id = SessionId::new(args.session.as_str()).map_err(Stop::usage)?;
+    let server = server(&args.on)?;
+    let session = id.as_str();
+    let message = Message {
+        id: new_session_id().to_string(),
+        text: args.text.clone().unwrap_or_default(),
+    };
+    if args.interrupt {
+        server.interrupt(session, &message).await.map_err(stop_of)?;
+        return Ok(DONE);
+    }
+    if let Some(approval) = approval(args) {
+        server.approve(session, &approval).await.map_err(stop_of)?;
+        return Ok(DONE);
+    }
+    let status = server.status(session).await.map_err(stop_of)?;
+    if args.text.is_none() {
+        return show(&id, &status);
+    }
+    let sent = match args.later {
+        true => server.follow_up(session, &message).await,
+        false => server.steer(session, &message).await,
+    };
+    sent.map_err(stop_of)?;
+    let run = status.run.unwrap_or_default();
+    taken(
+        &server,
+        &id,
+        status.entries,
+        &message_key(&run, &message.id),
+    )
+    .await
+}
+
+fn approval(args: &SendArgs) -> Option<Approval> {
+    if let Some(key) = args.approve.clone() {
+        let answer = Answer::Allow;
+        return Some(Approval { key, answer });
+    }
+    let key = args.deny.clone()?;
+    let why = match &args.why {
+        Some(why) => format!("the user did not allow this call, and says: {why}"),
+        None => "the user did not allow this call; ask, or go on without it".to_owned(),
+    };
+    let answer = Answer::Deny { why };
+    Some(Approval { key, answer })
+}
+
+fn show(id: &SessionId, status: &SessionStatus) -> Result<u8, Stop> {
+    let run = match status.run {
+        Some(_) => "a run is under way",
+        None => "no run is under way",
+    };
+    out!("session {id}: {run}, {}", counted(status.entries, "entry"));
+    for question in &status.questions {
+        let arguments = one_line(&clean(&question.arguments));
+        let tool = clean(&question.tool);
+        out!("waits for a yes or no: {} {tool} {arguments}", question.key);
+    }
+    Ok(DONE)
+}
+
+/// Waits until the run has taken a message, or has ended without it.
+async fn taken(server: &Restate, id: &SessionId, after: u64, key: &str) -> Result<u8, Stop> {
+    let until = Instant::now() + TAKEN;
+    let mut request = EventsRequest {
+        after,
+        wait_ms: WAIT_MS,
+        questions: 0,
+    };
+    while Instant::now() < until {
+        let reply = server.events(id.as_str(), &request).await;
+        let reply = reply.map_err(stop_of)?;
+        request.questions = reply.questions.len();
+        for (number, entry) in reply.entries {
+            request.after = number;
+            match entry {
+                Entry::Accepted { key: taken } if taken == key => return Ok(DONE),
+                Entry::Ended { .. } => {
+                    crate::say("not delivered: the run had ended");
+                    return Ok(FAILED);
+                }
+                _ => {}
+            }
+        }
+    }
+    crate::note("the message waits; the run takes it when its worker is there again");
+    Ok(DONE)
+}

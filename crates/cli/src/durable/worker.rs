@@ -1,0 +1,122 @@
+//! `plimsoll worker`: an agent that works for Restate, with its sessions in PostgreSQL. Whoever is to approve
+//! a call is asked from elsewhere.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+use plimsoll::restate::{PostgresGate, Worker, register};
+use plimsoll::store::{PostgresOptions, PostgresStore};
+use plimsoll::{AllowAll, Event, Gate, PermissionMode};
+
+use crate::agent::{self, Prepared};
+use crate::choice::Said;
+use crate::exit::{DONE, Stop};
+use crate::out::out;
+use crate::settings::Sources;
+use crate::terminal::text::lines_of;
+
+const EXAMPLES: &str = "\
+Examples:
+  export PLIMSOLL_STORE=postgres://plimsoll:…@db/plimsoll
+  plimsoll worker --register http://127.0.0.1:9070
+  plimsoll run --on restate://127.0.0.1:8080 \"Make the tests pass\"
+
+Several workers may listen at one address of a machine, or behind one address that a load balancer has.
+A session's run is finished by whichever of them lives. docs/durable.md says what is guaranteed.";
+
+/// The arguments of `plimsoll worker`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WorkerArgs {
+    /// The database of the sessions, as in postgres://user@host/database. Others can read arguments:
+    /// a password belongs into PLIMSOLL_STORE or PGPASSWORD
+    #[arg(
+        long,
+        env = "PLIMSOLL_STORE",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    store: String,
+    /// Where Restate reaches this worker
+    #[arg(long, default_value = "127.0.0.1:9080", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// Tell Restate's admin API at this address of this worker
+    #[arg(long, value_name = "URL")]
+    register: Option<String>,
+    /// The worker's address as Restate sees it [default: the address of --listen]
+    #[arg(long, value_name = "URL", requires = "register")]
+    advertise: Option<String>,
+    /// Seconds after which the sessions of a silent worker are taken over; the same for all workers
+    #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=3600))]
+    patience: u64,
+    /// Where its settings come from.
+    #[command(flatten)]
+    sources: Box<Sources>,
+    /// Allow every tool call without asking, like --permission-mode yes
+    #[arg(long, conflicts_with = "permission-mode")]
+    yes: bool,
+}
+
+/// Runs the command until Ctrl-C.
+pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
+    let options = PostgresOptions {
+        patience: Duration::from_secs(args.patience),
+        ..PostgresOptions::default()
+    };
+    let store = PostgresStore::connect_with(&args.store, options).await;
+    let store = store.map_err(Stop::failed)?;
+    let mut sources = args.sources.clone();
+    sources.consent(args.yes);
+    let kept = Arc::new(store.clone());
+    let Prepared {
+        config,
+        builder,
+        choice,
+        asked,
+        mcp,
+    } = agent::prepare(&sources, Said::Everything, kept, None).await?;
+    let gate: Arc<dyn Gate> = match config.settings().permission_mode() {
+        PermissionMode::Yes => Arc::new(AllowAll),
+        _ => Arc::new(PostgresGate::new(store.clone())),
+    };
+    asked.set(Arc::clone(&gate));
+    let agent = builder
+        .shared_gate(gate)
+        .observer(|event: &Event| {
+            if let Event::Warning { text } = event {
+                crate::note(&format!("note: {text}"));
+            }
+        })
+        .build()
+        .map_err(|error| Stop::usage(config.place(&error)))?;
+    let worker = Worker::bind(agent, store.clone(), args.listen).map_err(Stop::usage)?;
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(worker.serve(async {
+        let _ = ended.await;
+    }));
+    if let Some(admin) = &args.register {
+        let own = format!("http://{}", args.listen);
+        let address = args.advertise.as_ref().unwrap_or(&own);
+        register(admin, address).await.map_err(Stop::failed)?;
+    }
+    out!("http://{}", args.listen);
+    if !args.listen.ip().is_loopback() {
+        crate::note(
+            "note: whoever reaches this address can use the agent; let only Restate reach it",
+        );
+    }
+    crate::note(&lines_of(&[
+        format!("worker with {}", choice.provider.model()),
+        format!("tools in {}", config.settings().root.display()),
+        "Ctrl-C ends it".to_owned(),
+    ]));
+    tokio::signal::ctrl_c().await.map_err(Stop::failed)?;
+    let _ = end.send(());
+    // Its sessions are free at once for the next worker.
+    let _ = serving.await;
+    mcp.close().await;
+    store.close().await;
+    Ok(DONE)
+}

@@ -1,0 +1,299 @@
+//! Durable runs as a user starts them: workers, a server of Restate, PostgreSQL and a strict model. Workers
+//! are killed, questions answered from elsewhere, and a log that is not the journal's is refused. Skipped,
+//! saying so, where a server is not installed.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+#[path = "../../../store/tests/script/server.rs"]
+#[allow(dead_code)]
+mod postgres;
+mod restate;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use plimsoll::SessionStore;
+use plimsoll::mock::{Mock, Script, Server, Turn};
+use plimsoll::store::{PostgresOptions, PostgresStore};
+use serde_json::json;
+use tempfile::TempDir;
+
+use restate::Restate;
+
+/// How long anything may take.
+const LONG: Duration = Duration::from_secs(90);
+/// After this a killed worker's session is taken over.
+const PATIENCE: &str = "2";
+
+/// Everything that a run needs.
+struct Stage {
+    restate: Restate,
+    postgres: postgres::Server,
+    model: Server,
+    folder: TempDir,
+    port: u16,
+}
+
+/// A command that ends with its owner, if not before.
+struct Started(Option<Child>);
+
+impl Stage {
+    async fn set(turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
+        let restate = Restate::start()?;
+        let postgres = postgres::Server::start()?;
+        let mock = Mock::chat("compatible").unwrap();
+        let mock = mock.page("/v1/models", 404, json!({}));
+        let model = Server::start(mock.script(Script::new(turns)))
+            .await
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        let [port] = restate::ports();
+        Some(Self {
+            restate,
+            postgres,
+            model,
+            folder,
+            port,
+        })
+    }
+
+    fn work(&self, file: &str) -> PathBuf {
+        self.folder.path().join("work").join(file)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command
+            .env_clear()
+            .env("PLIMSOLL_HOME", self.folder.path().join("data"))
+            .env("PLIMSOLL_STORE", self.postgres.url())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .current_dir(self.folder.path().join("work"))
+            .stdin(Stdio::null())
+            .args(args);
+        command
+    }
+
+    /// Starts a worker, and waits until Restate knows it.
+    fn worker(&self, args: &[&str]) -> Started {
+        let listen = format!("127.0.0.1:{}", self.port);
+        let admin = format!("http://127.0.0.1:{}", self.restate.admin);
+        let model = format!("{}/v1", self.model.address());
+        let mut command = self.command(&["worker", "--listen", &listen, "--register", &admin]);
+        command
+            .args(["--patience", PATIENCE, "--tools", "bash"])
+            .args(["--model", "openai-compatible/m", "--base-url", &model])
+            .args(args)
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        let worker = Started(Some(child));
+        let first = BufReader::new(out).lines().next().unwrap().unwrap();
+        assert_eq!(first, format!("http://{listen}"));
+        worker
+    }
+
+    fn on(&self) -> String {
+        format!("restate://127.0.0.1:{}", self.restate.ingress)
+    }
+
+    /// Starts a run in the session `s`.
+    fn run(&self, task: &str) -> Started {
+        let on = self.on();
+        let args = ["run", "--on", &on, "--session", "s", task];
+        let mut command = self.command(&args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Started(Some(command.spawn().unwrap()))
+    }
+
+    fn send(&self, args: &[&str]) -> Output {
+        let on = self.on();
+        let mut command = self.command(&["send", "--on", &on, "s"]);
+        command.args(args).output().unwrap()
+    }
+
+    /// What the model was sent, the newest last.
+    fn requests(&self) -> Vec<String> {
+        let requests = self.model.requests().into_iter();
+        requests
+            .filter(|request| request.path.ends_with("/chat/completions"))
+            .map(|request| {
+                assert_eq!(request.status, 200, "{request:?}");
+                request.body.to_string()
+            })
+            .collect()
+    }
+}
+
+impl Started {
+    fn kill(mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Waits for its end, and returns its code, its output and its words.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let output = self.0.take().unwrap().wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A call that says when it runs, and runs until it may end.
+fn holds() -> Turn {
+    let command = "echo x >> ran; while [ ! -e go ]; do sleep 0.1; done; echo held";
+    Turn::call("bash", json!({"command": command}))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_killed_in_a_call_is_replaced_and_the_call_is_not_made_again() {
+    let quick = Turn::call("bash", json!({"command": "echo quick >> quick"}));
+    let turns = [quick, holds(), Turn::say("It may have run.")];
+    let Some(stage) = Stage::set(turns).await else {
+        return;
+    };
+    let first = stage.worker(&["--yes"]);
+    let run = stage.run("Do it.");
+    until("the call runs", || stage.work("ran").exists());
+    let second = stage.worker(&["--yes"]);
+    first.kill();
+    let (code, out, err) = run.end();
+    std::fs::write(stage.work("go"), "").unwrap();
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "It may have run.\n"),
+        "{err}"
+    );
+    assert!(err.contains("another worker goes on with the run"), "{err}");
+    let ran = |file| std::fs::read_to_string(stage.work(file)).unwrap();
+    assert_eq!(
+        (ran("ran").as_str(), ran("quick").as_str()),
+        ("x\n", "quick\n")
+    );
+    let requests = stage.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(
+        requests[2].contains("it is not known whether this call ran to its end"),
+        "{}",
+        requests[2]
+    );
+    // The session goes on with what the other worker knows.
+    drop(second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_approved_and_steered_and_ended_from_elsewhere() {
+    let allowed = Turn::call("bash", json!({"command": "touch allowed"}));
+    let denied = Turn::call("bash", json!({"command": "touch denied"}));
+    let (slow, opener) = Turn::say("I listen.").gated(0);
+    let turns = [allowed, denied, slow, Turn::say("Quickly, then."), holds()];
+    let Some(stage) = Stage::set(turns).await else {
+        return;
+    };
+    let worker = stage.worker(&[]);
+    let nobody = stage.send(&["hello"]);
+    assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");
+    let words = String::from_utf8_lossy(&nobody.stderr);
+    assert!(words.contains("session s has no run under way"), "{words}");
+
+    let run = stage.run("Do it.");
+    for (number, answer) in [(1, "--approve"), (2, "--deny")] {
+        let mut key = String::new();
+        until("a question", || {
+            let status = stage.send(&[]);
+            let text = String::from_utf8_lossy(&status.stdout).into_owned();
+            let line = text.lines().find(|line| line.starts_with("waits"));
+            let found = line.and_then(|line| line.split_whitespace().nth(6));
+            key = found.unwrap_or_default().to_owned();
+            !key.is_empty() && stage.requests().len() == number
+        });
+        let answered = stage.send(&[answer, &key]);
+        assert!(answered.status.success(), "{answered:?}");
+    }
+    until("the third call", || stage.requests().len() == 3);
+    let said = stage.send(&["Quickly!"]);
+    assert!(said.status.success(), "{said:?}");
+    opener.open();
+    let (code, out, err) = run.end();
+    assert_eq!((code, out.as_str()), (Some(0), "Quickly, then.\n"), "{err}");
+    assert!(err.contains("waits for a yes or no"), "{err}");
+    let last = stage.requests().pop().unwrap();
+    assert_eq!(last.matches("Quickly!").count(), 1, "{last}");
+    assert!(stage.work("allowed").exists() && !stage.work("denied").exists());
+
+    // Another run of the session, which is ended while it waits for a yes or no.
+    let run = stage.run("And hold it.");
+    until("a question", || {
+        String::from_utf8_lossy(&stage.send(&[]).stdout).contains("waits")
+    });
+    let ended = stage.send(&["--interrupt"]);
+    assert!(ended.status.success(), "{ended:?}");
+    let (code, out, err) = run.end();
+    assert_eq!((code, out.as_str()), (Some(130), ""), "{err}");
+    drop(worker);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_without_its_log_is_refused_and_nothing_is_run() {
+    let turns = [holds(), Turn::say("no").repeated()];
+    let Some(stage) = Stage::set(turns).await else {
+        return;
+    };
+    let first = stage.worker(&["--yes"]);
+    let run = stage.run("Do it.");
+    until("the call runs", || stage.work("ran").exists());
+    first.kill();
+    std::fs::write(stage.work("go"), "").unwrap();
+    let options = PostgresOptions {
+        patience: Duration::from_secs(2),
+        ..PostgresOptions::default()
+    };
+    let url = stage.postgres.url();
+    let store = PostgresStore::connect_with(&url, options).await.unwrap();
+    let id = plimsoll::SessionId::new("s").unwrap();
+    let lease = store.acquire(&id).await.unwrap();
+    assert!(store.delete(&lease).await.unwrap());
+    drop(lease);
+    store.close().await;
+
+    let second = stage.worker(&["--yes"]);
+    let (code, out, err) = run.end();
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    assert!(
+        err.contains("the journal of session s names entry") && err.contains("it is empty"),
+        "{err}"
+    );
+    assert_eq!(stage.requests().len(), 1);
+    drop(second);
+}

@@ -1,0 +1,84 @@
+//! [`Driven`]: one run from point to point of its log. Not what happens between two of them; that is in
+//! `driver.rs`.
+
+use std::time::Duration;
+
+use plimsoll_agent::{Entry, Input, Outcome};
+use tracing::Instrument;
+
+use super::{Underway, end_open, follow, tell_time};
+use crate::error::Error;
+use crate::remote::{Opened, Spoken};
+use crate::session::Session;
+use crate::telemetry::RunSpan;
+
+/// A run that is being driven. Dropping it ends what is under way.
+pub(crate) struct Driven {
+    underway: Underway,
+    /// What was said too late for the run.
+    late: Vec<Spoken>,
+    span: RunSpan,
+    _open: Opened,
+}
+
+impl Driven {
+    /// Begins a run, whose message has this key, or goes on with one that has taken this long.
+    pub(crate) fn begin(
+        session: &mut Session,
+        input: Input,
+        key: Option<String>,
+        elapsed: Duration,
+    ) -> Self {
+        end_open(session);
+        let now = tokio::time::Instant::now();
+        session.started = now.checked_sub(elapsed).unwrap_or(now);
+        session.began = session.run.state().transcript().next_seq();
+        session.answers_refused = 0;
+        session.reached = false;
+        let open = session.inbox.open();
+        tell_time(session);
+        session.run.set_key(key);
+        session.run.handle(input);
+        // A run that begins counts from 0.
+        tell_time(session);
+        session.open_books();
+        Self {
+            underway: Underway::new(),
+            late: Vec::new(),
+            span: RunSpan::begin(session),
+            _open: open,
+        }
+    }
+
+    /// Goes on until the log has more than before: a reply of a model, a result of a tool or the end. Returns
+    /// the outcome if the run has ended.
+    pub(crate) async fn advance(
+        &mut self,
+        session: &mut Session,
+    ) -> Result<Option<Outcome>, Error> {
+        let span = self.span.span();
+        follow(session, &mut self.underway, &mut self.late)
+            .instrument(span)
+            .await
+    }
+
+    /// The run has ended, or its log could not be written.
+    pub(crate) fn end(self, session: &mut Session, outcome: &Result<Outcome, Error>) {
+        self.span.end(outcome);
+        session.book();
+        let left = session.inbox.close();
+        left.iter()
+            .for_each(|said| session.parts.too_late(&said.parts));
+    }
+}
+
+/// Whether another process could go on from here, and would have less to do than before.
+pub(super) fn is_point(entry: &Entry) -> bool {
+    matches!(
+        entry,
+        Entry::Replied { .. }
+            | Entry::Returned { .. }
+            | Entry::Summarized { .. }
+            | Entry::Wasted { .. }
+    )
+}

@@ -1,0 +1,72 @@
+//! [`LogChain`]: the digest of each beginning of a log. Not a checksum of what a store has written; that is
+//! the store's.
+
+use plimsoll_agent::Entry;
+
+use super::{JournalFault, LogHead};
+use crate::store::SessionId;
+
+/// The digests of a log's beginnings, 16 bytes for each entry.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LogChain(Vec<[u8; 16]>);
+
+impl LogChain {
+    /// Of a log.
+    pub(crate) fn of(log: &[Entry]) -> Self {
+        let mut chain = Self::default();
+        chain.extend(log);
+        chain
+    }
+
+    /// The log has grown.
+    pub(crate) fn extend(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(self.0.last().map_or(&[][..], |digest| digest));
+            // Neither can fail: an entry is plain data, and hashing takes any bytes.
+            let _ = serde_json::to_writer(&mut hasher, entry);
+            let mut digest = [0; 16];
+            hasher.finalize_xof().fill(&mut digest);
+            self.0.push(digest);
+        }
+    }
+
+    /// The end of the log.
+    pub(crate) fn head(&self) -> LogHead {
+        self.at(self.0.len()).unwrap_or_default()
+    }
+
+    /// Checks that the log goes through a place.
+    ///
+    /// # Errors
+    /// If it is shorter, or has other entries before it.
+    pub(crate) fn check(&self, session: &SessionId, head: &LogHead) -> Result<(), JournalFault> {
+        let entries = usize::try_from(head.entries).unwrap_or(usize::MAX);
+        let why = match self.at(entries) {
+            Some(here) if here == *head => return Ok(()),
+            Some(_) => "another entry stands there, or before it".to_owned(),
+            None => match self.0.len() {
+                0 => "it is empty".to_owned(),
+                1 => "it has 1 entry".to_owned(),
+                len => format!("it has {len} entries"),
+            },
+        };
+        Err(JournalFault::Mismatch {
+            session: session.clone(),
+            entry: head.entries,
+            why,
+        })
+    }
+
+    /// The place behind so many entries.
+    fn at(&self, entries: usize) -> Option<LogHead> {
+        let Some(last) = entries.checked_sub(1) else {
+            return Some(LogHead::default());
+        };
+        let digest = self.0.get(last)?;
+        Some(LogHead {
+            entries: entries as u64,
+            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        })
+    }
+}

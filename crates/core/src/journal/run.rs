@@ -1,0 +1,215 @@
+//! A run whose steps are journaled: begun on one worker, and gone on with on another.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plimsoll_agent::{Input, Outcome};
+use plimsoll_context::Part;
+
+use super::standing::{Standing, keys};
+use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
+use crate::driver::Driven;
+use crate::error::Error;
+use crate::loop_config::AgentLoopConfig;
+use crate::remote::Said;
+use crate::session::{AgentOutput, Session};
+
+/// What a journaled run is asked for.
+#[derive(Debug, Clone)]
+pub struct JournaledRun {
+    /// Names the request, for ever: a request with a key that the session's log has is that one, sent again.
+    pub key: String,
+    /// What is said.
+    pub said: Said,
+    /// What the run does otherwise than its agent. The same again if the run goes on elsewhere.
+    pub config: AgentLoopConfig,
+}
+
+/// A journaled run in this process.
+struct Stepper {
+    key: String,
+    parts: Vec<Part>,
+    standing: Standing,
+    /// How long the run had taken when this process took it over.
+    elapsed: Duration,
+    /// Why the journal cannot be followed.
+    fault: Option<JournalFault>,
+    /// Since a step has been done here.
+    driven: Option<Driven>,
+    outcome: Option<Outcome>,
+}
+
+impl Session {
+    /// Runs a request, each step of it once, whatever becomes of this process: where it dies, a later call
+    /// with the same request and the same journal goes on. A step ends when the log has a reply of the
+    /// model, a result of a tool or the end of the run. A request whose run has ended is not run again.
+    ///
+    /// What a tool call did that a crash cut off is not known: one that is not idempotent is not made again,
+    /// and the model is told. Limits hold for the whole run; its time counts from its beginning, by the
+    /// clocks of the workers.
+    ///
+    /// # Errors
+    /// As [`Self::run`]. [`Error::Journal`] if the journal is of a newer version, was written for another
+    /// log, or ends the run. [`Error::is_passing`] says whether a later call may succeed.
+    pub async fn run_journaled(
+        &mut self,
+        request: &JournaledRun,
+        journal: &dyn Journal,
+    ) -> Result<AgentOutput, Error> {
+        let mut stepper = match self.stepper(request).await {
+            Ok(stepper) => stepper,
+            Err(error) => return Err(refuse_journaled(journal, error).await),
+        };
+        let outcome = stepper.follow(self, journal).await;
+        if let Some(driven) = stepper.driven {
+            driven.end(self, &outcome);
+        }
+        self.chain = None;
+        let output = match outcome {
+            Ok(outcome) => self.output(outcome),
+            Err(error) => Err(error),
+        };
+        self.restore();
+        output
+    }
+
+    async fn stepper(&mut self, request: &JournaledRun) -> Result<Stepper, Error> {
+        let parts = request.said.clone().checked()?;
+        self.configure(&request.config).await?;
+        let log = self.parts.store.load(self.id()).await?;
+        self.inbox.knows(keys(&log));
+        self.chain = Some(LogChain::of(&log));
+        Ok(Stepper {
+            key: request.key.clone(),
+            parts,
+            standing: Standing::of(&log, &request.key),
+            elapsed: Duration::ZERO,
+            fault: None,
+            driven: None,
+            outcome: None,
+        })
+    }
+}
+
+/// Ends a run that cannot go on here, in the first step that the journal does not have: a journal that has
+/// steps does not take an end before them. Returns why it has ended. An error that may pass ends nothing.
+pub async fn refuse_journaled(journal: &dyn Journal, error: Error) -> Error {
+    if error.is_passing() {
+        return error;
+    }
+    let start = RunStart {
+        format: JOURNAL_FORMAT,
+        at_ms: now_ms(),
+        head: LogHead::default(),
+    };
+    if let Err(error) = journal.begin(start).await {
+        return error;
+    }
+    for number in 1.. {
+        let why = error.clone();
+        match journal.step(number, Box::pin(async { Err(why) })).await {
+            Ok(end) if end.is_last => break,
+            Ok(_) => {}
+            Err(error) => return error,
+        }
+    }
+    error
+}
+
+impl Stepper {
+    async fn follow(
+        &mut self,
+        session: &mut Session,
+        journal: &dyn Journal,
+    ) -> Result<Outcome, Error> {
+        let start = RunStart {
+            format: JOURNAL_FORMAT,
+            at_ms: now_ms(),
+            head: session
+                .chain
+                .as_ref()
+                .map(LogChain::head)
+                .unwrap_or_default(),
+        };
+        let start = journal.begin(start).await?;
+        self.fault = match start.format > JOURNAL_FORMAT {
+            true => Some(JournalFault::Newer {
+                session: session.id().clone(),
+                found: start.format,
+            }),
+            false => check(session, &start.head).err(),
+        };
+        self.elapsed = Duration::from_millis(now_ms().saturating_sub(start.at_ms));
+        let mut number = 0;
+        loop {
+            number += 1;
+            let work = Box::pin(self.step(session));
+            let end = journal.step(number, work).await?;
+            // What was done just now is in the log; of what was done before, the log is asked. A fault ends
+            // the run in the next step that is to be done.
+            if self.fault.is_none() {
+                self.fault = check(session, &end.head).err();
+            }
+            if end.is_last {
+                return self.end(session, &end);
+            }
+        }
+    }
+
+    /// Does one step.
+    async fn step(&mut self, session: &mut Session) -> Result<StepEnd, Error> {
+        if let Some(fault) = self.fault.clone() {
+            return Err(fault.into());
+        }
+        let ended = match (&self.standing, &mut self.driven) {
+            (Standing::Ended(outcome), None) => Some(Outcome::clone(outcome)),
+            (_, Some(driven)) => driven.advance(session).await?,
+            (standing, none) => {
+                session.attach_context();
+                let input = match standing {
+                    Standing::New => Input::User(self.parts.clone()),
+                    _ => Input::Continue,
+                };
+                let key = Some(self.key.clone());
+                let driven = none.insert(Driven::begin(session, input, key, self.elapsed));
+                driven.advance(session).await?
+            }
+        };
+        let is_last = ended.is_some();
+        self.outcome = ended;
+        let head = session.chain.as_ref().map(LogChain::head);
+        Ok(StepEnd {
+            head: head.unwrap_or_default(),
+            is_last,
+        })
+    }
+
+    /// The outcome of the run, whose last step was done here or earlier.
+    fn end(&mut self, session: &Session, end: &StepEnd) -> Result<Outcome, Error> {
+        if let Some(fault) = self.fault.clone() {
+            return Err(fault.into());
+        }
+        let before = match &self.standing {
+            Standing::Ended(outcome) => Some(Outcome::clone(outcome)),
+            _ => None,
+        };
+        self.outcome.take().or(before).ok_or_else(|| {
+            let fault = JournalFault::Mismatch {
+                session: session.id().clone(),
+                entry: end.head.entries,
+                why: "the run has not ended there".to_owned(),
+            };
+            fault.into()
+        })
+    }
+}
+
+fn check(session: &Session, head: &LogHead) -> Result<(), JournalFault> {
+    let chain = session.chain.as_ref();
+    chain.map_or(Ok(()), |chain| chain.check(session.id(), head))
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.unwrap_or_default().as_millis();
+    u64::try_from(millis).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,311 @@
+//! [`Restate`]: whoever sends work to sessions, by way of a server's ingress.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, Response, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::RestateError;
+use crate::protocol::{
+    Approval, EventsReply, EventsRequest, Message, RunReply, RunRequest, SERVICE, SessionStatus,
+};
+use crate::tls;
+
+/// How long an answer may take: longer than a worker waits for events.
+const ANSWER: Duration = Duration::from_secs(60);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of an answer, at most: more than any page of events.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// The status of an answer that is not there yet.
+const NOT_READY: u16 = 470;
+/// Characters of a refusal that are told.
+const TOLD: usize = 2_000;
+
+/// A server of Restate.
+#[derive(Debug, Clone)]
+pub struct Restate {
+    base: String,
+    client: Client,
+    token: Option<String>,
+}
+
+/// What has become of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// It waits or runs.
+    NotYet,
+    /// Its run has ended.
+    Ended(RunReply),
+}
+
+impl Restate {
+    /// Takes an address such as `restate://127.0.0.1:8080`; `restates://` is the same over TLS. `token` is
+    /// sent along, if the server wants one.
+    ///
+    /// # Errors
+    /// If it is no such address.
+    pub fn new(address: &str, token: Option<String>) -> Result<Self, RestateError> {
+        let wrong = || RestateError::Address(address.to_owned());
+        let (scheme, host) = address.split_once("://").ok_or_else(wrong)?;
+        let scheme = match scheme {
+            "restate" => "http",
+            "restates" => "https",
+            _ => return Err(wrong()),
+        };
+        let host = host.trim_end_matches('/');
+        // A password in an address would be told in errors.
+        if host.is_empty()
+            || host.contains(['/', '@', '?', '#'])
+            || host.contains(char::is_whitespace)
+        {
+            return Err(wrong());
+        }
+        let client = tls::client()
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER)
+            .build()
+            .map_err(|_| wrong())?;
+        Ok(Self {
+            base: format!("{scheme}://{host}"),
+            client,
+            token,
+        })
+    }
+
+    /// Hands a request to a session, once for each key, and returns the name of its invocation.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or has no worker.
+    pub async fn submit(
+        &self,
+        session: &str,
+        request: &RunRequest,
+    ) -> Result<String, RestateError> {
+        let path = format!("/{SERVICE}/{session}/run/send");
+        let sent: Value = self.call(&path, request, request.key.as_deref()).await?;
+        let id = sent.get("invocationId").and_then(Value::as_str);
+        let id = id.ok_or_else(|| self.strange("it names no invocation"))?;
+        Ok(id.to_owned())
+    }
+
+    /// Asks what has become of a request.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or if the request was refused or ended from outside.
+    pub async fn output(&self, invocation: &str) -> Result<Answered, RestateError> {
+        let path = format!("/restate/invocation/{invocation}/output");
+        let reply = self.send(Method::GET, &path, None, None).await?;
+        if reply.status().as_u16() == NOT_READY {
+            return Ok(Answered::NotYet);
+        }
+        self.read(reply).await.map(Answered::Ended)
+    }
+
+    /// Says something to the run that is under way, before its next model call.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or no run is under way.
+    pub async fn steer(&self, session: &str, message: &Message) -> Result<(), RestateError> {
+        self.tell(session, "steer", message).await
+    }
+
+    /// Says something to the run that is under way, for when it has its answer.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or no run is under way.
+    pub async fn follow_up(&self, session: &str, message: &Message) -> Result<(), RestateError> {
+        self.tell(session, "follow_up", message).await
+    }
+
+    /// Ends the run that is under way.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or no run is under way.
+    pub async fn interrupt(&self, session: &str, message: &Message) -> Result<(), RestateError> {
+        self.tell(session, "interrupt", message).await
+    }
+
+    /// Answers whether a call may run.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or nobody has asked that.
+    pub async fn approve(&self, session: &str, approval: &Approval) -> Result<(), RestateError> {
+        self.tell(session, "approve", approval).await
+    }
+
+    /// Asks how a session stands.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or has no worker.
+    pub async fn status(&self, session: &str) -> Result<SessionStatus, RestateError> {
+        let path = format!("/{SERVICE}/{session}/status");
+        let reply = self.send(Method::POST, &path, None, None).await?;
+        self.read(reply).await
+    }
+
+    /// Asks what a session's log has behind an entry.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or has no worker.
+    pub async fn events(
+        &self,
+        session: &str,
+        request: &EventsRequest,
+    ) -> Result<EventsReply, RestateError> {
+        let path = format!("/{SERVICE}/{session}/events");
+        self.call(&path, request, None).await
+    }
+
+    async fn tell(
+        &self,
+        session: &str,
+        handler: &str,
+        what: &impl Serialize,
+    ) -> Result<(), RestateError> {
+        let path = format!("/{SERVICE}/{session}/{handler}");
+        let body = serde_json::to_string(what).map_err(|error| self.strange(error))?;
+        let reply = self.send(Method::POST, &path, Some(body), None).await?;
+        match reply.status().is_success() {
+            true => Ok(()),
+            false => Err(self.refusal(reply).await),
+        }
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        what: &impl Serialize,
+        key: Option<&str>,
+    ) -> Result<T, RestateError> {
+        let body = serde_json::to_string(what).map_err(|error| self.strange(error))?;
+        let reply = self.send(Method::POST, path, Some(body), key).await?;
+        self.read(reply).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+        key: Option<&str>,
+    ) -> Result<Response, RestateError> {
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/json")
+                .body(body);
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))
+    }
+
+    async fn read<T: DeserializeOwned>(&self, reply: Response) -> Result<T, RestateError> {
+        if !reply.status().is_success() {
+            return Err(self.refusal(reply).await);
+        }
+        let text = bounded(reply)
+            .await
+            .map_err(|error| self.unreachable(&error))?;
+        serde_json::from_str(&text).map_err(|error| self.strange(error))
+    }
+
+    async fn refusal(&self, reply: Response) -> RestateError {
+        let status = reply.status();
+        match said(reply).await {
+            Ok(why) if status == StatusCode::NOT_FOUND && why.contains("service") => {
+                RestateError::NoWorker {
+                    place: self.base.clone(),
+                }
+            }
+            Ok(why) => RestateError::Refused {
+                status: status.as_u16(),
+                why,
+            },
+            Err(error) => self.unreachable(&error),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> RestateError {
+        RestateError::Unreachable {
+            place: self.base.clone(),
+            why: cause(error),
+        }
+    }
+
+    fn strange(&self, why: impl ToString) -> RestateError {
+        RestateError::Strange {
+            place: self.base.clone(),
+            why: why.to_string(),
+            role: "ingress",
+        }
+    }
+}
+
+/// The sentence of a refusal.
+pub(crate) async fn said(reply: Response) -> Result<String, reqwest::Error> {
+    let status = reply.status();
+    let text = bounded(reply).await?;
+    let json: Option<Value> = serde_json::from_str(&text).ok();
+    let message = json.as_ref().and_then(|json| json.get("message"));
+    let text = message.and_then(Value::as_str).unwrap_or(&text).trim();
+    Ok(match text {
+        "" => status.to_string(),
+        text => text.chars().take(TOLD).collect(),
+    })
+}
+
+/// The innermost cause, which says what was wrong.
+pub(crate) fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// An answer's text, as far as it may be long.
+async fn bounded(mut reply: Response) -> Result<String, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = reply.chunk().await? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_ANSWER {
+            break;
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_restate() {
+        for (address, base) in [
+            ("restate://127.0.0.1:8080", Some("http://127.0.0.1:8080")),
+            (
+                "restates://x.restate.cloud:8080/",
+                Some("https://x.restate.cloud:8080"),
+            ),
+            ("http://127.0.0.1:8080", None),
+            ("restate://", None),
+            ("restate://user:word@host", None),
+            ("restate://host/path", None),
+            ("127.0.0.1:8080", None),
+        ] {
+            let server = Restate::new(address, None).ok();
+            assert_eq!(server.map(|it| it.base).as_deref(), base, "{address}");
+        }
+    }
+}

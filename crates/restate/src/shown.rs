@@ -1,0 +1,109 @@
+//! Entries of a log as they are shown elsewhere: what tools said and were called with is shortened, and what
+//! nobody is shown is left out. The log keeps all of it.
+
+use std::sync::Arc;
+
+use plimsoll_agent::Entry;
+use plimsoll_context::{Bytes, Message, Part, head_tail};
+
+/// Of each text of a tool, and each argument, so much is shown.
+const TEXT: Bytes = Bytes(4 * 1024);
+/// Of what a person or the model says.
+const SAID: Bytes = Bytes(1024 * 1024);
+
+/// An entry as it is shown; `None` if it is not.
+pub(crate) fn shown(entry: Entry) -> Option<Entry> {
+    Some(match entry {
+        Entry::Started {
+            run, model, tools, ..
+        } => Entry::Started {
+            run,
+            model,
+            system: "".into(),
+            tools,
+            later: Vec::new(),
+            config: None,
+        },
+        Entry::Said { message, queued } => Entry::Said {
+            message: Arc::new(short(&message, SAID)),
+            queued,
+        },
+        Entry::Replied {
+            message,
+            stop,
+            usage,
+            counted,
+            cost,
+        } => Entry::Replied {
+            message: Arc::new(short(&message, SAID)),
+            stop,
+            usage,
+            counted,
+            cost,
+        },
+        Entry::Returned { message, spent, .. } => Entry::Returned {
+            message: Arc::new(short(&message, TEXT)),
+            pins: Vec::new(),
+            spent,
+        },
+        entry @ (Entry::Accepted { .. }
+        | Entry::Queued { .. }
+        | Entry::Undelivered { .. }
+        | Entry::Began { .. }
+        | Entry::Summarized { .. }
+        | Entry::Ended { .. }) => entry,
+        _ => return None,
+    })
+}
+
+fn short(message: &Message, most: Bytes) -> Message {
+    let mut message = message.clone();
+    match &mut message {
+        Message::ToolResult(result) => cut(&mut result.parts, most),
+        Message::Assistant { parts } | Message::User { parts } => cut(parts, most),
+        _ => {}
+    }
+    message
+}
+
+/// Keeps texts and calls.
+fn cut(parts: &mut Vec<Part>, most: Bytes) {
+    parts.retain(|part| matches!(part, Part::Text { .. } | Part::ToolCall(_)));
+    for part in parts {
+        let (text, most) = match part {
+            Part::Text { text } => (text, most),
+            Part::ToolCall(call) => {
+                call.opaque = None;
+                (&mut call.arguments, TEXT)
+            }
+            _ => continue,
+        };
+        if let Some(short) = head_tail(text, most) {
+            *text = short;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_context::{CallId, ToolResult};
+
+    use super::*;
+
+    #[test]
+    fn what_tools_say_is_shortened_and_plans_are_not_shown() {
+        let result = Message::ToolResult(ToolResult {
+            call: CallId("c".to_owned()),
+            parts: vec![Part::text("x".repeat(1_000_000))],
+            is_error: false,
+        });
+        let entry = Entry::Returned {
+            message: Arc::new(result),
+            pins: Vec::new(),
+            spent: Default::default(),
+        };
+        let json = serde_json::to_string(&shown(entry)).unwrap_or_default();
+        assert!((1_000..6_000).contains(&json.len()), "{}", json.len());
+        assert_eq!(shown(Entry::Opened { format: 5 }), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! What runs on other machines are told from outside, and what they ask: rows that whoever runs them reads,
+//! and answers. Not whether a message was said; that is for the session's log to say.
+
+use plimsoll_agent::{Answer, Entry, Question};
+use plimsoll_context::Bytes;
+use plimsoll_core::{SessionId, StoreError};
+use serde::{Deserialize, Serialize};
+use sqlx::Row;
+
+use super::write::text;
+use super::{PostgresStore, fault};
+use crate::read::{from_column, to_column};
+
+/// Messages of one run, at most; a further one is refused.
+pub const MAX_RUN_MESSAGES: u64 = 1_000;
+/// The text of one message, at most.
+pub const MAX_RUN_MESSAGE: Bytes = Bytes(1024 * 1024);
+/// Messages that are read at once.
+const READ: u64 = 64;
+/// Open questions that are read at once.
+const MAX_QUESTIONS: u64 = 100;
+
+/// What a run is told from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunMessage {
+    /// The sender's name for it: a message is taken once, however often it is sent.
+    pub id: String,
+    /// What for.
+    pub kind: RunMessageKind,
+    /// What it says; empty for an interrupt.
+    #[serde(default)]
+    pub text: String,
+}
+
+/// What a message to a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunMessageKind {
+    /// Read before the next model call.
+    Steer,
+    /// Read once the run has its answer.
+    FollowUp,
+    /// Ends the run.
+    Interrupt,
+}
+
+/// A call that waits for somebody's yes or no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenQuestion {
+    /// Names the call.
+    pub key: String,
+    /// Its tool.
+    pub tool: String,
+    /// Its arguments, as JSON.
+    pub arguments: String,
+    /// Whether it would change a file that programs run or agents obey unasked.
+    pub is_protected: bool,
+}
+
+impl RunMessageKind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Steer => "steer",
+            Self::FollowUp => "follow_up",
+            Self::Interrupt => "interrupt",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        let all = [Self::Steer, Self::FollowUp, Self::Interrupt];
+        all.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+impl PostgresStore {
+    /// Keeps a message for the run of a request until that run has ended. One with the same id is kept once.
+    ///
+    /// # Errors
+    /// If it is too long, if the run has [`MAX_RUN_MESSAGES`] already, or if it cannot be written.
+    pub async fn post(
+        &self,
+        session: &SessionId,
+        run: &str,
+        message: &RunMessage,
+    ) -> Result<(), StoreError> {
+        let refused = |why: String| StoreError::Io {
+            path: format!("session {session}"),
+            why,
+        };
+        if message.text.len() as u64 > MAX_RUN_MESSAGE.0 {
+            let most = MAX_RUN_MESSAGE.0;
+            return Err(refused(format!(
+                "the message is longer than {most} bytes; put it into a file that the agent can read"
+            )));
+        }
+        let fault = fault(&self.place);
+        let posted = sqlx::query(
+            "INSERT INTO messages (session, run, id, kind, text) SELECT $1, $2, $3, $4, $5
+             WHERE (SELECT count(*) FROM messages WHERE session = $1 AND run = $2) < $6
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(session.as_str())
+        .bind(text(run))
+        .bind(text(&message.id))
+        .bind(message.kind.word())
+        .bind(text(&message.text))
+        .bind(to_column(MAX_RUN_MESSAGES))
+        .execute(&self.pool)
+        .await
+        .map_err(&fault)?;
+        if posted.rows_affected() > 0 {
+            return Ok(());
+        }
+        let is_known: bool = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM messages WHERE session = $1 AND run = $2 AND id = $3)",
+        )
+        .bind(session.as_str())
+        .bind(text(run))
+        .bind(text(&message.id))
+        .fetch_one(&self.pool)
+        .await
+        .map_err(&fault)?;
+        match is_known {
+            true => Ok(()),
+            false => Err(refused(format!(
+                "its run was sent {MAX_RUN_MESSAGES} messages already; wait until it has ended"
+            ))),
+        }
+    }
+
+    /// Returns the messages for the run of a request behind row `after`, the oldest first, each with its
+    /// row; not all of them at once.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn messages(
+        &self,
+        session: &SessionId,
+        run: &str,
+        after: i64,
+    ) -> Result<Vec<(i64, RunMessage)>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT row, id, kind, text FROM messages
+             WHERE session = $1 AND run = $2 AND row > $3 ORDER BY row LIMIT $4",
+        )
+        .bind(session.as_str())
+        .bind(text(run))
+        .bind(after)
+        .bind(to_column(READ))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(fault(&self.place))?;
+        let messages = rows.iter().map(|row| {
+            let kind: String = row.try_get("kind")?;
+            let kind = RunMessageKind::of(&kind).ok_or(sqlx::Error::RowNotFound)?;
+            let message = RunMessage {
+                id: row.try_get("id")?,
+                kind,
+                text: row.try_get("text")?,
+            };
+            Ok((row.try_get("row")?, message))
+        });
+        messages
+            .collect::<sqlx::Result<_>>()
+            .map_err(fault(&self.place))
+    }
+
+    /// Asks whether a call may run. Returns the answer once there is one; asking again adds nothing.
+    ///
+    /// # Errors
+    /// If the question cannot be written.
+    pub async fn ask(&self, question: &Question) -> Result<Option<Answer>, StoreError> {
+        let fault = fault(&self.place);
+        let key = question.key.to_string();
+        sqlx::query(
+            "INSERT INTO questions (key, session, tool, arguments, protected)
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+        )
+        .bind(&key)
+        .bind(&*question.key.session)
+        .bind(text(&question.call.name))
+        .bind(text(&question.call.arguments))
+        .bind(question.is_protected)
+        .execute(&self.pool)
+        .await
+        .map_err(&fault)?;
+        self.answer_to(&key).await
+    }
+
+    /// Returns the answer to a question, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn answer_to(&self, key: &str) -> Result<Option<Answer>, StoreError> {
+        let answer: Option<Option<String>> =
+            sqlx::query_scalar("SELECT answer FROM questions WHERE key = $1")
+                .bind(key)
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(fault(&self.place))?;
+        let answer = answer.flatten();
+        Ok(answer.and_then(|json| serde_json::from_str(&json).ok()))
+    }
+
+    /// Answers a question of a session or of an agent that it has called. The first answer stays. Returns
+    /// `false` if there is no such question.
+    ///
+    /// # Errors
+    /// If the answer cannot be written.
+    pub async fn answer(
+        &self,
+        session: &SessionId,
+        key: &str,
+        answer: &Answer,
+    ) -> Result<bool, StoreError> {
+        let fault = fault(&self.place);
+        let json = serde_json::to_string(answer).map_err(|error| StoreError::Io {
+            path: self.place.to_string(),
+            why: error.to_string(),
+        })?;
+        let answered = sqlx::query(
+            "UPDATE questions SET answer = coalesce(answer, $3)
+             WHERE key = $2 AND (session = $1 OR starts_with(session, $1 || '.'))",
+        )
+        .bind(session.as_str())
+        .bind(key)
+        .bind(text(&json))
+        .execute(&self.pool)
+        .await
+        .map_err(&fault)?;
+        Ok(answered.rows_affected() > 0)
+    }
+
+    /// Returns the questions of a session, and of agents that it has called, that nobody has answered.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn questions(&self, session: &SessionId) -> Result<Vec<OpenQuestion>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT key, tool, arguments, protected FROM questions
+             WHERE answer IS NULL AND (session = $1 OR starts_with(session, $1 || '.'))
+             ORDER BY key LIMIT $2",
+        )
+        .bind(session.as_str())
+        .bind(to_column(MAX_QUESTIONS))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(fault(&self.place))?;
+        let questions = rows.iter().map(|row| {
+            Ok(OpenQuestion {
+                key: row.try_get("key")?,
+                tool: row.try_get("tool")?,
+                arguments: row.try_get("arguments")?,
+                is_protected: row.try_get("protected")?,
+            })
+        });
+        questions
+            .collect::<sqlx::Result<_>>()
+            .map_err(fault(&self.place))
+    }
+
+    /// Removes the messages for a run that has ended, and the questions of its session.
+    ///
+    /// # Errors
+    /// If they cannot be removed.
+    pub async fn forget_run(&self, session: &SessionId, run: &str) -> Result<(), StoreError> {
+        let fault = fault(&self.place);
+        sqlx::query("DELETE FROM messages WHERE session = $1 AND run = $2")
+            .bind(session.as_str())
+            .bind(text(run))
+            .execute(&self.pool)
+            .await
+            .map_err(&fault)?;
+        sqlx::query("DELETE FROM questions WHERE session = $1 OR starts_with(session, $1 || '.')")
+            .bind(session.as_str())
+            .execute(&self.pool)
+            .await
+            .map_err(&fault)?;
+        Ok(())
+    }
+
+    /// Returns the entries of a session's log behind entry `after`, each with its number from 1; not all of
+    /// them at once.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn entries_after(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Vec<(u64, Entry)>, StoreError> {
+        let page = self.page(session, after).await?;
+        let place = std::path::Path::new(&*self.place);
+        let entries = page.into_iter().map(|raw| {
+            let entry = serde_json::from_slice(&raw.json)
+                .map_err(|error| crate::read::bad_entry(place, session, raw.n, error))?;
+            Ok((raw.n, entry))
+        });
+        entries.collect()
+    }
+
+    /// Returns how many entries a session's log has.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub async fn entries(&self, session: &SessionId) -> Result<u64, StoreError> {
+        let entries: Option<i64> = sqlx::query_scalar("SELECT entries FROM sessions WHERE id = $1")
+            .bind(session.as_str())
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(fault(&self.place))?;
+        Ok(entries.map_or(0, from_column))
+    }
+}
