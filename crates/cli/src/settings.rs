@@ -17,12 +17,13 @@ use crate::places;
 use crate::resume::Resumed;
 
 /// Variables of ours that are no settings.
-const OTHER_VARIABLES: [&str; 5] = [
+const OTHER_VARIABLES: [&str; 6] = [
     "PLIMSOLL_HOME",
     "PLIMSOLL_AGENT",
     "PLIMSOLL_CONFIG",
     "PLIMSOLL_LOG",
     "PLIMSOLL_STORE",
+    "PLIMSOLL_CALL_KEY",
 ];
 
 /// Where settings come from.

@@ -22,6 +22,8 @@ use crate::page::counted;
 use crate::sandbox::{SHELLS, Sandbox};
 use crate::shell;
 
+/// The variable in which a command finds the idempotency key of its call.
+const CALL_KEY: &str = "PLIMSOLL_CALL_KEY";
 /// A command that asks for no time is stopped after this.
 pub const BASH_TIMEOUT: Duration = Duration::from_secs(120);
 /// No command gets more, whatever it asks for.
@@ -77,12 +79,16 @@ impl Bash {
             max_output: BASH_OUTPUT_MAX,
         };
         let set_up = |shell: Command| {
-            shell
+            let shell = shell
                 .cwd(&self.cwd)
                 .inherit(&cx.variables)
                 // Nobody is there to answer, and nobody sees colours.
                 .env("GIT_TERMINAL_PROMPT", "0")
-                .env("TERM", "dumb")
+                .env("TERM", "dumb");
+            match cx.key() {
+                Some(key) => shell.env(CALL_KEY, key.to_string()),
+                None => shell,
+            }
         };
         let sandbox = self.sandbox.as_ref();
         if let Some(launcher) = sandbox.and_then(|it| it.command(&self.cwd, command)) {

@@ -90,7 +90,7 @@ impl Stage {
         let model = format!("{}/v1", self.model.address());
         let mut command = self.command(&["worker", "--listen", &listen, "--register", &admin]);
         command
-            .args(["--patience", PATIENCE, "--tools", "bash"])
+            .args(["--tools", "bash"])
             .args(["--model", "openai-compatible/m", "--base-url", &model])
             .args(args)
             .stdout(Stdio::piped());
@@ -172,7 +172,8 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// A call that says when it runs, and runs until it may end.
 fn holds() -> Turn {
-    let command = "echo x >> ran; while [ ! -e go ]; do sleep 0.1; done; echo held";
+    let command =
+        "echo $PLIMSOLL_CALL_KEY >> ran; while [ ! -e go ]; do sleep 0.1; done; echo held";
     Turn::call("bash", json!({"command": command}))
 }
 
@@ -183,10 +184,10 @@ async fn a_worker_that_is_killed_in_a_call_is_replaced_and_the_call_is_not_made_
     let Some(stage) = Stage::set(turns).await else {
         return;
     };
-    let first = stage.worker(&["--yes"]);
+    let first = stage.worker(&["--yes", "--patience", PATIENCE]);
     let run = stage.run("Do it.");
     until("the call runs", || stage.work("ran").exists());
-    let second = stage.worker(&["--yes"]);
+    let second = stage.worker(&["--yes", "--patience", PATIENCE]);
     first.kill();
     let (code, out, err) = run.end();
     std::fs::write(stage.work("go"), "").unwrap();
@@ -199,7 +200,7 @@ async fn a_worker_that_is_killed_in_a_call_is_replaced_and_the_call_is_not_made_
     let ran = |file| std::fs::read_to_string(stage.work(file)).unwrap();
     assert_eq!(
         (ran("ran").as_str(), ran("quick").as_str()),
-        ("x\n", "quick\n")
+        ("s.3-0\n", "quick\n")
     );
     let requests = stage.requests();
     assert_eq!(requests.len(), 3);
@@ -213,6 +214,72 @@ async fn a_worker_that_is_killed_in_a_call_is_replaced_and_the_call_is_not_made_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_stopped_hands_its_run_over_at_once() {
+    let Some(stage) = Stage::set([holds(), Turn::say("It may have run.")]).await else {
+        return;
+    };
+    // A session that nobody hands over would be free after an hour.
+    let patience = ["--yes", "--patience", "3600"];
+    let first = stage.worker(&patience);
+    let run = stage.run("Do it.");
+    until("the call runs", || stage.work("ran").exists());
+    let second = stage.worker(&patience);
+    let child = first.0.as_ref().unwrap();
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let (code, out, err) = run.end();
+    std::fs::write(stage.work("go"), "").unwrap();
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "It may have run.\n"),
+        "{err}"
+    );
+    assert_eq!(first.end().0, Some(0));
+    drop(second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_away_for_a_while_costs_the_step_and_not_the_run() {
+    let Some(stage) = Stage::set([holds(), Turn::say("It may have run.")]).await else {
+        return;
+    };
+    // The programs of the server have it beside them.
+    let sql = |sql: &str| {
+        let url = stage.postgres.url().replace("/postgres?", "/template1?");
+        let done = Command::new("psql").args([&url, "-c", sql]).output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    if !sql("SELECT 1") {
+        eprintln!("not tested with a database that is away: psql was not found");
+        return;
+    }
+    let worker = stage.worker(&["--yes", "--patience", PATIENCE]);
+    let run = stage.run("Do it.");
+    until("the call runs", || stage.work("ran").exists());
+    assert!(sql("ALTER DATABASE postgres ALLOW_CONNECTIONS false"));
+    assert!(sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'"
+    ));
+    std::fs::write(stage.work("go"), "").unwrap();
+    let status = stage.command(&["worker", "--yes"]).output().unwrap();
+    let words = String::from_utf8_lossy(&status.stderr);
+    assert!(
+        words.contains("not currently accepting connections"),
+        "{words}"
+    );
+    assert!(sql("ALTER DATABASE postgres ALLOW_CONNECTIONS true"));
+    let (code, out, err) = run.end();
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "It may have run.\n"),
+        "{err}"
+    );
+    let ran = std::fs::read_to_string(stage.work("ran")).unwrap();
+    assert_eq!(ran, "s.1-0\n");
+    drop(worker);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_approved_and_steered_and_ended_from_elsewhere() {
     let allowed = Turn::call("bash", json!({"command": "touch allowed"}));
     let denied = Turn::call("bash", json!({"command": "touch denied"}));
@@ -221,7 +288,7 @@ async fn a_run_is_approved_and_steered_and_ended_from_elsewhere() {
     let Some(stage) = Stage::set(turns).await else {
         return;
     };
-    let worker = stage.worker(&[]);
+    let worker = stage.worker(&["--patience", PATIENCE]);
     let nobody = stage.send(&["hello"]);
     assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");
     let words = String::from_utf8_lossy(&nobody.stderr);
@@ -270,7 +337,7 @@ async fn a_journal_without_its_log_is_refused_and_nothing_is_run() {
     let Some(stage) = Stage::set(turns).await else {
         return;
     };
-    let first = stage.worker(&["--yes"]);
+    let first = stage.worker(&["--yes", "--patience", PATIENCE]);
     let run = stage.run("Do it.");
     until("the call runs", || stage.work("ran").exists());
     first.kill();
@@ -287,7 +354,7 @@ async fn a_journal_without_its_log_is_refused_and_nothing_is_run() {
     drop(lease);
     store.close().await;
 
-    let second = stage.worker(&["--yes"]);
+    let second = stage.worker(&["--yes", "--patience", PATIENCE]);
     let (code, out, err) = run.end();
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     assert!(
