@@ -30,11 +30,10 @@ impl SqliteStore {
     /// If the sessions cannot be read.
     pub async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
         let sessions = self.list().await?;
-        let sizes = self.sizes().await?;
         let now = from_column(write::now());
         let (mut bytes, mut old) = (0_u64, BTreeSet::new());
         for info in &sessions {
-            bytes = bytes.saturating_add(sizes.get(&info.id).map_or(0, |size| size.0));
+            bytes = bytes.saturating_add(info.bytes.0);
             let age = Duration::from_secs(now.saturating_sub(info.updated));
             let is_old = retention.max_age.is_some_and(|max| age > max);
             if is_old || retention.max_bytes.is_some_and(|max| bytes > max.0) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, Seq, Tokens};
+use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
@@ -237,18 +237,6 @@ impl SqliteStore {
             .await
     }
 
-    /// Returns the bytes of the log of each session; of a fork, without what it shares.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn sizes(&self) -> Result<BTreeMap<SessionId, Bytes>, StoreError> {
-        self.read(
-            |connection, path| delete::sizes(connection, path),
-            |_| Ok(None),
-        )
-        .await
-    }
-
     /// Gives the space of deleted sessions, archived items and kept files back to the system: for each of the
     /// three files if it is more than a quarter of it and nobody else reads it. This writes the file anew,
     /// which takes as much space meanwhile.
@@ -297,10 +285,19 @@ impl SqliteStore {
         }
         let damaged = Damaged::new(&path);
         let mut reader = connection::reader(&path, options)?;
-        let mut unwritable = None;
+        let (mut unwritable, mut is_older) = (None, false);
         match schema::check(&reader, &path, schema::LOG) {
             Ok(Found::Store) => {}
-            Ok(Found::New | Found::Older) => writer = open_writer()?,
+            Ok(Found::New) => writer = open_writer()?,
+            Ok(Found::Older) => match open_writer() {
+                Ok(opened) => writer = opened,
+                // It stays as it is, and something of it can be read.
+                Err(error @ StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {
+                    unwritable = Some(error);
+                    is_older = true;
+                }
+                Err(error) => return Err(error),
+            },
             // Something of it can be read.
             Err(StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {}
             Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
@@ -317,6 +314,7 @@ impl SqliteStore {
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
+            is_older,
             damaged,
             ..Self::of_reader(folder, path, reader, options)
         })

@@ -373,12 +373,12 @@ async fn a_newer_file_asks_for_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
-        .pragma_update(None, "user_version", 7)
+        .pragma_update(None, "user_version", 8)
         .unwrap();
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it was written by a newer version of Plimsoll (format 7, this one knows 6); \
+            "{}: it was written by a newer version of Plimsoll (format 8, this one knows 7); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )
@@ -696,7 +696,6 @@ async fn a_session_is_deleted_as_a_whole_or_not_at_all() {
     };
     let fork = store.acquire(&id("fork")).await.unwrap();
     store.fork(&fork, &of, &log(4)[3..]).await.unwrap();
-    assert!(store.sizes().await.unwrap()[&id("s")] > store.sizes().await.unwrap()[&id("t")]);
 
     let error = {
         let lease = store.acquire(&id("s")).await.unwrap();

@@ -6,7 +6,10 @@ use sqlx::{Connection, PgPool};
 use crate::read::to_column;
 
 /// The steps from an empty schema to the newest format.
-const STEPS: [&str; 1] = [include_str!("../../schema/postgres-1.sql")];
+const STEPS: [&str; 2] = [
+    include_str!("../../schema/postgres-1.sql"),
+    include_str!("../../schema/postgres-2.sql"),
+];
 
 /// Locked while the schema is made, so that one process does it: "Plim" in ASCII.
 const SCHEMA_LOCK: i64 = 0x506c_696d;
