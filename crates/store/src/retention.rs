@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_core::{Lease, Retention, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{
+    Lease, MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, SessionStore, StoreError,
+};
 
 use crate::connection::blocking;
 use crate::read::from_column;
@@ -102,14 +104,15 @@ impl SqliteStore {
 }
 
 /// The sessions, each behind those that are forks of it.
-fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
+pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
     let by_id: BTreeMap<&SessionId, &SessionInfo> =
         sessions.iter().map(|info| (&info.id, info)).collect();
     let parent = |info: &SessionInfo| by_id.get(&info.fork.as_ref()?.from).copied();
     let mut sorted: Vec<&SessionInfo> = sessions.iter().collect();
     sorted.sort_by_cached_key(|info| {
         let ancestors = std::iter::successors(parent(info), |info| parent(info));
-        Reverse(ancestors.count())
+        // In a damaged file they may go round in a circle.
+        Reverse(ancestors.take(MAX_FORK_DEPTH as usize).count())
     });
     sorted
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
-use plimsoll_store::{Durability, ExportedLog, FILE, Line, Options, Salvaged, SqliteStore};
+use plimsoll_store::{Durability, Export, FILE, Line, Options, Salvaged, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rusqlite::Connection;
@@ -66,9 +66,12 @@ async fn lost(folder: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<String> {
         match store.load(&id(name)).await {
             Ok(read) if read == *log => {
                 assert!(listed.iter().any(|info| info.id == id(name)), "{name}");
-                let text = store.export(&id(name), Vec::new()).await.unwrap();
+                let text = store
+                    .export(&[(id(name), None)].into(), Vec::new())
+                    .await
+                    .unwrap();
                 let text = String::from_utf8(text).unwrap();
-                assert_eq!(ExportedLog::parse(&text).unwrap().entries(), log);
+                assert_eq!(Export::parse(&text).unwrap().sessions()[0].entries(), log);
             }
             Ok(read) => panic!("{name} has {} entries", read.len()),
             Err(StoreError::BadEntry { session, .. }) => {

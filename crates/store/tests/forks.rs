@@ -277,10 +277,14 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
         let page = store.page(&id("f"), after).await.unwrap();
         assert_eq!(numbers(page), Vec::from_iter(after + 1..=9), "{after}");
     }
-    let text = store.export(&id("f"), Vec::new()).await.unwrap();
+    let text = store
+        .export(&[(id("f"), None)].into(), Vec::new())
+        .await
+        .unwrap();
     let lines = String::from_utf8(text).unwrap();
     let lines: Vec<Line> = lines
         .lines()
+        .skip(1)
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let entries: Vec<Entry> = lines.into_iter().map(|line| line.entry).collect();

@@ -30,6 +30,7 @@ mod count;
 mod docs;
 mod doctor;
 mod events;
+mod exported;
 mod failures;
 mod fake;
 mod forks;
