@@ -1,5 +1,5 @@
-//! `plimsoll sessions import`: a session that begins with an export of one, or with what another
-//! client has left. It runs nothing; `plimsoll run --session` goes on with it, with any model.
+//! `plimsoll sessions import`: sessions that were exported, or one that begins with what another client has
+//! left. It runs nothing; `plimsoll run --session` goes on with it, with any model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,14 +7,17 @@ use std::sync::Arc;
 use clap::Args;
 use plimsoll::judge::canonical;
 use plimsoll::logs::{Agent, SessionLog};
-use plimsoll::store::{ExportedLog, SqliteStore};
+use plimsoll::store::{Export, SqliteStore};
 use plimsoll::{Entry, LOG_FORMAT, Lease, Message, Part, SessionId, SessionStore, new_session_id};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::terminal::text::counted;
-use crate::{chat_file, input, repair, restore, view};
+use crate::{chat_file, input, repair, restore, resume, view};
+
+/// How many names that are taken are listed.
+const LISTED: usize = 5;
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
@@ -26,7 +29,7 @@ pub(crate) struct ImportArgs {
     /// Import the newest session of this agent: claude-code, codex, opencode, pi or gemini
     #[arg(long, value_name = "AGENT", value_parser = crate::rescue::agent, conflicts_with = "file")]
     from: Option<Agent>,
-    /// The new session's name [default: a new one]
+    /// The new session's name [default: the one that an export says, else a new one]
     #[arg(long, value_name = "NEW")]
     to: Option<String>,
     /// What it is written in: openai, openai-responses or anthropic [default: what it looks like]
@@ -46,9 +49,9 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         Some(log) => (log.request(), Some(log.target())),
         None => (input::whole(input::open(args.file.as_deref())?)?, None),
     };
-    let text = match of_log.is_none() && ExportedLog::is_one(&text) {
+    let text = match of_log.is_none() && Export::is_one(&text) {
         false => text,
-        true => match ExportedLog::parse_rest(&text).map_err(Stop::failed)? {
+        true => match Export::parse_rest(&text).map_err(Stop::failed)? {
             None => return exported(store, args, &text).await,
             // What is missing is repaired as in a chat of another client.
             Some(rest) => as_chat(&rest)?,
@@ -119,25 +122,87 @@ fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
     Ok(view::chat("", "", messages)?.to_string())
 }
 
-/// Takes in an export of our own: the log as it was, so that everything about it is the same.
+/// Takes in an export of our own: the sessions as they were, so that everything about them is the same.
 async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<u8, Stop> {
     if args.protocol.is_some() || args.drop_thinking {
         return Err(Stop::usage(
             "an export is taken in as it is; leave out --protocol and --drop-thinking",
         ));
     }
-    let (id, lease) = begin(store, args).await?;
-    let entries = restore::run(store, &lease, text).await?;
-    if args.json {
-        out!("{}", json!({ "id": id, "entries": entries }));
-        return Ok(DONE);
+    let mut export = Export::parse(text).map_err(Stop::failed)?;
+    name(&mut export, args.to.as_deref())?;
+    let mut imported = Vec::new();
+    let mut taken = Vec::new();
+    for session in export.sessions_mut() {
+        let Some(id) = session.id.clone() else {
+            continue;
+        };
+        if store.info(&id).await.map_err(Stop::failed)?.is_some() {
+            taken.push(id.clone());
+        }
+        let settings = session.settings.take();
+        session.settings = settings.and_then(|text| resume::portable(&text, true));
+        imported.push((id, session.shared() + session.entries().len() as u64));
     }
-    out!("{id}");
-    crate::note(&format!(
-        "{}; go on with: plimsoll run --session {id} \"...\"",
-        counted(entries, "entry")
-    ));
+    refuse_taken(&taken, imported.len())?;
+    restore::run(store, export).await?;
+    for (id, entries) in &imported {
+        match args.json {
+            true => out!("{}", json!({ "id": id, "entries": entries })),
+            false => out!("{id}"),
+        }
+    }
+    if !args.json {
+        note(&imported);
+    }
     Ok(DONE)
+}
+
+/// Says how much was imported, and how to go on.
+fn note(imported: &[(SessionId, u64)]) {
+    let entries: u64 = imported.iter().map(|(_, entries)| *entries).sum();
+    let text = match imported {
+        [(id, _)] => format!("go on with: plimsoll run --session {id} \"...\""),
+        _ => counted(imported.len(), "session"),
+    };
+    crate::note(&format!("{}; {text}", counted(entries, "entry")));
+}
+
+/// Gives the only session of an export the name that was chosen, or a new one if it has none.
+fn name(export: &mut Export, to: Option<&str>) -> Result<(), Stop> {
+    let to = to.map(SessionId::new).transpose().map_err(Stop::usage)?;
+    match (export.sessions_mut(), to) {
+        ([only], Some(to)) => only.id = Some(to),
+        ([only], None) if only.id.is_none() => only.id = Some(new_session_id()),
+        (many, Some(_)) => {
+            return Err(Stop::usage(format!(
+                "--to names one session, and the file has {}; leave it out",
+                many.len()
+            )));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Refuses names that sessions have already.
+fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), Stop> {
+    let listed: Vec<&str> = taken.iter().take(LISTED).map(SessionId::as_str).collect();
+    match (taken, all) {
+        ([], _) => Ok(()),
+        ([id], 1) => Err(Stop::usage(format!(
+            "there is a session {id} already; give another name with --to"
+        ))),
+        _ => {
+            let more = if taken.len() > LISTED { ", …" } else { "" };
+            Err(Stop::usage(format!(
+                "{} of the {all} sessions are there already ({}{more}), so nothing was imported; delete \
+                 those, or export the others alone",
+                taken.len(),
+                listed.join(", ")
+            )))
+        }
+    }
 }
 
 /// Acquires the new session.

@@ -1,40 +1,53 @@
-//! Restores a session from its export, and its archive from the plans in it.
+//! Restores sessions from an export, and their archive from the plans in their logs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use plimsoll::archive::Archived;
-use plimsoll::store::{ExportedLog, SqliteStore};
-use plimsoll::{Bpe, CallId, Entry, Lease, Memo, Message, Seq, SessionStore, State};
+use plimsoll::store::{Export, SqliteStore};
+use plimsoll::{CallId, Chars4, Entry, Memo, Message, Seq, SessionId, SessionStore, State};
 
 use crate::exit::Stop;
 
-/// Writes the log of an export into a new session. Returns the number of its entries.
-pub(crate) async fn run(store: &SqliteStore, lease: &Lease, text: &str) -> Result<usize, Stop> {
-    let log = ExportedLog::parse(text).map_err(Stop::failed)?;
-    let entries = log.entries().len();
-    let left = left(log.entries())?;
-    store.import(lease, log).await.map_err(Stop::failed)?;
-    if let Err(error) = store.archive(lease, &left).await {
-        crate::say(&error.to_string());
+/// Writes the sessions of an export, all or none. Refuses them if a log is not whole.
+pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop> {
+    let mut originals = Vec::new();
+    for session in export.sessions() {
+        let Some(id) = &session.id else { continue };
+        let left = left(id, &export.log(session), session.shared())?;
+        originals.push((id.clone(), left));
     }
-    Ok(entries)
+    store.import(export).await.map_err(Stop::failed)?;
+    for (id, left) in originals.iter().filter(|(_, left)| !left.is_empty()) {
+        let archived = match store.acquire(id).await {
+            Ok(lease) => store.archive(&lease, left).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = archived {
+            crate::say(&error.to_string());
+        }
+    }
+    Ok(())
 }
 
-/// Returns the originals of what plans have removed or shortened, in that order. Refuses a log that
-/// is not whole.
-fn left(log: &[Entry]) -> Result<Vec<Archived>, Stop> {
-    let mut state = State::new(Arc::new(Memo::new(Bpe::o200k())));
+/// Returns the originals of what plans behind the first `shared` entries have removed or shortened, in that
+/// order. Refuses a log that is not whole.
+fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<Archived>, Stop> {
+    // What it weighs is of no interest, so it is weighed the quickest way.
+    let mut state = State::new(Arc::new(Memo::new(Chars4)));
     let mut originals: BTreeMap<Seq, Arc<Message>> = BTreeMap::new();
     let mut tools: HashMap<CallId, String> = HashMap::new();
     let mut left: Vec<Archived> = Vec::new();
-    for entry in log {
+    for (n, entry) in (1..).zip(log) {
         let next = state.transcript().next_seq();
         let before = match entry {
             Entry::Planned { .. } => state.transcript().items().to_vec(),
             _ => Vec::new(),
         };
-        state.absorb(entry).map_err(Stop::failed)?;
+        state.absorb(entry).map_err(|error| {
+            let cure = "it was not exported whole; export it again";
+            Stop::failed(format!("entry {n} of session {id}: {error}; {cure}"))
+        })?;
         let view = state.transcript();
         for item in view
             .items()
@@ -61,6 +74,10 @@ fn left(log: &[Entry]) -> Result<Vec<Archived>, Stop> {
             let Some(message) = originals.remove(&was.seq) else {
                 continue;
             };
+            if n <= shared {
+                // It is in the archive of the session that this one is a fork of.
+                continue;
+            }
             let tool = match message.as_ref() {
                 Message::ToolResult(result) => tools.get(&result.call).cloned(),
                 _ => None,

@@ -5,7 +5,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use plimsoll::config::{self, Kind};
+use plimsoll::config::{self, Kind, Trust};
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
 use plimsoll::{Cost, Fingerprint, Message, SessionId, SessionStore};
 use serde::{Deserialize, Serialize};
@@ -37,9 +37,9 @@ struct SessionSettings {
     /// The flags that set something else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<Flag>,
-    /// What it has cost until now.
-    #[serde(default)]
-    cost: Cost,
+    /// What it has cost until now; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 /// A file that the user named, with what was in it: it is trusted as it was then.
@@ -81,7 +81,7 @@ pub(crate) async fn save(
         agent: sources.agent.clone(),
         folder: sources.folder.clone().or_else(|| env::current_dir().ok()),
         flags: sources.flags.entries().filter_map(lasting).collect(),
-        cost,
+        cost: Some(cost),
     };
     let mut text = serde_json::to_string(&settings).map_err(Stop::failed)?;
     if text.len() > MAX_SETTINGS {
@@ -112,6 +112,37 @@ pub(crate) async fn restore(
         }
     };
     settings.restore(id, sources)
+}
+
+/// Returns the settings of a session that go with an export, or that an export may bring: the model, the
+/// folder, the cost if `has_cost`, and flags that are the same everywhere. Neither an address nor a path nor a
+/// configuration is among them, and nothing that asks less than usual: the file may come from anybody.
+pub(crate) fn portable(settings: &str, has_cost: bool) -> Option<String> {
+    // What another version has written is left out.
+    let settings: SessionSettings = serde_json::from_str(settings).ok()?;
+    let flags = settings.flags.into_iter().filter_map(lasting);
+    let portable = SessionSettings {
+        folder: settings.folder,
+        cost: settings.cost.filter(|_| has_cost),
+        flags: flags.filter(is_portable).collect(),
+        ..SessionSettings::of_model(settings.model)
+    };
+    serde_json::to_string(&portable).ok()
+}
+
+/// Checks whether a flag means the same on every machine and could stand in any configuration, or asks more
+/// than usual.
+fn is_portable(flag: &Flag) -> bool {
+    let Some(key) = config::key(&flag.key) else {
+        return false;
+    };
+    match (key.name, key.kind) {
+        ("permission_mode" | "sandbox", _) => flag.text == "read-only",
+        // Those that last deny something.
+        (_, Kind::Rules(_)) => true,
+        (_, Kind::Path(_)) => false,
+        _ => key.trust == Trust::Any,
+    }
 }
 
 /// How a session was last run.
@@ -145,7 +176,7 @@ impl SessionSettings {
     fn of_model(model: String) -> Self {
         Self {
             model,
-            cost: Cost::default(),
+            cost: None,
             base_url: None,
             config: None,
             no_config: false,

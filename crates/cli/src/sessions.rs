@@ -1,12 +1,12 @@
 //! `plimsoll sessions`: what is in the store, what a model would see of it, and the log itself.
 
 mod args;
+mod export;
 pub(crate) mod list;
 pub(crate) mod removal;
 mod salvage;
 pub(crate) mod search;
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use plimsoll::store::SqliteStore;
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
             show(&store, id, shown).await
         }
         SessionsCommand::Check { .. } | SessionsCommand::Salvage(_) => Ok(DONE),
-        SessionsCommand::Export { id } => export(&store, id).await,
+        SessionsCommand::Export(args) => export::run(&store, args).await,
         SessionsCommand::Loops { id, json } => {
             loops::list(&store, &known(&store, id).await?, *json).await
         }
@@ -236,17 +236,6 @@ fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8,
     terminal.say_styled(&lines.join("\n"));
     terminal.flush();
     terminal.failed().map_or(Ok(DONE), Err)
-}
-
-async fn export(store: &SqliteStore, id: &str) -> Result<u8, Stop> {
-    let id = known(store, id).await?;
-    let out = store
-        .export(&id, io::stdout())
-        .await
-        .map_err(Stop::failed)?;
-    let mut out = out;
-    out.flush().map_err(Stop::failed)?;
-    Ok(DONE)
 }
 
 fn role(message: &Message) -> &'static str {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
+use plimsoll_context::{Bytes, Seq, Tokens};
 
 use crate::archive::{
     ArchiveBounds, ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled, Shelf,
@@ -37,6 +37,8 @@ struct Log {
     fork: Option<Fork>,
     /// Its own entries, after those.
     own: Vec<Entry>,
+    /// Their size as JSON.
+    bytes: Bytes,
     /// Which write of the store was its last.
     written: u64,
     /// What it was renamed to.
@@ -75,6 +77,13 @@ impl MemoryStore {
 impl Log {
     fn shared(&self) -> u64 {
         self.fork.as_ref().map_or(0, |fork| fork.entries)
+    }
+
+    fn add(&mut self, entries: &[Entry]) {
+        self.own.extend_from_slice(entries);
+        // An entry that is no JSON has no size.
+        let sizes = entries.iter().flat_map(serde_json::to_vec);
+        self.bytes.0 += sizes.map(|json| json.len() as u64).sum::<u64>();
     }
 
     fn len(&self) -> u64 {
@@ -155,7 +164,7 @@ impl SessionStore for MemoryStore {
         inner.writes += 1;
         let written = inner.writes;
         let log = inner.logs.entry(lease.session().clone()).or_default();
-        log.own.extend_from_slice(entries);
+        log.add(entries);
         log.written = written;
         Ok(())
     }
@@ -172,12 +181,12 @@ impl SessionStore for MemoryStore {
         };
         of.check(other.entries, kin.len() as u64 - 1)?;
         inner.writes += 1;
-        let log = Log {
+        let mut log = Log {
             fork: Some(of.clone()),
-            own: own.to_vec(),
             written: inner.writes,
-            title: None,
+            ..Log::default()
         };
+        log.add(own);
         inner.logs.insert(session, log);
         Ok(())
     }
@@ -212,6 +221,7 @@ impl SessionStore for MemoryStore {
             created: 0,
             updated: 0,
             entries: log.len(),
+            bytes: log.bytes,
             title: match &log.title {
                 Some(title) => title.clone(),
                 None => SessionInfo::title_of(&inner.log(id)),

@@ -215,6 +215,8 @@ pub struct SessionInfo {
     pub updated: u64,
     /// Entries in its log.
     pub entries: u64,
+    /// The size of its entries as JSON; of a fork, without those that it shares.
+    pub bytes: Bytes,
     /// What it was renamed to; else the first line of its first user message, 120 characters at most.
     pub title: String,
     /// What it is a fork of, where it is one.

@@ -11,6 +11,11 @@ pub(crate) fn of_item(seq: i64, json: &[u8]) -> i64 {
     of(&[seq], json)
 }
 
+/// Returns the first 8 bytes of BLAKE3 over the first line of a session in an export.
+pub(crate) fn of_header(json: &[u8]) -> i64 {
+    of(&[], json)
+}
+
 /// Returns the first 16 bytes of BLAKE3 of a name, to look it up by.
 pub(crate) fn of_name(name: &str) -> [u8; 16] {
     let mut key = [0; 16];

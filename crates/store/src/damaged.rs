@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use plimsoll_context::Seq;
+use plimsoll_context::{Bytes, Seq};
 use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 
 use crate::fault;
@@ -84,6 +84,7 @@ struct Row {
     /// `None` if the row is lost.
     entries: Option<u64>,
     parent: Option<(i64, u64, Seq)>,
+    bytes: Bytes,
 }
 
 /// A cell of a page.
@@ -236,6 +237,7 @@ impl Scan {
                     title: String::new(),
                     entries: None,
                     parent: None,
+                    bytes: Bytes(0),
                 });
             }
         }
@@ -305,6 +307,11 @@ impl Scan {
                         ] => Some((*parent, from_column(*shared), Seq(from_column(*items)))),
                         _ => None,
                     };
+                    let bytes = match more {
+                        [_, _, _, _, Value::Integer(bytes), ..] => from_column(*bytes),
+                        // The older formats have no size.
+                        _ => 0,
+                    };
                     let row = Row {
                         id,
                         created: from_column(*created),
@@ -312,6 +319,7 @@ impl Scan {
                         title,
                         entries: Some(from_column(*entries)),
                         parent,
+                        bytes: Bytes(bytes),
                     };
                     // A page that is no longer in use may have an older version of a row.
                     let had = self.sessions.get(&key);
@@ -362,6 +370,7 @@ impl Scan {
             created: row.created,
             updated: row.updated,
             entries: self.length(key),
+            bytes: row.bytes,
             title: row.title.clone(),
             fork,
         })

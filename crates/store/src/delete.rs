@@ -1,17 +1,13 @@
-//! Deleting a session as a whole, giving it another title, and what sessions weigh. Nothing here
-//! changes an entry.
+//! Deleting a session as a whole, and giving it another title. Nothing here changes an entry.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_context::Bytes;
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::fault;
 use crate::lease::Right;
 use crate::lineage;
-use crate::read::from_column;
 
 /// A file is written anew without its free pages once they are more than one in so many.
 const FREE_PAGES: i64 = 4;
@@ -82,24 +78,6 @@ pub(crate) fn rename(
         )
         .map(|rows| rows > 0)
         .map_err(fault::sqlite(path))
-}
-
-/// Returns the bytes of the entries of each session; of a fork, only of its own.
-pub(crate) fn sizes(
-    connection: &Connection,
-    path: &Path,
-) -> Result<BTreeMap<SessionId, Bytes>, StoreError> {
-    let read = || {
-        let mut statement = connection.prepare_cached(
-            "SELECT id, ifnull((SELECT sum(octet_length(json)) FROM entries WHERE session = key), 0)
-             FROM sessions",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok((lineage::name(row, 0)?, Bytes(from_column(row.get(1)?))))
-        })?;
-        rows.collect::<rusqlite::Result<_>>()
-    };
-    read().map_err(fault::sqlite(path))
 }
 
 /// Gives free pages back to the system if they are many. If somebody else reads the file just then, it

@@ -160,6 +160,25 @@ impl Leases {
         }
     }
 
+    /// Refuses a session that somebody holds. The transaction must be one that writes, so that nobody becomes
+    /// its holder meanwhile.
+    pub(crate) fn refuse_held(
+        &self,
+        transaction: &Transaction<'_>,
+        path: &Path,
+        session: &SessionId,
+    ) -> Result<(), StoreError> {
+        let was_held = look(transaction, session).map_err(fault::sqlite(path))?;
+        if was_held.is_some()
+            && (self.locks.holds(session) || self.locks.try_lock(session)?.is_none())
+        {
+            return Err(StoreError::Busy {
+                session: session.clone(),
+            });
+        }
+        Ok(())
+    }
+
     /// The right to write to a session, if this store has a lease on it.
     pub(crate) fn right(&self, session: &SessionId) -> Option<Right> {
         let (lock, token) = self.locks.of(session)?;

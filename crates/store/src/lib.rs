@@ -12,6 +12,7 @@ mod delete;
 mod export;
 mod fault;
 mod files;
+mod import;
 mod lease;
 mod lineage;
 mod lock;
@@ -29,11 +30,12 @@ mod write;
 
 pub use archive::ARCHIVE;
 pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
-pub use export::{BadExport, ExportError, ExportedLog, Line};
+pub use export::{EXPORT_VERSION, ExportError, Line};
 pub use files::{
     ContentHash, FILES, KEPT_IN_ALL, KEPT_IN_SESSION, MAX_CHANGES, MAX_CHANGES_IN_ALL,
     RecordedChange,
 };
+pub use import::{BadExport, Export, ExportedSession};
 pub use options::{
     ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
     PATIENCE,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
+use plimsoll_context::{Bytes, Seq, Tokens};
 use plimsoll_core::{
     ArchiveBounds, ArchiveRow, Archived, Fork, ForkFault, Hit, Lease, MAX_FORK_DEPTH, RecallError,
     RecallKey, Recalled, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
@@ -286,7 +286,7 @@ impl SessionStore for PostgresStore {
 
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
         let rows = sqlx::query(
-            "SELECT own.id, own.created, own.updated, own.entries, own.title,
+            "SELECT own.id, own.created, own.updated, own.entries, own.bytes, own.title,
                     parent.id AS parent, own.shared, own.items
              FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent
              ORDER BY own.newest DESC, own.key DESC",
@@ -449,6 +449,7 @@ fn info(row: &PgRow) -> sqlx::Result<SessionInfo> {
         created: from_column(row.try_get("created")?),
         updated: from_column(row.try_get("updated")?),
         entries: from_column(row.try_get("entries")?),
+        bytes: Bytes(from_column(row.try_get("bytes")?)),
         title: row
             .try_get::<Option<String>, _>("title")?
             .unwrap_or_default(),

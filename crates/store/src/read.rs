@@ -20,7 +20,7 @@ pub const PAGE_BYTES: Bytes = Bytes(4 << 20);
 
 /// The columns of [`info_of`].
 const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.title,
-    parent.id, own.shared, own.items
+    parent.id, own.shared, own.items, own.bytes
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 /// What is wrong with an entry whose checksum is not that of its text.
@@ -185,6 +185,7 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         created: from_column(row.get(1)?),
         updated: from_column(row.get(2)?),
         entries: from_column(row.get(3)?),
+        bytes: Bytes(from_column(row.get(8)?)),
         title: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
         fork,
     })

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_core::{Lease, Retention, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{
+    Lease, MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, SessionStore, StoreError,
+};
 
 use crate::connection::blocking;
 use crate::read::from_column;
@@ -30,11 +32,10 @@ impl SqliteStore {
     /// If the sessions cannot be read.
     pub async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
         let sessions = self.list().await?;
-        let sizes = self.sizes().await?;
         let now = from_column(write::now());
         let (mut bytes, mut old) = (0_u64, BTreeSet::new());
         for info in &sessions {
-            bytes = bytes.saturating_add(sizes.get(&info.id).map_or(0, |size| size.0));
+            bytes = bytes.saturating_add(info.bytes.0);
             let age = Duration::from_secs(now.saturating_sub(info.updated));
             let is_old = retention.max_age.is_some_and(|max| age > max);
             if is_old || retention.max_bytes.is_some_and(|max| bytes > max.0) {
@@ -103,14 +104,15 @@ impl SqliteStore {
 }
 
 /// The sessions, each behind those that are forks of it.
-fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
+pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
     let by_id: BTreeMap<&SessionId, &SessionInfo> =
         sessions.iter().map(|info| (&info.id, info)).collect();
     let parent = |info: &SessionInfo| by_id.get(&info.fork.as_ref()?.from).copied();
     let mut sorted: Vec<&SessionInfo> = sessions.iter().collect();
     sorted.sort_by_cached_key(|info| {
         let ancestors = std::iter::successors(parent(info), |info| parent(info));
-        Reverse(ancestors.count())
+        // In a damaged file they may go round in a circle.
+        Reverse(ancestors.take(MAX_FORK_DEPTH as usize).count())
     });
     sorted
 }

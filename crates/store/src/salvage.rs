@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::{SessionId, SessionInfo, SessionStore, StoreError};
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::check::Found;
 use crate::export;
 use crate::fault;
-use crate::read::{Raw, to_column};
+use crate::read::Raw;
 use crate::sqlite::{FILE, SqliteStore};
 use crate::write;
 
@@ -109,7 +109,12 @@ impl SqliteStore {
         let order: Vec<SessionId> = sessions.iter().rev().map(|info| info.id.clone()).collect();
         let writer = target.writer().await?;
         writer
-            .with(move |connection, path| sort(connection, &order).map_err(fault::sqlite(path)))
+            .with(move |connection, path| {
+                let fault = fault::sqlite(path);
+                let transaction = connection.transaction().map_err(&fault)?;
+                write::sort(&transaction, order.iter()).map_err(&fault)?;
+                transaction.commit().map_err(&fault)
+            })
             .await?;
         let in_order = sessions.iter();
         Ok(in_order
@@ -150,7 +155,10 @@ impl SqliteStore {
         let kin = self.lineage(&info.id).await.unwrap_or_default();
         let born = kin.into_iter().next().and_then(|kin| kin.born);
         let settings = self.settings(&info.id).await.ok().flatten();
-        let (info, is_fork) = (info.clone(), fork.is_some());
+        let info = SessionInfo {
+            fork: fork.cloned(),
+            ..info.clone()
+        };
         let path = folder.join(format!("{}.after-{recovered}.jsonl", info.id));
         let rest = (!behind.is_empty()).then(|| {
             salvaged.file = Some(path.clone());
@@ -159,7 +167,7 @@ impl SqliteStore {
         let writer = target.writer().await?;
         writer
             .with(move |connection, at| {
-                copy(connection, &info, is_fork, born, &before, settings)
+                copy(connection, &info, born, &before, settings.as_deref())
                     .map_err(fault::sqlite(at))?;
                 match rest {
                     Some(lines) => fs::write(&path, lines).map_err(fault::io(&path)),
@@ -201,61 +209,22 @@ impl SqliteStore {
 fn copy(
     connection: &mut Connection,
     info: &SessionInfo,
-    is_fork: bool,
     born: Option<Vec<u8>>,
     entries: &[Raw],
-    settings: Option<String>,
+    settings: Option<&str>,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let fork = info.fork.as_ref().filter(|_| is_fork);
     let first = entries.first().map_or(info.updated, |raw| raw.at);
     let created = Some(info.created).filter(|created| *created > 0);
-    transaction.execute(
-        "INSERT INTO sessions
-           (id, created, updated, title, entries, newest, parent, shared, items, born)
-         VALUES (?1, ?2, ?3, nullif(?4, ''), ?6, 0, (SELECT key FROM sessions WHERE id = ?5), ?6, ?7,
-                 ifnull(?8, randomblob(16)))",
-        params![
-            info.id.as_str(),
-            to_column(created.unwrap_or(first)),
-            to_column(info.updated.max(info.created)),
-            info.title,
-            fork.map(|fork| fork.from.as_str()),
-            to_column(fork.map_or(0, |fork| fork.entries)),
-            to_column(fork.map_or(0, |fork| fork.items.0)),
-            born,
-        ],
-    )?;
-    let key = transaction.last_insert_rowid();
-    for raw in entries {
-        // Read as JSON, so it is UTF-8.
-        let json = String::from_utf8_lossy(&raw.json);
-        write::insert(
-            &transaction,
-            key,
-            to_column(raw.n),
-            to_column(raw.at),
-            &json,
-        )?;
-    }
-    if let Some(settings) = settings {
-        transaction.execute(
-            "INSERT INTO settings (session, text, at) VALUES (?1, ?2, ?3)",
-            params![info.id.as_str(), settings, to_column(info.updated)],
-        )?;
-    }
-    transaction.commit()
-}
-
-/// Sets the order of the list: `order` has the session that was written last at its end.
-fn sort(connection: &mut Connection, order: &[SessionId]) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
-    for (place, id) in (1 - to_column(order.len() as u64)..).zip(order) {
-        transaction.execute(
-            "UPDATE sessions SET newest = ?2 + (SELECT ifnull(max(row), 0) FROM entries)
-             WHERE id = ?1",
-            params![id.as_str(), place],
-        )?;
-    }
+    let info = SessionInfo {
+        created: created.unwrap_or(first),
+        updated: info.updated.max(info.created),
+        ..info.clone()
+    };
+    // Read as JSON, so it is UTF-8.
+    let lines = entries
+        .iter()
+        .map(|raw| Some((raw.n, raw.at, std::str::from_utf8(&raw.json).ok()?)));
+    write::restore(&transaction, &info, born, settings, lines.flatten())?;
     transaction.commit()
 }

@@ -18,6 +18,7 @@ pub(crate) const LOG: Format = Format {
         include_str!("../schema/4.sql"),
         include_str!("../schema/5.sql"),
         include_str!("../schema/6.sql"),
+        include_str!("../schema/7.sql"),
     ],
 };
 
@@ -158,7 +159,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 6);
+        assert_eq!(header(&connection, "user_version").unwrap(), 7);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -216,10 +217,10 @@ mod tests {
     fn a_newer_file_and_a_foreign_one_are_refused_and_left_alone() {
         let mut newer = fresh();
         migrate(&mut newer, Path::new("s.db"), LOG).unwrap();
-        newer.pragma_update(None, "user_version", 7).unwrap();
+        newer.pragma_update(None, "user_version", 8).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 7, this one knows 6); \
+            "s.db: it was written by a newer version of Plimsoll (format 8, this one knows 7); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
         );
 

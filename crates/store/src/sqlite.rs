@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, Seq, Tokens};
+use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
@@ -20,7 +19,7 @@ use crate::archive::{Archive, Places};
 use crate::connection::{self, Shared, blocking};
 use crate::damaged::Damaged;
 use crate::delete;
-use crate::export::{self, ExportError, ExportedLog, Line};
+use crate::export::{self, Line};
 use crate::fault;
 use crate::files::{ContentHash, Files, RecordedChange};
 use crate::lease::{Leases, Right};
@@ -191,64 +190,6 @@ impl SqliteStore {
         export::lines(&page, &self.path, session)
     }
 
-    /// Writes a log as JSON lines, `{"n":1,"at":1767225600,"entry":{…}}`, each entry byte for byte
-    /// as the file has it, and gives the writer back. It never holds more than a page.
-    ///
-    /// # Errors
-    /// Where the log cannot be read, after writing what comes before; where `out` refuses.
-    pub async fn export<W>(&self, session: &SessionId, mut out: W) -> Result<W, ExportError>
-    where
-        W: Write + Send + 'static,
-    {
-        let mut after = 0;
-        loop {
-            let page = self.raw_page(session, after).await?;
-            let Some(last) = page.last() else {
-                return Ok(out);
-            };
-            after = last.n;
-            let (path, session) = (Arc::clone(&self.path), session.clone());
-            // Apart from the reading, so that a reader of the export who takes their time keeps
-            // nobody else from the file.
-            let (written, whole) = blocking(&self.path, move || {
-                let (text, whole) = export::to_lines(&page, &path, &session);
-                Ok((export::write(out, &text), whole))
-            })
-            .await?;
-            out = written?;
-            whole?;
-        }
-    }
-
-    /// Begins a session with the log of an export, with its numbers and times. What the lease is for
-    /// must not have been written to.
-    ///
-    /// # Errors
-    /// Where it has been, or where it cannot be written; nothing is written then.
-    pub async fn import(&self, lease: &Lease, log: ExportedLog) -> Result<(), StoreError> {
-        let right = self.right(lease)?;
-        self.writer()
-            .await?
-            .with(move |connection, path| {
-                let written = write::import(connection, path, &right, &log);
-                drop(right);
-                written
-            })
-            .await
-    }
-
-    /// Returns the bytes of the log of each session; of a fork, without what it shares.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn sizes(&self) -> Result<BTreeMap<SessionId, Bytes>, StoreError> {
-        self.read(
-            |connection, path| delete::sizes(connection, path),
-            |_| Ok(None),
-        )
-        .await
-    }
-
     /// Gives the space of deleted sessions, archived items and kept files back to the system: for each of the
     /// three files if it is more than a quarter of it and nobody else reads it. This writes the file anew,
     /// which takes as much space meanwhile.
@@ -297,10 +238,19 @@ impl SqliteStore {
         }
         let damaged = Damaged::new(&path);
         let mut reader = connection::reader(&path, options)?;
-        let mut unwritable = None;
+        let (mut unwritable, mut is_older) = (None, false);
         match schema::check(&reader, &path, schema::LOG) {
             Ok(Found::Store) => {}
-            Ok(Found::New | Found::Older) => writer = open_writer()?,
+            Ok(Found::New) => writer = open_writer()?,
+            Ok(Found::Older) => match open_writer() {
+                Ok(opened) => writer = opened,
+                // It stays as it is, and something of it can be read.
+                Err(error @ StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {
+                    unwritable = Some(error);
+                    is_older = true;
+                }
+                Err(error) => return Err(error),
+            },
             // Something of it can be read.
             Err(StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {}
             Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
@@ -317,6 +267,7 @@ impl SqliteStore {
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
+            is_older,
             damaged,
             ..Self::of_reader(folder, path, reader, options)
         })
@@ -366,6 +317,10 @@ impl SqliteStore {
             options: Arc::new(options.clone()),
             path,
         }
+    }
+
+    pub(crate) fn shared_path(&self) -> &Arc<Path> {
+        &self.path
     }
 
     pub(crate) fn leases(&self) -> &Leases {

@@ -10,11 +10,11 @@ use plimsoll_core::{Fork, ForkFault, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::checksum;
-use crate::export::ExportedLog;
 use crate::fault;
 use crate::lease::Right;
 use crate::lineage::{Kin, lineage};
 use crate::read::to_column;
+use crate::settings::MAX_SETTINGS;
 
 /// One entry, as JSON, at most: what the filters read as one input, and far above a message that
 /// any model takes.
@@ -43,33 +43,6 @@ pub(crate) fn append(
         .map_err(&fault)?;
     right.check(&transaction, path)?;
     add(&transaction, right.session(), &lines, title.as_deref()).map_err(&fault)?;
-    transaction.commit().map_err(&fault)
-}
-
-/// Begins a session with the log of an export.
-pub(crate) fn import(
-    connection: &mut Connection,
-    path: &Path,
-    right: &Right,
-    log: &ExportedLog,
-) -> Result<(), StoreError> {
-    let session = right.session();
-    let fault = fault::sqlite(path);
-    let lines = log.lines.iter().map(|line| {
-        let json = line.entry.get().to_owned();
-        sized(json, path).map(|json| (to_column(line.at), json))
-    });
-    let lines = lines.collect::<Result<Vec<_>, _>>()?;
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
-    right.check(&transaction, path)?;
-    if head(&transaction, session).map_err(&fault)?.is_some() {
-        let why = format!("there is a session {session} already; import it by another name");
-        return Err(fault::other(path, why));
-    }
-    let title = title_of(log.entries());
-    add(&transaction, session, &lines, title.as_deref()).map_err(&fault)?;
     transaction.commit().map_err(&fault)
 }
 
@@ -151,6 +124,62 @@ fn share(
     Ok(())
 }
 
+/// Begins a session as it was in another file. The number of its first entry of its own is behind what it
+/// shares; the numbers and times of `lines` are those of its own entries.
+pub(crate) fn restore<'a>(
+    transaction: &Transaction<'_>,
+    info: &SessionInfo,
+    born: Option<Vec<u8>>,
+    settings: Option<&str>,
+    lines: impl IntoIterator<Item = (u64, u64, &'a str)>,
+) -> rusqlite::Result<()> {
+    let (session, fork) = (info.id.as_str(), info.fork.as_ref());
+    transaction.execute(
+        "INSERT INTO sessions
+           (id, created, updated, title, entries, newest, parent, shared, items, born)
+         VALUES (?1, ?2, ?3, nullif(?4, ''), ?6, 0, (SELECT key FROM sessions WHERE id = ?5), ?6, ?7,
+                 ifnull(?8, randomblob(16)))",
+        params![
+            session,
+            to_column(info.created),
+            to_column(info.updated),
+            info.title,
+            fork.map(|fork| fork.from.as_str()),
+            to_column(fork.map_or(0, |fork| fork.entries)),
+            to_column(fork.map_or(0, |fork| fork.items.0)),
+            born,
+        ],
+    )?;
+    let (key, mut last) = (transaction.last_insert_rowid(), 0);
+    for (n, at, json) in lines {
+        last = last.max(at);
+        insert(transaction, key, to_column(n), to_column(last), json)?;
+    }
+    transaction.execute("DELETE FROM settings WHERE session = ?1", [session])?;
+    if let Some(text) = settings.filter(|text| text.chars().count() <= MAX_SETTINGS) {
+        transaction.execute(
+            "INSERT INTO settings (session, text, at) VALUES (?1, ?2, ?3)",
+            params![session, text, to_column(info.updated)],
+        )?;
+    }
+    Ok(())
+}
+
+/// Sets the order of a list: `order` has the session that was written last at its end.
+pub(crate) fn sort<'a>(
+    transaction: &Transaction<'_>,
+    order: impl ExactSizeIterator<Item = &'a SessionId>,
+) -> rusqlite::Result<()> {
+    for (place, id) in (1 - to_column(order.len() as u64)..).zip(order) {
+        transaction.execute(
+            "UPDATE sessions SET newest = ?2 + (SELECT ifnull(max(row), 0) FROM entries)
+             WHERE id = ?1",
+            params![id.as_str(), place],
+        )?;
+    }
+    Ok(())
+}
+
 /// The title that a log's entries give it, of those that stand with this session.
 fn title_in(
     transaction: &Transaction<'_>,
@@ -202,7 +231,7 @@ fn add(
 }
 
 /// Adds the next entry of a session.
-pub(crate) fn insert(
+fn insert(
     transaction: &Transaction<'_>,
     key: i64,
     n: i64,
@@ -216,6 +245,11 @@ pub(crate) fn insert(
         )?
         .execute(params![key, n, at, json, sum])?;
     Ok(())
+}
+
+/// Checks whether there is a session of that name.
+pub(crate) fn exists(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<bool> {
+    head(transaction, session).map(|head| head.is_some())
 }
 
 fn head(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<Option<Head>> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
-use plimsoll_store::{Durability, ExportedLog, FILE, Line, Options, Salvaged, SqliteStore};
+use plimsoll_store::{Durability, Export, FILE, Line, Options, Salvaged, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rusqlite::Connection;
@@ -66,9 +66,12 @@ async fn lost(folder: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<String> {
         match store.load(&id(name)).await {
             Ok(read) if read == *log => {
                 assert!(listed.iter().any(|info| info.id == id(name)), "{name}");
-                let text = store.export(&id(name), Vec::new()).await.unwrap();
+                let text = store
+                    .export(&[(id(name), None)].into(), Vec::new())
+                    .await
+                    .unwrap();
                 let text = String::from_utf8(text).unwrap();
-                assert_eq!(ExportedLog::parse(&text).unwrap().entries(), log);
+                assert_eq!(Export::parse(&text).unwrap().sessions()[0].entries(), log);
             }
             Ok(read) => panic!("{name} has {} entries", read.len()),
             Err(StoreError::BadEntry { session, .. }) => {
@@ -377,20 +380,20 @@ async fn what_stands_in_the_write_ahead_log_is_salvaged_and_stays_there() {
     assert!(wal.ends_with("sessions.db-wal"));
 }
 
-#[tokio::test]
-async fn a_store_of_an_older_format_is_salvaged_and_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let old = Connection::open(folder.path().join(FILE)).unwrap();
-    for step in ["1", "2", "3", "4"] {
+/// A store of an older format with the session `s`.
+fn older(folder: &Path, version: usize) {
+    let old = Connection::open(folder.join(FILE)).unwrap();
+    for step in 1..=version {
         let path = format!("{}/schema/{step}.sql", env!("CARGO_MANIFEST_DIR"));
         old.execute_batch(&std::fs::read_to_string(path).unwrap())
             .unwrap();
     }
-    old.execute_batch(
-        "PRAGMA application_id = 0x506c696d; PRAGMA user_version = 4;
+    old.execute_batch(&format!(
+        "PRAGMA journal_mode = wal;
+         PRAGMA application_id = 0x506c696d; PRAGMA user_version = {version};
          INSERT INTO sessions (id, created, updated, title, entries, newest, born)
-         VALUES ('s', 5, 5, 'Old', 0, 0, randomblob(16))",
-    )
+         VALUES ('s', 5, 5, 'Old', 0, 0, randomblob(16))"
+    ))
     .unwrap();
     for (n, entry) in (1..).zip(log(30)) {
         let json = serde_json::to_string(&entry).unwrap();
@@ -400,7 +403,36 @@ async fn a_store_of_an_older_format_is_salvaged_and_stays_as_it_is() {
         )
         .unwrap();
     }
-    drop(old);
+}
+
+#[tokio::test]
+async fn a_damaged_store_of_an_older_format_is_read_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    older(folder.path(), 6);
+    let path = folder.path().join(FILE);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let said = b"task 3";
+    let at = bytes.windows(said.len()).position(|window| window == said);
+    let page = at.unwrap() / PAGE;
+    bytes[page * PAGE..][..PAGE].fill(0x5a);
+    std::fs::write(&path, &bytes).unwrap();
+    // The sizes of its logs cannot be counted, so it cannot be brought to the newest format.
+    let store = open(folder.path()).await;
+    let [info] = &store.list().await.unwrap()[..] else {
+        panic!("one session is in it")
+    };
+    assert_eq!((info.title.as_str(), info.entries), ("Old", 30));
+    let error = store.load(&id("s")).await.unwrap_err();
+    assert!(matches!(error, StoreError::BadEntry { .. }), "{error}");
+    let error = store.acquire(&id("s")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    assert!(std::fs::read(&path).unwrap() == bytes);
+}
+
+#[tokio::test]
+async fn a_store_of_an_older_format_is_salvaged_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    older(folder.path(), 4);
     let before = files(folder.path());
     let checked = SqliteStore::check(folder.path()).await.unwrap();
     assert!(!checked.is_damaged);

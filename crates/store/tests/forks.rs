@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 
 use plimsoll_agent::Entry;
-use plimsoll_context::{CallId, Message, Seq};
+use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::{
     ArchiveBounds, Archived, Fork, ForkFault, Lease, MAX_FORK_DEPTH, RecallError, RecallKey,
     SessionId, SessionStore, StoreError,
@@ -66,13 +66,14 @@ async fn a_fork_begins_with_what_it_shares_and_goes_on_alone() {
         assert_eq!(load(store, "f").await, log(6), "{name}");
         let own: Vec<Entry> = (1..5).map(entry).collect();
         store.append(&lease, &own).await.unwrap();
-        assert_eq!(load(store, "f").await, [log(6), own].concat(), "{name}");
+        let whole = [log(6), own.clone()].concat();
+        assert_eq!(load(store, "f").await, whole, "{name}");
         assert_eq!(load(store, "p").await, log(20), "{name}");
 
         // Its own first entries come with it, in one step.
         let lease = store.acquire(&id("g")).await.unwrap();
-        let own = &log(6)[2..];
-        store.fork(&lease, &of("p", 2, 0), own).await.unwrap();
+        let (beside, first) = (&log(6)[2..], of("p", 2, 0));
+        store.fork(&lease, &first, beside).await.unwrap();
         assert_eq!(load(store, "g").await, log(6), "{name}");
 
         let list = store.list().await.unwrap();
@@ -81,6 +82,19 @@ async fn a_fork_begins_with_what_it_shares_and_goes_on_alone() {
         let find = |name| list.iter().find(|info| info.id == id(name)).unwrap();
         assert_eq!(find("f").fork, Some(of("p", 6, 2)), "{name}");
         assert_eq!((find("f").entries, find("p").entries), (10, 20), "{name}");
+        // Each has the size of its own entries.
+        let sizes = [("p", &log(20)[..]), ("f", &own), ("g", &log(6)[2..])];
+        for (session, entries) in sizes {
+            let json = entries
+                .iter()
+                .map(|entry| serde_json::to_string(entry).unwrap());
+            let bytes: usize = json.map(|json| json.len()).sum();
+            assert_eq!(
+                find(session).bytes,
+                Bytes(bytes as u64),
+                "{name}: {session}"
+            );
+        }
         assert_eq!(find("f").title, "task 1", "{name}");
         assert_eq!(find("g").title, "task 1", "{name}");
         assert_eq!(find("p").fork, None, "{name}");
@@ -263,10 +277,14 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
         let page = store.page(&id("f"), after).await.unwrap();
         assert_eq!(numbers(page), Vec::from_iter(after + 1..=9), "{after}");
     }
-    let text = store.export(&id("f"), Vec::new()).await.unwrap();
+    let text = store
+        .export(&[(id("f"), None)].into(), Vec::new())
+        .await
+        .unwrap();
     let lines = String::from_utf8(text).unwrap();
     let lines: Vec<Line> = lines
         .lines()
+        .skip(1)
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let entries: Vec<Entry> = lines.into_iter().map(|line| line.entry).collect();

@@ -1,6 +1,6 @@
 //! Files of every format there has been: they parse, fold and open for ever. The files under
 //! `golden/` are history and are never written again; a new kind of entry gets a new file.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod script;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_agent::{Entry, State};
-use plimsoll_context::{Message, Part, Seq, TokenCounter, Tokens, Usage};
+use plimsoll_context::{Bytes, Message, Part, Seq, TokenCounter, Tokens, Usage};
 use plimsoll_core::{SessionInfo, SessionStore};
 use plimsoll_store::{FILE, Line, SqliteStore};
 use rusqlite::Connection;
@@ -226,12 +226,23 @@ async fn a_store_of_format_1_opens_and_is_written_on() {
             ("a", 1_767_225_601, 1_767_225_602, 2, ""),
         ]
     );
+    // The older entries count as well.
+    let bytes = |n: usize| -> u64 {
+        let entries = script::log(9);
+        let json = entries[..n]
+            .iter()
+            .map(|entry| serde_json::to_string(entry).unwrap());
+        json.map(|json| json.len() as u64).sum()
+    };
     let session = script::id("b");
+    let size = || async { store.info(&session).await.unwrap().unwrap().bytes };
+    assert_eq!(size().await, Bytes(bytes(3)));
     let lease = store.acquire(&session).await.unwrap();
     store
         .append(&lease, &script::log(9).split_off(3))
         .await
         .unwrap();
+    assert_eq!(size().await, Bytes(bytes(9)));
     assert_eq!(store.load(&session).await.unwrap(), script::log(9));
     assert_eq!(store.load(&script::id("a")).await.unwrap(), script::log(2));
 }

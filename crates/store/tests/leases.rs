@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{Archived, Fork, Lease, SessionStore, StoreError};
-use plimsoll_store::{Durability, ExportedLog, FILE, Options, SqliteStore};
+use plimsoll_store::{Durability, FILE, Options, SqliteStore};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use script::other::{LOST, Other, PLACE};
@@ -62,11 +62,6 @@ async fn write(store: &SqliteStore, lease: &Lease, what: &str) -> Result<(), Sto
             store.append(lease, &[entry(have)]).await
         }
         "fork" => store.fork(lease, &of, &[]).await,
-        "import" => {
-            let line = r#"{"n":1,"at":1,"entry":{"entry":"opened","format":1}}"#;
-            let log = ExportedLog::parse(line).unwrap();
-            store.import(lease, log).await
-        }
         "archive" => store.archive(lease, &[item]).await,
         "clean the archive" => store.archive_up_to(lease, Seq(0)).await,
         "delete" => store.delete(lease).await.map(|_| ()),
@@ -104,14 +99,7 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
     store.append(&lease, &log(6)[3..]).await.unwrap();
 
     other.signal(Signal::CONT);
-    for what in [
-        "append",
-        "fork",
-        "import",
-        "archive",
-        "clean the archive",
-        "delete",
-    ] {
+    for what in ["append", "fork", "archive", "clean the archive", "delete"] {
         assert_eq!(other.ask(what), LOST, "{what}");
     }
     assert_eq!(store.load(&id("s")).await.unwrap(), log(6));

@@ -181,7 +181,7 @@ async fn sessions_are_pruned_by_age_and_by_size() {
     assert_eq!(nothing, Pruned::default(), "off by default");
     let pruned = store.prune(&older_than(3)).await.unwrap();
     assert_eq!(deleted(&pruned), ["d"]);
-    let size = store.sizes().await.unwrap()[&id("a")].0;
+    let size = store.info(&id("a")).await.unwrap().unwrap().bytes.0;
     let by_size = |bytes| Retention {
         max_bytes: Some(Bytes(bytes)),
         ..Retention::default()

@@ -36,7 +36,10 @@ async fn settings_are_kept_beside_the_log_and_a_fork_has_its_parents() {
     assert_eq!(settings(&session).await.as_deref(), Some("two"));
     let other = id("other");
     assert_eq!(settings(&other).await, None);
-    let export = store.export(&session, Vec::new()).await.unwrap();
+    let export = store
+        .export(&[(session.clone(), None)].into(), Vec::new())
+        .await
+        .unwrap();
     assert!(!String::from_utf8(export).unwrap().contains("two"));
 
     // What is too long is not kept, and nor is what it would have replaced.

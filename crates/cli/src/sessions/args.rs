@@ -9,6 +9,7 @@ Examples:
   plimsoll sessions search connection pool   # in all that was ever said
   plimsoll sessions show 18f2c-a1            # what the model would see now
   plimsoll sessions export 18f2c-a1 > log.jsonl
+  plimsoll sessions export --all > all.jsonl
   plimsoll sessions ledger 18f2c-a1          # what was evicted: when, why, its size
   plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
   plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
@@ -35,7 +36,7 @@ pub(crate) struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// List all sessions, newest first; times are UTC
+    /// List all sessions, newest first, with cost and size; times are UTC
     List {
         /// List only sessions that were last run in this folder
         #[arg(long)]
@@ -76,11 +77,8 @@ pub(crate) enum SessionsCommand {
     },
     /// Make a new store of what can be read of a damaged one
     Salvage(super::salvage::SalvageArgs),
-    /// Print the whole log as JSON lines, for `import`
-    Export {
-        /// The session
-        id: String,
-    },
+    /// Print sessions as JSON lines, for `import`: title, settings, forks and whole logs
+    Export(super::export::ExportArgs),
     /// List the runs: task, result, usage and log entries of each
     Loops {
         /// The session
@@ -130,7 +128,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Start a session from an export or from another client's history, and print its name
+    /// Take in an export, or start a session from another client's history; prints the names
     Import(crate::import::ImportArgs),
     /// List what was evicted: when, why, its size, and where it can be recalled from
     Ledger {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use console::Term;
 use plimsoll::store::SqliteStore;
-use plimsoll::{Cost, Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
+use plimsoll::{Bytes, Cost, Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
 use serde_json::{Value, json};
 
 use crate::exit::{DONE, Stop};
@@ -93,6 +93,7 @@ pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
         "last written",
         "entries",
         "cost",
+        "size",
         "model",
         "title",
     ];
@@ -100,10 +101,10 @@ pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
     let mut table = Vec::with_capacity(sessions.len() + 1);
     table.extend(has_heading.then_some(heading));
     table.extend(sessions.iter().map(cells));
-    let [id, written, entries, cost, model, _] = widths(&table).map(|width| width.min(NAME));
-    let line = |[name, when, count, paid, of, title]: &[String; 6]| {
+    let [id, written, entries, cost, size, model, _] = widths(&table).map(|width| width.min(NAME));
+    let line = |[name, when, count, paid, bytes, of, title]: &[String; 7]| {
         format!(
-            "{name:<id$}  {when:<written$}  {count:>entries$}  {paid:>cost$}  {of:<model$}  {title}"
+            "{name:<id$}  {when:<written$}  {count:>entries$}  {paid:>cost$}  {bytes:>size$}  {of:<model$}  {title}"
         )
     };
     table.iter().map(line).collect()
@@ -118,7 +119,7 @@ pub(crate) fn note(line: &str) {
     }
 }
 
-fn cells((session, last): &Listed) -> [String; 6] {
+fn cells((session, last): &Listed) -> [String; 7] {
     let fork = session.fork.as_ref().map(described);
     let title = [
         Some(session.title.clone()),
@@ -131,6 +132,7 @@ fn cells((session, last): &Listed) -> [String; 6] {
         minute(session.updated),
         session.entries.to_string(),
         last.cost.map(shown).unwrap_or_default(),
+        size(session.bytes),
         clip(model, NAME),
         title.join("  ").trim_start().to_owned(),
     ]
@@ -142,6 +144,16 @@ pub(crate) fn shown(cost: Cost) -> String {
         (0, 1..) => "-".to_owned(),
         (_, 0) => cost.known.to_string(),
         (_, 1..) => format!("{}+", cost.known),
+    }
+}
+
+/// Returns a size in the units that `sessions prune --max-size` takes, or in KB.
+pub(crate) fn size(bytes: Bytes) -> String {
+    let kb = bytes.0.div_ceil(1_000);
+    match kb {
+        0..1_000 => format!("{kb} KB"),
+        1_000..1_000_000 => format!("{}.{} MB", kb / 1_000, kb % 1_000 / 100),
+        _ => format!("{}.{} GB", kb / 1_000_000, kb % 1_000_000 / 100_000),
     }
 }
 

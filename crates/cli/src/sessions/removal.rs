@@ -1,7 +1,7 @@
 //! `plimsoll sessions delete | prune`: sessions that nobody needs any longer, by name or by age and
 //! size. The only commands that take something out of the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll::store::SqliteStore;
@@ -80,11 +80,10 @@ pub(crate) async fn prune(store: &SqliteStore, args: &PruneArgs) -> Result<u8, S
     }
     if args.dry_run {
         print(&chosen, args.consent.json)?;
-        let sizes = store.sizes().await.map_err(Stop::failed)?;
         crate::note(&format!(
             "{} would be deleted: {}",
             counted(chosen.len(), "session"),
-            total(&chosen, &sizes)
+            total(&chosen)
         ));
         return Ok(DONE);
     }
@@ -97,12 +96,7 @@ async fn remove(
     mut chosen: Vec<Listed>,
     consent: &Consent,
 ) -> Result<u8, Stop> {
-    let sizes = store.sizes().await.map_err(Stop::failed)?;
-    let what = format!(
-        "{}: {}",
-        counted(chosen.len(), "session"),
-        total(&chosen, &sizes)
-    );
+    let what = format!("{}: {}", counted(chosen.len(), "session"), total(&chosen));
     if !consent.yes {
         for line in list::lines(&chosen, false) {
             list::note(&line);
@@ -146,7 +140,7 @@ async fn remove(
     print(&deleted, consent.json)?;
     if !deleted.is_empty() {
         let count = counted(deleted.len(), "session");
-        crate::note(&format!("deleted {count}: {}", total(&deleted, &sizes)));
+        crate::note(&format!("deleted {count}: {}", total(&deleted)));
     }
     Ok(code)
 }
@@ -161,13 +155,9 @@ fn print(sessions: &[Listed], as_json: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-fn total(sessions: &[Listed], sizes: &BTreeMap<SessionId, Bytes>) -> String {
-    let sizes = sessions.iter().filter_map(|(info, _)| sizes.get(&info.id));
-    let kb = sizes.map(|size| size.0).sum::<u64>().div_ceil(1_000);
-    match kb {
-        0..10_000 => format!("{kb} KB of logs"),
-        _ => format!("{} MB of logs", kb / 1_000),
-    }
+fn total(sessions: &[Listed]) -> String {
+    let bytes = sessions.iter().map(|(info, _)| info.bytes.0).sum();
+    format!("{} of logs", list::size(Bytes(bytes)))
 }
 
 /// Reads an age: a number of days or weeks.

@@ -37,6 +37,7 @@ mod doctor;
 #[cfg(feature = "acp")]
 mod editing;
 mod events;
+mod exported;
 mod failures;
 mod fake;
 mod forks;

@@ -61,7 +61,8 @@ fn a_session_is_carried_on_with_a_new_message() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(entries.len() as u64, line["entries"].as_u64().unwrap());
+    assert_eq!(entries[0]["session"], id.as_str());
+    assert_eq!(entries.len() as u64 - 1, line["entries"].as_u64().unwrap());
     assert!(export.out.contains("five letters"));
 }
 

@@ -123,6 +123,7 @@ pub(super) async fn add(
     };
     let (mut numbers, mut times, mut texts, mut sums) = (vec![], vec![], vec![], vec![]);
     let (mut last, mut at) = (head.entries, head.updated);
+    let mut bytes = 0_u64;
     for (time, json) in lines {
         last = last.saturating_add(1);
         // A clock that differs or was set back does not make a log run backwards.
@@ -130,13 +131,14 @@ pub(super) async fn add(
         numbers.push(last);
         times.push(at);
         texts.push(json.as_str());
+        bytes = bytes.saturating_add(json.len() as u64);
         sums.push(checksum::of_entry(last, at, json.as_bytes()));
     }
     // In one statement: each costs a journey to the server.
     sqlx::query(
         "WITH grown AS (
            UPDATE sessions SET entries = $6, updated = $7, newest = nextval('writes'),
-                  title = coalesce(title, $8) WHERE key = $1
+                  title = coalesce(title, $8), bytes = bytes + $9 WHERE key = $1
          ) INSERT INTO entries (session, n, at, json, sum)
          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[])",
     )
@@ -148,6 +150,7 @@ pub(super) async fn add(
     .bind(last)
     .bind(at)
     .bind(title.map(text))
+    .bind(to_column(bytes))
     .execute(connection)
     .await?;
     Ok(())

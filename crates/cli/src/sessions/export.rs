@@ -1,0 +1,75 @@
+//! `plimsoll sessions export`: sessions as JSON lines, for `plimsoll sessions import` elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use plimsoll::store::SqliteStore;
+use plimsoll::{MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
+
+use crate::exit::{DONE, Stop};
+use crate::input::INPUT_LIMIT;
+use crate::resume::portable;
+use crate::which_session::known;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// The sessions; a fork stays one if what it is a fork of is among them
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    ids: Vec<String>,
+    /// Export all sessions
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(store: &SqliteStore, args: &ExportArgs) -> Result<u8, Stop> {
+    let sessions = store.list().await.map_err(Stop::failed)?;
+    let mut ids = BTreeSet::new();
+    match args.all {
+        true => ids.extend(sessions.iter().map(|info| info.id.clone())),
+        false => {
+            for id in &args.ids {
+                ids.insert(known(store, id).await?);
+            }
+        }
+    }
+    let chosen = sessions.iter().filter(|info| ids.contains(&info.id));
+    if ids.len() > 1 && chosen.map(|info| info.bytes.0).sum::<u64>() > INPUT_LIMIT {
+        let limit = INPUT_LIMIT / (1024 * 1024);
+        crate::note(&format!(
+            "the export is larger than the {limit} MiB that `plimsoll sessions import` reads at once; \
+             export fewer sessions into one file"
+        ));
+    }
+    // Of a damaged store they may be lost, and its sessions are exported all the same.
+    let settings = store.all_settings().await.unwrap_or_default();
+    let mut wanted = BTreeMap::new();
+    for id in &ids {
+        wanted.insert(id.clone(), settings_of(id, &sessions, &ids, &settings));
+    }
+    let out = store.export(&wanted, io::stdout()).await;
+    out.map_err(Stop::failed)?.flush().map_err(Stop::failed)?;
+    Ok(DONE)
+}
+
+/// Returns the settings that go with a session. One that was not run yet has those of what it is a fork of: of
+/// itself if that is exported too, otherwise they go with it, without the cost, which is not its own.
+fn settings_of(
+    session: &SessionId,
+    sessions: &[SessionInfo],
+    exported: &BTreeSet<SessionId>,
+    settings: &BTreeMap<SessionId, String>,
+) -> Option<String> {
+    let mut of = session;
+    for _ in 0..=MAX_FORK_DEPTH {
+        if let Some(text) = settings.get(of) {
+            return portable(text, of == session);
+        }
+        let info = sessions.iter().find(|info| info.id == *of)?;
+        of = &info.fork.as_ref()?.from;
+        if exported.contains(of) {
+            return None;
+        }
+    }
+    None
+}

@@ -1,0 +1,507 @@
+//! [`Export`]: sessions as an export has them, checked line by line, and how they are taken into a store:
+//! all of them or none. What their logs mean is not looked at.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use plimsoll_agent::Entry;
+use plimsoll_context::Bytes;
+use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
+use rusqlite::{Connection, TransactionBehavior};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::checksum;
+use crate::export::{EXPORT_VERSION, Header, sum_text};
+use crate::fault;
+use crate::lease::Leases;
+use crate::read::to_column;
+use crate::sqlite::SqliteStore;
+use crate::write::{self, MAX_ENTRY};
+
+/// What the first line of a session begins with, unless another program wrote it anew.
+const HEADER: &str = "{\"session\":";
+const DAMAGED: &str = "the file is damaged or was cut; export the session again";
+const OUT_OF_ORDER: &str = "lines are missing or out of order; export the session again";
+const ALTERED: &str = "it was altered; export the session again, or take its \"sum\" out if you changed \
+                       the line yourself";
+
+/// Sessions as an export has them.
+#[derive(Debug, Default)]
+pub struct Export {
+    sessions: Vec<ExportedSession>,
+}
+
+/// A session as an export has it.
+#[derive(Debug)]
+pub struct ExportedSession {
+    /// Its name. `None` in an export of the first version; it must be given one before it is imported.
+    pub id: Option<SessionId>,
+    /// What it is a fork of, if that is a session of the same export.
+    pub fork: Option<Fork>,
+    /// What is to be stored beside the log, as [`SqliteStore::save_settings`] does. It may come from anybody:
+    /// a program looks through it before it imports it.
+    pub settings: Option<String>,
+    title: String,
+    created: u64,
+    updated: u64,
+    /// Its place by the time of the last write.
+    order: u64,
+    entries: Vec<Entry>,
+    lines: Vec<OwnedLine>,
+}
+
+/// Why a text is not a whole export.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the export: {why}")]
+pub struct BadExport {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong with it, and the cure.
+    pub why: String,
+}
+
+/// A line of an export with the entry exactly as it stands there.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnedLine {
+    n: u64,
+    at: u64,
+    entry: Box<RawValue>,
+    #[serde(default)]
+    sum: Option<String>,
+}
+
+/// What the first line of a session has in every version.
+#[derive(Deserialize)]
+struct AnyHeader {
+    #[serde(rename = "session")]
+    _session: IgnoredAny,
+    version: u64,
+}
+
+/// An export that is being read.
+#[derive(Default)]
+struct Reader {
+    sessions: Vec<ExportedSession>,
+    /// The sessions before the last.
+    names: BTreeMap<SessionId, Known>,
+    /// What the first line of the last session says.
+    due: Option<Due>,
+    /// The number of its next entry.
+    next: u64,
+}
+
+/// A session that was read before.
+struct Known {
+    line: u64,
+    entries: u64,
+    depth: u64,
+}
+
+#[derive(Clone)]
+struct Due {
+    session: SessionId,
+    entries: u64,
+    number: u64,
+    of: u64,
+}
+
+impl Export {
+    /// Checks whether a text begins as an export does.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        let first = text.lines().next().unwrap_or_default();
+        first.starts_with(HEADER)
+            || serde_json::from_str::<AnyHeader>(first).is_ok()
+            || serde_json::from_str::<OwnedLine>(first).is_ok()
+    }
+
+    /// Reads an export.
+    ///
+    /// # Errors
+    /// If a line cannot be read or was altered, if lines are missing, out of order or there twice, or if the
+    /// export is of a newer version.
+    pub fn parse(text: &str) -> Result<Self, BadExport> {
+        let (mut reader, mut last) = (Reader::default(), 0);
+        for (line, text) in (1..).zip(text.lines()) {
+            let taken = reader.take(text, line);
+            taken.map_err(|why| BadExport { line, why })?;
+            last = line;
+        }
+        let whole = reader.end();
+        whole.map_err(|why| BadExport { line: last, why })?;
+        Ok(Self {
+            sessions: reader.sessions,
+        })
+    }
+
+    /// Reads entries of a log of which others are missing, as [`SqliteStore::salvage`] writes them.
+    /// Returns `None` if the text begins with the first entry of a log or with the first line of a session,
+    /// so that [`Self::parse`] reads it. What is returned is no log that a session can begin with.
+    ///
+    /// # Errors
+    /// If a line is not an entry, or if its number is not above the one before it.
+    pub fn parse_rest(text: &str) -> Result<Option<Vec<Entry>>, BadExport> {
+        let first = text.lines().next().unwrap_or_default();
+        if serde_json::from_str::<OwnedLine>(first).map_or(true, |line| line.n <= 1) {
+            return Ok(None);
+        }
+        let (mut entries, mut last) = (Vec::new(), 0);
+        for (number, text) in (1..).zip(text.lines()) {
+            let bad = |why: String| BadExport { line: number, why };
+            let line = OwnedLine::read(text).map_err(bad)?;
+            if line.n <= last {
+                let why = format!("its number is not above the one before it: {OUT_OF_ORDER}");
+                return Err(bad(why));
+            }
+            last = line.n;
+            entries.push(line.entry().map_err(bad)?);
+        }
+        Ok(Some(entries))
+    }
+
+    /// The sessions. Each comes after what it is a fork of.
+    #[must_use]
+    pub fn sessions(&self) -> &[ExportedSession] {
+        &self.sessions
+    }
+
+    /// The sessions, to give them other names or settings.
+    pub fn sessions_mut(&mut self) -> &mut [ExportedSession] {
+        &mut self.sessions
+    }
+
+    /// Returns the whole log of a session, with what it shares.
+    #[must_use]
+    pub fn log(&self, session: &ExportedSession) -> Vec<Entry> {
+        let (mut parts, mut of) = (vec![session.entries.as_slice()], session.fork.as_ref());
+        let mut shared = u64::MAX;
+        for _ in 0..MAX_FORK_DEPTH {
+            let Some(fork) = of else { break };
+            let mut named = self.sessions.iter();
+            let Some(parent) = named.find(|one| one.id.as_ref() == Some(&fork.from)) else {
+                break;
+            };
+            shared = shared.min(fork.entries);
+            let own = shared.saturating_sub(parent.shared());
+            let own = usize::try_from(own).unwrap_or(usize::MAX);
+            parts.push(parent.entries.get(..own).unwrap_or(&parent.entries));
+            of = parent.fork.as_ref();
+        }
+        parts.into_iter().rev().flatten().cloned().collect()
+    }
+}
+
+impl ExportedSession {
+    /// Its own entries, in order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The number of entries that it shares with what it is a fork of.
+    #[must_use]
+    pub fn shared(&self) -> u64 {
+        self.fork.as_ref().map_or(0, |fork| fork.entries)
+    }
+
+    fn info(&self, id: &SessionId) -> SessionInfo {
+        let title = match self.title.is_empty() {
+            true => write::title_of(&self.entries).unwrap_or_default(),
+            false => self.title.clone(),
+        };
+        SessionInfo {
+            id: id.clone(),
+            created: self.created,
+            updated: self.updated,
+            entries: self.shared() + self.lines.len() as u64,
+            bytes: Bytes(0),
+            title,
+            fork: self.fork.clone(),
+        }
+    }
+}
+
+impl OwnedLine {
+    fn read(text: &str) -> Result<Self, String> {
+        let line: Self = serde_json::from_str(text).map_err(|error| unread(&error))?;
+        if line.entry.get().len() as u64 > MAX_ENTRY.0 {
+            return Err(format!("an entry may have {MAX_ENTRY}, and it has more"));
+        }
+        let (n, at) = (to_column(line.n), to_column(line.at));
+        let sum = || sum_text(checksum::of_entry(n, at, line.entry.get().as_bytes()));
+        match &line.sum {
+            Some(said) if *said != sum() => Err(ALTERED.to_owned()),
+            _ => Ok(line),
+        }
+    }
+
+    fn entry(&self) -> Result<Entry, String> {
+        let entry = serde_json::from_str(self.entry.get());
+        entry.map_err(|error| {
+            let error = described(&error);
+            format!(
+                "{error}: it is damaged, or of a newer version of Plimsoll; export the session again, \
+                 or update Plimsoll"
+            )
+        })
+    }
+}
+
+impl Reader {
+    fn take(&mut self, text: &str, line: u64) -> Result<(), String> {
+        match OwnedLine::read(text) {
+            Ok(entry) => self.add(entry),
+            Err(why) => match serde_json::from_str::<AnyHeader>(text) {
+                Ok(AnyHeader { version, .. }) if version == 0 || version > EXPORT_VERSION => {
+                    Err(format!(
+                        "the export is of version {version}, and this Plimsoll reads versions up to \
+                         {EXPORT_VERSION}; update Plimsoll"
+                    ))
+                }
+                Err(_) if !text.starts_with(HEADER) => Err(why),
+                _ => self.begin(text, line),
+            },
+        }
+    }
+
+    /// Begins a session with its first line.
+    fn begin(&mut self, text: &str, line: u64) -> Result<(), String> {
+        let mut header: Header = serde_json::from_str(text).map_err(|error| unread(&error))?;
+        let sum = header.sum.take();
+        if sum.is_some() && sum != header.checksum() {
+            return Err(ALTERED.to_owned());
+        }
+        if self.sessions.last().is_some_and(|last| last.id.is_none()) {
+            return Err(
+                "a session begins here, and the entries before it belong to none; export the sessions \
+                 again"
+                    .to_owned(),
+            );
+        }
+        self.complete()?;
+        let before = self.due.as_ref().map_or((0, 0), |due| (due.number, due.of));
+        let due = match before {
+            (number, of) if number < of => (number + 1, of),
+            _ => (1, header.of),
+        };
+        if (header.number, header.of) != due {
+            return Err(format!(
+                "it begins session {} of {}, and session {} of {} is due: sessions are missing or out of \
+                 order; export them again",
+                header.number, header.of, due.0, due.1
+            ));
+        }
+        let depth = header
+            .fork
+            .as_ref()
+            .map_or(Ok(0), |fork| self.depth(fork))?;
+        let known = Known {
+            line,
+            entries: header.entries,
+            depth,
+        };
+        if let Some(first) = self.names.insert(header.session.clone(), known) {
+            return Err(format!(
+                "session {} is in the file twice, first on line {}; keep one of the two",
+                header.session, first.line
+            ));
+        }
+        self.next = header.fork.as_ref().map_or(0, |fork| fork.entries) + 1;
+        if self.next > header.entries.saturating_add(1) {
+            return Err(format!("it shares more entries than it has; {DAMAGED}"));
+        }
+        self.due = Some(Due {
+            session: header.session.clone(),
+            entries: header.entries,
+            number: header.number,
+            of: header.of,
+        });
+        self.sessions.push(ExportedSession {
+            id: Some(header.session),
+            fork: header.fork,
+            settings: header.settings.map(|json| settings_text(&json)),
+            title: header.title,
+            created: header.created,
+            updated: header.updated,
+            order: header.order,
+            entries: Vec::new(),
+            lines: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Returns how many sessions a fork goes back to.
+    fn depth(&self, fork: &Fork) -> Result<u64, String> {
+        let from = &fork.from;
+        let Some(parent) = self.names.get(from) else {
+            return Err(format!(
+                "it is a fork of session {from}, which does not stand before it; export both again, or \
+                 the fork alone"
+            ));
+        };
+        if fork.entries > parent.entries {
+            return Err(format!(
+                "it shares {} entries with session {from}, which has {}; {DAMAGED}",
+                fork.entries, parent.entries
+            ));
+        }
+        match parent.depth >= MAX_FORK_DEPTH {
+            true => Err(format!(
+                "forks of forks may be {MAX_FORK_DEPTH} deep, and it is deeper"
+            )),
+            false => Ok(parent.depth + 1),
+        }
+    }
+
+    fn add(&mut self, line: OwnedLine) -> Result<(), String> {
+        if self.sessions.is_empty() {
+            self.next = 1;
+            self.sessions.push(ExportedSession::headless(&line));
+        }
+        let (n, due) = (line.n, self.next);
+        if n != due {
+            return Err(format!(
+                "it is entry {n}, and entry {due} is due: {OUT_OF_ORDER}"
+            ));
+        }
+        if let Some(Due {
+            session, entries, ..
+        }) = self.due.as_ref().filter(|due| n > due.entries)
+        {
+            return Err(format!(
+                "session {session} has {entries} entries, and this is one more; {DAMAGED}"
+            ));
+        }
+        let entry = line.entry()?;
+        self.next = n.saturating_add(1);
+        if let Some(session) = self.sessions.last_mut() {
+            session.updated = session.updated.max(line.at);
+            session.entries.push(entry);
+            session.lines.push(line);
+        }
+        Ok(())
+    }
+
+    /// Checks whether all entries of the last session were read.
+    fn complete(&self) -> Result<(), String> {
+        match &self.due {
+            Some(due) if self.next <= due.entries => Err(format!(
+                "session {} has {} entries, and they end with entry {}: {OUT_OF_ORDER}",
+                due.session,
+                due.entries,
+                self.next - 1
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn end(&self) -> Result<(), String> {
+        let whole = self.complete();
+        let Some(Due { number, of, .. }) = &self.due else {
+            return whole;
+        };
+        if *of == 1 && whole.is_err() && self.next > 1 {
+            return whole.map_err(|why| {
+                format!("{why}, or take out the first line of the file to import the entries that are there")
+            });
+        }
+        match number < of {
+            true => whole.and(Err(format!(
+                "it ends session {number} of {of}: the others are missing; export them again"
+            ))),
+            false => whole,
+        }
+    }
+}
+
+impl ExportedSession {
+    /// A session of the first version, which begins with an entry.
+    fn headless(first: &OwnedLine) -> Self {
+        Self {
+            id: None,
+            fork: None,
+            settings: None,
+            title: String::new(),
+            created: first.at,
+            updated: first.at,
+            order: 0,
+            entries: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Begins sessions with their logs, numbers, times, titles and settings, and with their forks. All are
+    /// written in one transaction. In the list they are newer than those that were there before, in the order
+    /// that they had.
+    ///
+    /// # Errors
+    /// If one of them has no name, is there already or is held by somebody, or if they cannot be written;
+    /// nothing is written then.
+    pub async fn import(&self, export: Export) -> Result<(), StoreError> {
+        let leases = self.leases().clone();
+        self.writer()
+            .await?
+            .with(move |connection, path| import(connection, path, &leases, &export))
+            .await
+    }
+}
+
+fn import(
+    connection: &mut Connection,
+    path: &Path,
+    leases: &Leases,
+    export: &Export,
+) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    let mut order = Vec::with_capacity(export.sessions.len());
+    for session in &export.sessions {
+        let Some(id) = &session.id else {
+            return Err(fault::other(
+                path,
+                "an exported session has no name; give it one",
+            ));
+        };
+        if write::exists(&transaction, id).map_err(&fault)? {
+            let why = format!("there is a session {id} already; import it by another name");
+            return Err(fault::other(path, why));
+        }
+        leases.refuse_held(&transaction, path, id)?;
+        let lines = session.lines.iter();
+        let lines = lines.map(|line| (line.n, line.at, line.entry.get()));
+        let settings = session.settings.as_deref();
+        write::restore(&transaction, &session.info(id), None, settings, lines).map_err(&fault)?;
+        order.push((session.order, id));
+    }
+    order.sort_by_key(|(order, _)| *order);
+    write::sort(&transaction, order.into_iter().map(|(_, id)| id)).map_err(&fault)?;
+    transaction.commit().map_err(&fault)
+}
+
+/// Returns settings as they were stored.
+fn settings_text(json: &RawValue) -> String {
+    match serde_json::from_str(json.get()) {
+        Ok(text) => text,
+        Err(_) => json.get().to_owned(),
+    }
+}
+
+fn unread(error: &serde_json::Error) -> String {
+    format!("it cannot be read ({}); {DAMAGED}", described(error))
+}
+
+/// Says what is wrong without the place, which is of one line and not of the file.
+fn described(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((text, _)) => text.to_owned(),
+        None => text,
+    }
+}
