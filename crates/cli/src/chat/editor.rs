@@ -3,6 +3,7 @@
 //! tidy:allow-file(helper)
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -29,6 +30,13 @@ use crate::terminal::Terminal;
 const HISTORY: usize = 1_000;
 /// Bytes of a line that is remembered, at most: a page that was pasted is not typed again.
 const HISTORY_LINE: usize = 10_000;
+/// How often the editor may break down before the chat ends.
+const BREAKDOWNS: u32 = 8;
+/// The name of its thread.
+const THREAD: &str = "line editor";
+/// What is said if it has broken down.
+const TOO_MUCH: &str =
+    "plimsoll: that is too long to be typed or pasted here; put it into a file and name the file";
 /// The history, in the directory of the sessions.
 const HISTORY_FILE: &str = "chat_history";
 
@@ -102,16 +110,31 @@ impl LineEditor {
         presses: Sender<Press>,
     ) -> Receiver<Typed> {
         let (lines, receiver) = channel(WAITING);
-        std::thread::spawn(move || {
+        let reads = move || {
             let mut reader = self;
-            let left = reader.until_left(&of, &terminal, &lines, &presses);
+            let mut left = Left::By(Typed::End);
+            for _ in 0..BREAKDOWNS {
+                let reading = || reader.until_left(&of, &terminal, &lines, &presses);
+                match catch_unwind(AssertUnwindSafe(reading)) {
+                    Ok(by) => {
+                        left = by;
+                        break;
+                    }
+                    // It counts the rows of what is typed in 16 bits.
+                    Err(_) => terminal.must(TOO_MUCH),
+                }
+            }
             drop(reader);
             // Nobody listens where the chat is over already.
             match left {
                 Left::By(line) => drop(lines.blocking_send(line)),
                 Left::Pressed => drop(presses.blocking_send(Press::Leave)),
             }
-        });
+        };
+        hush();
+        // Without a thread nothing can be typed, and the chat ends as if nothing more came.
+        let thread = std::thread::Builder::new().name(THREAD.to_owned());
+        drop(thread.spawn(reads));
         receiver
     }
 
@@ -185,6 +208,16 @@ impl LineEditor {
             let _ = self.editor.history_mut().append(file);
         }
     }
+}
+
+/// Keeps quiet about panics of the editor, of which the person is told in a sentence.
+fn hush() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() != Some(THREAD) {
+            tell(panic);
+        }
+    }));
 }
 
 impl Helper for Beside {}

@@ -230,3 +230,26 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
         assert_eq!(chat.raw().contains("\u{1b}[0;34m█"), is_coloured);
     }
 }
+
+/// The line editor counts rows in 16 bits. A build that checks for overflows breaks down there, and one that
+/// does not draws too little.
+#[cfg(debug_assertions)]
+#[test]
+fn a_paste_beyond_what_can_be_drawn_does_not_end_the_chat() {
+    let home = home();
+    let fake = Fake::new([Answer::say("Forty-two.")]);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    let lines = "x\n".repeat(70_000);
+    chat.keys(&format!("\u{1b}[200~{lines}\u{1b}[201~"));
+    chat.until("too long to be typed or pasted here");
+    chat.keys("Which number?\r");
+    chat.until("cached)");
+    let screen = chat.screen();
+    assert!(!screen.contains("panicked"), "{screen}");
+    assert!(screen.contains("Forty-two."), "{screen}");
+    chat.until_prompt(">");
+    chat.keys(END);
+    assert_eq!(chat.end(), Some(0));
+    assert!(chat.is_as_it_was());
+}
