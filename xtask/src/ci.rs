@@ -91,6 +91,8 @@ fn packages(root: &Path) -> Result<(), Error> {
             "xtask",
             "--exclude",
             "plimsoll-examples",
+            "--exclude",
+            "plimsoll-chaos",
         ])
         .args(["--no-verify", "--allow-dirty"])
         .run()

@@ -4,6 +4,7 @@
 
 mod bare;
 mod bench;
+mod chaos;
 mod ci;
 mod clients;
 mod command;
@@ -86,6 +87,27 @@ enum Chore {
     Postgres,
     /// Durable runs on a server of Restate, with workers that are killed; needs npm and PostgreSQL
     Restate,
+    /// Runs whose processes, database and server are killed and stopped at random; nothing may be lost or done twice
+    Chaos {
+        /// Decides what the sessions do and what is hit when; without it the time
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Durable runs; they need npm and PostgreSQL
+        #[arg(long, default_value_t = 200)]
+        sessions: u64,
+        /// Kills of runs on this machine
+        #[arg(long, default_value_t = 1_000)]
+        kills: u64,
+        /// How long each of the two scenarios may take before it is ended
+        #[arg(long, default_value_t = 30)]
+        minutes: u64,
+        /// Only one of them: `local` or `durable`
+        #[arg(long)]
+        only: Option<String>,
+        /// Print the figures as one JSON value
+        #[arg(long)]
+        json: bool,
+    },
     /// What a summary without a model keeps of real sessions, beside its rivals
     Judge {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
@@ -185,6 +207,24 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Mcp => mcp::run(root),
         Chore::Postgres => postgres::run(root),
         Chore::Restate => restate::run(root),
+        Chore::Chaos {
+            seed,
+            sessions,
+            kills,
+            minutes,
+            only,
+            json,
+        } => {
+            let options = chaos::Options {
+                seed,
+                sessions,
+                kills,
+                minutes,
+                only,
+                json,
+            };
+            chaos::run(root, &options)
+        }
         Chore::Judge {
             data,
             json,

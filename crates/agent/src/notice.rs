@@ -4,7 +4,7 @@
 use crate::call_target::{CallTarget, CommandTarget};
 use std::time::Duration;
 
-use plimsoll_context::{Part, ToolCall, ToolResult};
+use plimsoll_context::{Money, Part, Tokens, ToolCall, ToolResult};
 
 use crate::arguments::ArgumentFault;
 use crate::doom_loop::Repetition;
@@ -36,6 +36,48 @@ pub(crate) fn finalize(reason: &EndReason) -> String {
         "[{what}. No tool can be called any more. Answer now from what you know, and say plainly \
          what is done and what is not.]"
     )
+}
+
+/// Returns the limit for which a notice has asked the model for its last answer. `None` if it is another
+/// notice, or of a run with other limits.
+pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<EndReason> {
+    let limits = &tracker.limits;
+    let counted = [
+        Some(EndReason::MaxTurns {
+            limit: limits.max_turns,
+        })
+        .filter(|_| tracker.turns >= limits.max_turns),
+        tracker.tool_calls_used_up(),
+        limits.max_duration.map(|limit| EndReason::MaxDuration {
+            limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+        }),
+        limits.max_memory.map(|limit| EndReason::MaxMemory {
+            limit,
+            used: tracker.memory,
+        }),
+    ];
+    let is_told = |reason: &EndReason| finalize(reason) == text;
+    if let Some(reason) = counted.into_iter().flatten().find(is_told) {
+        return Some(reason);
+    }
+    // What was used then stands before the rest, and has grown since.
+    let tokens = limits.max_total_tokens.map(|limit| {
+        let used = Tokens::ZERO;
+        (EndReason::MaxTokens { limit, used }, used.to_string())
+    });
+    let money = limits.max_cost.map(|limit| {
+        let used = Money::default();
+        (EndReason::MaxCost { limit, used }, used.to_string())
+    });
+    let (reason, _) = [tokens, money]
+        .into_iter()
+        .flatten()
+        .find(|(reason, used)| {
+            let told = finalize(reason);
+            told.strip_prefix(&format!("[{used}"))
+                .is_some_and(|rest| text.ends_with(rest))
+        })?;
+    Some(reason)
 }
 
 /// A limit is near.

@@ -163,6 +163,9 @@ impl Run {
             .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
         // What was only paused goes on from where it stands.
         let answered = answered && !self.state.paused;
+        if crashed && (answered || self.state.batch.is_some()) {
+            self.finalizing = self.finalized_for();
+        }
         if self.state.batch.is_some() {
             self.settle_unknown_calls();
             return self.decode_batch();
@@ -170,7 +173,8 @@ impl Run {
         if !items.iter().any(|item| item.message.is_user()) {
             self.finish(EndReason::NothingToDo);
         } else if answered && crashed {
-            self.finish(EndReason::Answered);
+            let reason = self.finalizing.take();
+            self.finish(reason.unwrap_or(EndReason::Answered));
         } else {
             // Providers refuse a request that ends with an answer.
             if answered {
@@ -179,6 +183,21 @@ impl Run {
             self.say_pins();
             self.phase = Phase::Ready;
         }
+    }
+
+    /// Returns the limit for which the model was asked to finish before its newest answer, if it was.
+    fn finalized_for(&self) -> Option<EndReason> {
+        let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
+        let messages = self.state.transcript.items().iter().rev();
+        let mut messages = messages.map(|item| item.message.as_ref());
+        messages.find(|message| is_answer(message))?;
+        let tracker = self.tracker();
+        messages
+            .take_while(|message| !is_answer(message) && !message.is_user())
+            .find_map(|message| match message {
+                Message::Notice { text } => notice::finalized_for(text, &tracker),
+                _ => None,
+            })
     }
 
     /// Begins the log, or says that an older one is carried on in today's format.

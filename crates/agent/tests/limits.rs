@@ -755,3 +755,38 @@ fn an_answer_that_breaks_off_says_so() {
         assert_eq!(stage.outcome().text, format!("I have done the{says}"));
     }
 }
+
+/// The limit that a last answer was for is told, even if the process dies right behind that answer.
+#[test]
+fn after_a_crash_a_last_answer_ends_the_run_at_its_limit() {
+    let setups = [
+        limited(ExecutionLimits::turns(3)),
+        limited(ExecutionLimits {
+            max_tool_calls: Some(2),
+            ..ExecutionLimits::turns(50)
+        }),
+        limited(ExecutionLimits {
+            max_total_tokens: Some(Tokens(10_000)),
+            ..ExecutionLimits::turns(50)
+        }),
+        priced(10.0, AtLimit::Finalize),
+    ];
+    for setup in setups {
+        let mut stage = Stage::new(setup);
+        read_on(&mut stage, |n| {
+            Some(Usage {
+                input: Tokens(1_000 + 100 * n),
+                ..Usage::default()
+            })
+        });
+        let whole = stage.outcome().clone();
+        assert!(whole.reason.is_limit(), "{:?}", whole.reason);
+        let ended = |entry: &Entry| matches!(entry, Entry::Ended { .. });
+        let end = stage.log.iter().position(ended).unwrap();
+        let mut next = Stage::resume(stage.log[..end].to_vec(), stage.setup.clone());
+        next.go_on();
+        assert!(next.requests.is_empty());
+        assert_eq!(*next.outcome(), whole);
+        audit(&next);
+    }
+}

@@ -132,7 +132,7 @@ impl Tree {
         self.ending(".md")
     }
 
-    /// The manifests of the workspace's packages. `bench/` lies outside the workspace.
+    /// The manifests of the workspace's packages, but for those below `bench/`, on which nothing stands.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = (&File, &str)> {
         self.ending("/Cargo.toml").filter(|(file, _)| {
             let parts: Vec<&str> = file.path.split('/').collect();

@@ -1,0 +1,252 @@
+//! Compares what a session's log has with what the model was asked and with what its effects have left in
+//! the ledger. Each difference is a sentence.
+
+use std::collections::BTreeMap;
+
+use plimsoll::{Entry, Message};
+use serde_json::Value;
+
+use crate::model::Sheet;
+use crate::plan::{HAPPENED, Limit, Plan, Work};
+
+/// In every result of a call of which nobody knows whether it ran to its end.
+const UNKNOWN: &str = "it is not known whether this call ran to its end";
+
+/// Who may have asked the model twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writers {
+    /// One process after the other: the log never gets shorter.
+    OneByOne,
+    /// A process may be stopped, replaced, and go on: what it then asks is old.
+    Stopped,
+}
+
+/// What one session came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// Calls whose outcome the log calls unknown.
+    pub(crate) unknown: u64,
+    /// Lines in the ledger.
+    pub(crate) effects: u64,
+    /// What must not be.
+    pub(crate) violations: Vec<String>,
+}
+
+/// What the log has.
+#[derive(Debug, Default)]
+struct Read {
+    tasks: u64,
+    /// The ids of the calls of each reply.
+    replies: Vec<Vec<String>>,
+    /// How often each call began, and its results.
+    began: BTreeMap<String, u64>,
+    results: BTreeMap<String, Vec<String>>,
+    ends: Vec<String>,
+}
+
+/// Returns whether the log says that its run has ended.
+pub(crate) fn has_ended(log: &[Entry]) -> bool {
+    matches!(log.last(), Some(Entry::Ended { .. }))
+}
+
+/// Returns whether an entry is what a person said: the run says other things to the model itself.
+pub(crate) fn is_task(entry: &Entry) -> bool {
+    match entry {
+        Entry::Said { message, .. } => matches!(**message, Message::User { .. }),
+        _ => false,
+    }
+}
+
+/// Checks a session that has ended. `effects` has the lines of the ledger, by the ids of calls.
+pub(crate) fn check(
+    plan: &Plan,
+    log: &[Entry],
+    sheet: &Sheet,
+    effects: &BTreeMap<String, u64>,
+    writers: Writers,
+) -> Finding {
+    let read = Read::of(log);
+    let mut finding = Finding::default();
+    let violations = &mut finding.violations;
+    if read.tasks != 1 {
+        violations.push(format!("the task is in the log {} times", read.tasks));
+    }
+    check_end(plan, &read, violations);
+    let planned: Vec<Vec<String>> = plan
+        .turns
+        .iter()
+        .map(|turn| turn.iter().map(|call| call.id.clone()).collect())
+        .collect();
+    for (turn, calls) in (1..).zip(&read.replies) {
+        let expected = planned.get(turn - 1).filter(|_| !calls.is_empty());
+        if expected.is_some_and(|expected| expected != calls) {
+            violations.push(format!(
+                "reply {turn} of the log has the calls {}, which the model did not make in turn {turn}",
+                calls.join(", ")
+            ));
+        }
+    }
+    check_model(plan, &read, sheet, writers, violations);
+    for call in plan.turns.iter().flatten() {
+        let lines = effects.get(&call.id).copied().unwrap_or_default();
+        finding.effects += lines;
+        let results = read.results.get(&call.id).map_or(&[][..], Vec::as_slice);
+        let was_made = read.replies.iter().flatten().any(|id| *id == call.id);
+        if results.len() != usize::from(was_made) {
+            violations.push(format!(
+                "call {} has {} results in the log",
+                call.id,
+                results.len()
+            ));
+        }
+        let is_unknown = results.iter().any(|text| text.contains(UNKNOWN));
+        finding.unknown += u64::from(is_unknown);
+        if let Work::Read = call.work {
+            continue;
+        }
+        if lines > 1 {
+            violations.push(format!(
+                "the effect of call {} happened {lines} times",
+                call.id
+            ));
+        }
+        if read.began.get(&call.id).copied().unwrap_or_default() > 1 {
+            violations.push(format!("call {} began more than once", call.id));
+        }
+        let has_happened = results.iter().any(|text| text.starts_with(HAPPENED));
+        if has_happened && lines == 0 {
+            violations.push(format!(
+                "call {} has a result and has left nothing in the ledger",
+                call.id
+            ));
+        }
+        if lines > 0 && !has_happened && !is_unknown {
+            violations.push(format!(
+                "the effect of call {} happened, and its result says {:?}",
+                call.id,
+                results.first()
+            ));
+        }
+    }
+    finding
+}
+
+fn check_end(plan: &Plan, read: &Read, violations: &mut Vec<String>) {
+    let expected: &[&str] = match plan.limit {
+        Limit::None => &["answered"],
+        Limit::Turns(_) => &["max_turns"],
+        Limit::Tokens(_) => &["max_tokens", "answered"],
+    };
+    match read.ends.as_slice() {
+        [] => violations.push("the run has not ended".to_owned()),
+        [end] if expected.contains(&end.as_str()) => {}
+        ends => violations.push(format!(
+            "the log says that the run ended as {}, not once as {}",
+            ends.join(", "),
+            expected.join(" or ")
+        )),
+    }
+    if plan.limit == Limit::None && read.replies.len() != plan.turns.len() + 1 {
+        violations.push(format!(
+            "the log has {} replies in place of {}",
+            read.replies.len(),
+            plan.turns.len() + 1
+        ));
+    }
+}
+
+fn check_model(
+    plan: &Plan,
+    read: &Read,
+    sheet: &Sheet,
+    writers: Writers,
+    violations: &mut Vec<String>,
+) {
+    let turns = sheet.turns.len() as u64;
+    if turns < read.replies.len() as u64 {
+        violations.push(format!(
+            "the log has {} replies, and the model was asked for {turns}",
+            read.replies.len()
+        ));
+    }
+    if sheet.rewritten > 0 {
+        violations.push(format!(
+            "{} request(s) had other messages than the requests before",
+            sheet.rewritten
+        ));
+    }
+    if sheet.late > 0 && writers == Writers::OneByOne {
+        violations.push(format!(
+            "{} request(s) had fewer messages than one before: the log has lost entries",
+            sheet.late
+        ));
+    }
+    for (id, shown) in &sheet.results {
+        if read
+            .results
+            .get(id)
+            .is_none_or(|results| !results.contains(shown))
+        {
+            violations.push(format!(
+                "the model was shown a result of call {id} that the log does not have"
+            ));
+        }
+    }
+    match plan.limit {
+        Limit::None => {}
+        Limit::Turns(limit) => {
+            if turns > limit {
+                violations.push(format!("{turns} turns, and the limit is {limit}"));
+            }
+        }
+        Limit::Tokens(limit) => {
+            // A call begins as long as something is left. At the limit the model is asked once more, without
+            // tools, for its answer.
+            let calls = sheet.turns.values().filter(|turn| turn.may_call);
+            let before: u64 = calls.rev().skip(1).map(|turn| turn.tokens).sum();
+            let finals = sheet.turns.values().filter(|turn| !turn.may_call).count();
+            if before >= limit || finals > 1 {
+                violations.push(format!(
+                    "{before} tokens were used before the last turn with tools, {finals} turn(s) had \
+                     none, and the limit is {limit}"
+                ));
+            }
+        }
+    }
+}
+
+impl Read {
+    fn of(log: &[Entry]) -> Self {
+        let mut read = Self::default();
+        for entry in log {
+            match entry {
+                Entry::Said { .. } if is_task(entry) => read.tasks += 1,
+                Entry::Replied { message, .. } => {
+                    let message = serde_json::to_value(message).unwrap_or_default();
+                    let parts = message.get("parts").and_then(Value::as_array);
+                    let ids = parts
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|part| part.get("id"));
+                    let ids = ids.filter_map(Value::as_str).map(str::to_owned);
+                    read.replies.push(ids.collect());
+                }
+                Entry::Began { call } => *read.began.entry(call.0.clone()).or_default() += 1,
+                Entry::Returned { message, .. } => {
+                    let message = serde_json::to_value(message).unwrap_or_default();
+                    let text = |at| message.pointer(at).and_then(Value::as_str);
+                    let id = text("/call").unwrap_or_default().to_owned();
+                    let said = text("/parts/0/text").unwrap_or_default().to_owned();
+                    read.results.entry(id).or_default().push(said);
+                }
+                Entry::Ended { outcome } => {
+                    let reason = serde_json::to_value(&outcome.reason).unwrap_or_default();
+                    let word = reason.get("reason").and_then(Value::as_str);
+                    read.ends.push(word.unwrap_or_default().to_owned());
+                }
+                _ => {}
+            }
+        }
+        read
+    }
+}
