@@ -101,6 +101,14 @@ impl Restate {
         if reply.status().as_u16() == NOT_READY {
             return Ok(Answered::NotYet);
         }
+        if reply.status() == StatusCode::NOT_FOUND {
+            return Err(RestateError::Refused {
+                status: reply.status().as_u16(),
+                why: "Restate does not know this run any longer: its state was lost, restored or removed; \
+                      the session keeps what was done, and another run with --session carries it on"
+                    .to_owned(),
+            });
+        }
         self.read(reply).await.map(Answered::Ended)
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct WorkerArgs {
     yes: bool,
 }
 
-/// Runs the command until Ctrl-C.
+/// Runs the command until Ctrl-C or, as service managers ask, SIGTERM.
 pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     let options = PostgresOptions {
         patience: Duration::from_secs(args.patience),
@@ -112,11 +112,28 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         format!("tools in {}", config.settings().root.display()),
         "Ctrl-C ends it".to_owned(),
     ]));
-    tokio::signal::ctrl_c().await.map_err(Stop::failed)?;
+    asked_to_end().await.map_err(Stop::failed)?;
     let _ = end.send(());
     // Its sessions are free at once for the next worker.
     let _ = serving.await;
     mcp.close().await;
     store.close().await;
     Ok(DONE)
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+#[cfg(unix)]
+async fn asked_to_end() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn asked_to_end() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
 }

@@ -68,16 +68,25 @@ pub(super) fn fault(place: &str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
                 };
             }
             (Some("25006"), _) => "it is read-only; connect to the primary server".to_owned(),
+            (Some("42501"), sqlx::Error::Database(error)) => format!(
+                "{}; start once as the owner of the database, which makes the tables, and grant this \
+                 user the rights that docs/operations.md lists",
+                error.message()
+            ),
             (Some("53300"), _) => {
                 "it has no connection left; allow fewer for each process, or more on the server"
                     .to_owned()
             }
             (_, sqlx::Error::PoolTimedOut) => {
-                "it does not answer in time; see that the server runs, and try again".to_owned()
+                "it gave no connection in time; see that the server runs and has connections left, and \
+                 try again"
+                    .to_owned()
             }
             (_, sqlx::Error::Io(error)) => {
                 format!("it cannot be reached ({error}); see that the server runs, and try again")
             }
+            // Without the line of the server's own source.
+            (_, sqlx::Error::Database(error)) => format!("the server says: {}", error.message()),
             _ => error.to_string(),
         };
         StoreError::Io {
