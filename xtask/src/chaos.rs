@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::command::Job;
+use crate::command::{Job, Stream};
 use crate::error::Error;
 use crate::restate;
+use crate::steps::Outcome;
 
 /// What is to be played.
 #[derive(Debug)]
@@ -19,10 +20,43 @@ pub(crate) struct Options {
     pub(crate) json: bool,
 }
 
+/// What `ci` plays: half a minute.
+const SHORT: Options = Options {
+    seed: Some(1),
+    sessions: 6,
+    kills: 20,
+    minutes: 1,
+    only: None,
+    json: false,
+};
+
 /// Builds everything and plays the scenarios.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Error> {
-    let needs_restate = options.only.as_deref() != Some("local");
-    let server = needs_restate.then(|| restate::install(root)).transpose()?;
+    let server = match options.only.as_deref() {
+        Some("local") => None,
+        _ => Some(restate::install(root)?),
+    };
+    build(root)?;
+    job(root, options, server).run()
+}
+
+/// Plays a short form with what is installed and what the tests have built. Returns what was left out.
+pub(crate) fn short(root: &Path) -> Outcome {
+    let server = restate::installed(root);
+    if server.is_some() {
+        // The tests build no worker.
+        build(root)?;
+    }
+    let mut skipped = Vec::new();
+    job(root, &SHORT, server).watch(Stream::Out, |line| {
+        if line.contains(": skipped: ") {
+            skipped.push(line.trim().to_owned());
+        }
+    })?;
+    Ok(skipped.join("; "))
+}
+
+fn build(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
         .args([
             "build",
@@ -33,12 +67,11 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Error> {
             "plimsoll-chaos",
         ])
         .args(["--features", "plimsoll-cli/restate"])
-        .run()?;
-    play(root, options, server)
+        .run()
 }
 
-/// Plays the scenarios with the programs that were built.
-fn play(root: &Path, options: &Options, server: Option<PathBuf>) -> Result<(), Error> {
+/// The scenarios with the programs that were built.
+fn job(root: &Path, options: &Options, server: Option<PathBuf>) -> Job {
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| root.join("target"), PathBuf::from);
     let built = |name: &str| target.join("debug").join(name);
@@ -60,5 +93,5 @@ fn play(root: &Path, options: &Options, server: Option<PathBuf>) -> Result<(), E
     if options.json {
         job = job.args(["--json"]);
     }
-    job.run()
+    job
 }

@@ -10,7 +10,7 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::steps::{self, Step};
 use crate::test::Counts;
-use crate::{bare, deny, dist, test, tidy};
+use crate::{bare, chaos, deny, dist, test, tidy};
 
 /// What the whole row may take on two cores from an empty target directory.
 const BUDGET: Duration = Duration::from_secs(25 * 60);
@@ -53,6 +53,11 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
         },
     ];
     steps.extend(test::steps(root, &counts));
+    // The tests have built what is killed here.
+    steps.push(Step {
+        name: "chaos",
+        act: Box::new(|| chaos::short(root)),
+    });
     // The tests have built the program. What is tried is how it is packaged, not how fast it is.
     steps.push(Step {
         name: "dist",

@@ -45,7 +45,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that must hold before a change lands: lock file, format, tidy, deny, clippy, builds without features, tests, docs
+    /// Everything that must hold before a change lands: lock file, format, tidy, deny, clippy, builds without features, tests, a few kills, docs
     Ci,
     /// All tests, and the examples in the docs
     Test,

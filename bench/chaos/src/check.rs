@@ -250,3 +250,79 @@ impl Read {
         read
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::AskedTurn;
+    use crate::plan::PlannedCall;
+    use serde_json::json;
+
+    fn plan() -> Plan {
+        let (before, after) = (0, 0);
+        let call = PlannedCall {
+            id: "s-0".to_owned(),
+            work: Work::Effect { before, after },
+        };
+        Plan {
+            session: "s".to_owned(),
+            turns: vec![vec![call]],
+            limit: Limit::None,
+        }
+    }
+
+    /// The log of the plan, with this result of its call.
+    fn log(result: &str) -> Vec<Entry> {
+        let usage =
+            json!({"input": 1, "output": 1, "reasoning": 0, "cache_read": 0, "cache_write": 0});
+        let replied = |part: Value| {
+            json!({"entry": "replied", "message": {"role": "assistant", "parts": [part]},
+                "stop": "stop", "usage": null, "counted": 1})
+        };
+        let call = json!({"type": "tool_call", "id": "s-0", "name": "bash", "arguments": "{}"});
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let entries = [
+            json!({"entry": "said", "message": {"role": "user", "parts": [text("go")]}}),
+            replied(call),
+            json!({"entry": "began", "call": "s-0"}),
+            json!({"entry": "returned",
+                "message": {"role": "tool_result", "call": "s-0", "parts": [text(result)]}}),
+            replied(text("done")),
+            json!({"entry": "ended", "outcome": {"reason": {"reason": "answered"}, "text": "done",
+                "turns": 2, "tool_calls": 1, "plans": 0, "freed": 0, "usage": usage}}),
+        ];
+        let entries = entries.map(|entry| serde_json::from_value(entry).unwrap());
+        entries.into()
+    }
+
+    fn found(log: &[Entry], lines: u64, late: u64) -> Vec<String> {
+        let mut sheet = Sheet::default();
+        sheet.turns = [(0, AskedTurn::default()), (1, AskedTurn::default())].into();
+        sheet.late = late;
+        let effects = [("s-0".to_owned(), lines)].into();
+        check(&plan(), log, &sheet, &effects, Writers::OneByOne).violations
+    }
+
+    #[test]
+    fn what_is_lost_or_doubled_is_found() {
+        let happened = log("happened\n[exit 0]");
+        assert_eq!(found(&happened, 1, 0), [""; 0]);
+        // Nobody knows whether it happened; more than once it must not.
+        let unknown = log(&format!("{UNKNOWN}: the process stopped"));
+        assert_eq!(found(&unknown, 0, 0), [""; 0]);
+        assert_eq!(found(&unknown, 1, 0), [""; 0]);
+        assert_eq!(found(&unknown, 2, 0).len(), 1);
+        assert_eq!(found(&happened, 0, 0).len(), 1);
+        assert_eq!(found(&happened, 2, 0).len(), 1);
+        assert_eq!(found(&happened, 1, 1).len(), 1);
+        assert_eq!(found(&log("not run"), 1, 0).len(), 1);
+        for at in [0, 3, 5] {
+            let mut twice = happened.clone();
+            twice.insert(at, happened[at].clone());
+            assert_eq!(found(&twice, 1, 0).len(), 1, "{at} twice");
+            let mut without = happened.clone();
+            without.remove(at);
+            assert!(!found(&without, 1, 0).is_empty(), "without {at}");
+        }
+    }
+}

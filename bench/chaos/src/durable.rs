@@ -24,7 +24,11 @@ const WORKERS: usize = 3;
 /// Seconds after which a silent worker's sessions are taken over; some pauses are longer.
 const PATIENCE: u64 = 3;
 /// Milliseconds between two blows.
-const EVERY: (u64, u64) = (1_000, 4_000);
+const EVERY: (u64, u64) = (300, 2_500);
+/// So many sessions are begun at once, and the next so much later: else all would have ended before much
+/// could be hit.
+const WAVE: usize = 25;
+const GAP: Duration = Duration::from_secs(10);
 /// Milliseconds for which something is stopped, and until it is started again.
 const STOPPED: (u64, u64) = (500, 7_000);
 const DOWN: (u64, u64) = (0, 2_000);
@@ -233,7 +237,10 @@ async fn follow(
 ) -> BTreeMap<String, Result<u64, String>> {
     let mut ends = BTreeMap::new();
     let mut open = Vec::new();
-    for plan in plans {
+    for (number, plan) in plans.iter().enumerate() {
+        if number > 0 && number.is_multiple_of(WAVE) {
+            tokio::time::sleep(GAP).await;
+        }
         match submit(server, plan, last).await {
             Ok(invocation) => open.push((plan.session.clone(), invocation, 0)),
             Err(why) => {
