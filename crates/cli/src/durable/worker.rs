@@ -59,7 +59,7 @@ pub(crate) struct WorkerArgs {
     yes: bool,
 }
 
-/// Runs the command until Ctrl-C or, as the system asks of services, SIGTERM.
+/// Runs the command until Ctrl-C or SIGTERM, which systemd and containers send.
 pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     let options = PostgresOptions {
         patience: Duration::from_secs(args.patience),

@@ -177,7 +177,8 @@ fn commands_and_flags_that_are_named_are_there() {
         for command in commands(&std::fs::read_to_string(page).unwrap()) {
             let words = words(&command);
             // These are there with a feature only.
-            let is_durable = words.contains(&"--on") || matches!(words.get(1), Some(&("worker" | "send")));
+            let is_durable =
+                words.contains(&"--on") || matches!(words.get(1), Some(&("worker" | "send")));
             if is_durable && !cfg!(feature = "restate") {
                 continue;
             }
