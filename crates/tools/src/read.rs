@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(image.size, Some((2, 3)));
         for (name, why) in [
             ("half.png", "`half.png` is damaged"),
-            ("large.png", "more than the 5242880 bytes that can be shown"),
+            ("large.png", "more than the 5242880 that can be shown"),
         ] {
             let error = files.shown(name).unwrap_err();
             assert!(error.0.contains(why), "{error}");
