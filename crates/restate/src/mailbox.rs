@@ -1,28 +1,66 @@
 //! [`Mailbox`]: brings what is said to a run from outside to the run, once. What was brought is in the
 //! session's log, and not said again by the worker that comes next.
+//!
+//! One look at the database for all runs of a worker says whether there are new messages at all; a run
+//! that waits for its model for minutes costs next to nothing.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_agent::Waiting;
 use plimsoll_core::{Remote, SessionId};
 use plimsoll_store::{PostgresStore, RunMessageKind};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
-/// Between two looks for messages.
+/// Between two looks for new messages.
 const PAUSE: Duration = Duration::from_millis(250);
+/// A run looks for its own after this although there seem to be none: one may have been written late.
+const SURELY: Duration = Duration::from_secs(10);
 
-/// Looks for messages until it is dropped.
+/// Looks whether there are new messages, as long as somebody waits for one.
+pub(crate) struct Arrivals {
+    store: PostgresStore,
+    newest: Mutex<Option<watch::Receiver<i64>>>,
+}
+
+/// Brings messages until it is dropped.
 pub(crate) struct Mailbox(JoinHandle<()>);
 
+impl Arrivals {
+    pub(crate) fn new(store: PostgresStore) -> Self {
+        Self {
+            store,
+            newest: Mutex::new(None),
+        }
+    }
+
+    /// Changes when a message has come.
+    fn watch(&self) -> watch::Receiver<i64> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(newest) = &*newest
+            && newest.has_changed().is_ok()
+        {
+            return newest.clone();
+        }
+        let (sender, receiver) = watch::channel(0);
+        tokio::spawn(look(self.store.clone(), sender));
+        *newest = Some(receiver.clone());
+        receiver
+    }
+}
+
 impl Mailbox {
-    /// Looks for messages for the run of a request.
+    /// Brings messages to the run of a request.
     pub(crate) fn open(
-        store: PostgresStore,
+        arrivals: &Arrivals,
         session: SessionId,
         run: String,
         remote: Remote,
     ) -> Self {
-        Self(tokio::spawn(deliver(store, session, run, remote)))
+        let (store, newest) = (arrivals.store.clone(), arrivals.watch());
+        Self(tokio::spawn(deliver(store, newest, session, run, remote)))
     }
 }
 
@@ -38,12 +76,38 @@ pub fn message_key(run: &str, id: &str) -> String {
     format!("{run}/{id}")
 }
 
-async fn deliver(store: PostgresStore, session: SessionId, run: String, remote: Remote) {
+/// Looks until only the one is left that [`Arrivals`] has.
+async fn look(store: PostgresStore, newest: watch::Sender<i64>) {
+    while newest.receiver_count() > 1 {
+        // What cannot be read now is read later.
+        if let Ok(now) = store.newest_message().await {
+            newest.send_if_modified(|before| {
+                let is_new = now > *before;
+                *before = now.max(*before);
+                is_new
+            });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn deliver(
+    store: PostgresStore,
+    mut newest: watch::Receiver<i64>,
+    session: SessionId,
+    run: String,
+    remote: Remote,
+) {
     let mut after = 0;
     loop {
-        // What cannot be read now is read later.
-        let messages = store.messages(&session, &run, after).await;
-        for (row, message) in messages.unwrap_or_default() {
+        // What comes while these are read is seen as new.
+        newest.mark_unchanged();
+        let Ok(messages) = store.messages(&session, &run, after).await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let is_empty = messages.is_empty();
+        for (row, message) in messages {
             let key = message_key(&run, &message.id);
             let taken = match message.kind {
                 RunMessageKind::Interrupt => remote.interrupt().await,
@@ -54,10 +118,14 @@ async fn deliver(store: PostgresStore, session: SessionId, run: String, remote: 
             };
             // The run has not begun here yet.
             if !taken {
+                tokio::time::sleep(PAUSE).await;
                 break;
             }
             after = row;
         }
-        tokio::time::sleep(PAUSE).await;
+        // If nobody looks for all any more, it looks for itself.
+        if is_empty && matches!(timeout(SURELY, newest.changed()).await, Ok(Err(_))) {
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::RestateJournal;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Arrivals, Mailbox};
 use crate::protocol::{
     Approval, EventsReply, EventsRequest, FORMAT, Message, RunReply, RunRequest, SessionStatus,
 };
@@ -32,6 +32,7 @@ const ENOUGH: usize = 1024 * 1024;
 pub(crate) struct Sessions {
     pub(crate) agent: Agent,
     pub(crate) store: PostgresStore,
+    pub(crate) arrivals: Arrivals,
     /// Cancelled when the worker stops.
     pub(crate) stop: CancellationToken,
 }
@@ -217,8 +218,8 @@ impl Sessions {
             said: request.prompt.as_str().into(),
             config,
         };
-        let (store, remote) = (self.store.clone(), session.remote());
-        let _mailbox = Mailbox::open(store, id.clone(), key.to_owned(), remote);
+        let remote = session.remote();
+        let _mailbox = Mailbox::open(&self.arrivals, id.clone(), key.to_owned(), remote);
         let output = session.run_journaled(&request, &journal).await;
         output.or_else(Error::into_output)
     }

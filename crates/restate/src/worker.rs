@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::said;
 use crate::error::RestateError;
+use crate::mailbox::Arrivals;
 use crate::service::Sessions;
 use crate::tls;
 
@@ -47,6 +48,7 @@ impl Worker {
             listener,
             sessions: Sessions {
                 agent,
+                arrivals: Arrivals::new(store.clone()),
                 store,
                 stop: CancellationToken::new(),
             },

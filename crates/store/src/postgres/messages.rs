@@ -165,6 +165,21 @@ impl PostgresStore {
             .map_err(fault(&self.place))
     }
 
+    /// Returns the row of the newest message of all runs; 0 if there is none. It costs the same however many
+    /// runs there are, so that a worker need not ask for the messages of each.
+    ///
+    /// A message may be written later than one with a higher row: look for messages now and then although
+    /// this has not changed.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn newest_message(&self) -> Result<i64, StoreError> {
+        sqlx::query_scalar("SELECT coalesce(max(row), 0) FROM messages")
+            .fetch_one(&self.pool)
+            .await
+            .map_err(fault(&self.place))
+    }
+
     /// Asks whether a call may run. Returns the answer once there is one; asking again adds nothing.
     ///
     /// # Errors
