@@ -48,14 +48,15 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns `true` if the same call may succeed later: another process has the session, or the store
-    /// cannot be reached or is full.
+    /// Returns `true` if the same call may succeed later, or on another worker: another process has the
+    /// session, the store cannot be reached or is full, or a newer version began the run.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         use StoreError::{Archive, Busy, Full, Io, LeaseLost};
         matches!(
             self,
             Self::Stale
+                | Self::Journal(JournalFault::Newer { .. })
                 | Self::Store(
                     Busy { .. } | LeaseLost { .. } | Full { .. } | Io { .. } | Archive { .. }
                 )

@@ -131,13 +131,15 @@ impl Stepper {
                 .unwrap_or_default(),
         };
         let start = journal.begin(start).await?;
-        self.fault = match start.format > JOURNAL_FORMAT {
-            true => Some(JournalFault::Newer {
+        if start.format > JOURNAL_FORMAT {
+            // A newer worker may take it yet, so the journal is left as it is.
+            return Err(JournalFault::Newer {
                 session: session.id().clone(),
                 found: start.format,
-            }),
-            false => check(session, &start.head).err(),
-        };
+            }
+            .into());
+        }
+        self.fault = check(session, &start.head).err();
         self.elapsed = Duration::from_millis(now_ms().saturating_sub(start.at_ms));
         let mut number = 0;
         loop {
