@@ -16,8 +16,7 @@ use crate::input::count;
 use crate::scope::{Located, Scope};
 
 /// What the model is told.
-pub(crate) const DESCRIPTION: &str =
-    "Reads a text file, in pages; a note says how to go on. Shows an image if you can see images.";
+pub(crate) const DESCRIPTION: &str = "Reads a text file, in pages; a note says how to go on.";
 /// A file is looked through this far, to find a page and to count the lines: a second's work.
 pub const SCAN_MAX: Bytes = Bytes(256 * 1024 * 1024);
 
