@@ -462,7 +462,10 @@ impl Extensions {
 }
 
 impl AgentOutput {
-    pub(crate) fn new(session_id: SessionId, outcome: Outcome) -> Self {
+    /// Returns what a run came to by its outcome alone: without steps and memory, which only the process
+    /// that ran it knows.
+    #[must_use]
+    pub fn new(session_id: SessionId, outcome: Outcome) -> Self {
         Self {
             session_id,
             text: outcome.text,

@@ -10,7 +10,7 @@ use plimsoll::restate::{
 };
 use plimsoll::store::OpenQuestion;
 use plimsoll::{
-    AgentOutput, Bytes, CallId, CallKey, EndReason, Event, Gate, Observer, Outcome, PermissionMode,
+    AgentOutput, CallId, CallKey, EndReason, Event, Gate, Observer, Outcome, PermissionMode,
     Question, SessionId, ToolCall, Whom, new_session_id,
 };
 
@@ -94,7 +94,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
     screen.terminal.status(None);
     screen.terminal.flush();
     interrupts.abort();
-    let output = output_of(id, outcome?);
+    let output = AgentOutput::new(id, outcome?);
     if let Some(error) = screen.lines.as_ref().and_then(Lines::failed) {
         return Err(out::failed(&error));
     }
@@ -277,28 +277,6 @@ fn limits(sources: &Sources, config: &AgentConfig) -> RunLimits {
             .map(millis),
         max_cost: limits.max_cost.filter(|_| has("max_cost")),
         max_tool_calls: limits.max_tool_calls.filter(|_| has("max_tool_calls")),
-    }
-}
-
-fn output_of(session_id: SessionId, outcome: Outcome) -> AgentOutput {
-    AgentOutput {
-        session_id,
-        text: outcome.text,
-        reason: outcome.reason,
-        tokens_used: outcome.usage,
-        summary_usage: outcome.summary_usage,
-        estimated: outcome.estimated,
-        turns: outcome.turns,
-        tool_calls: outcome.tool_calls,
-        plans: outcome.plans,
-        freed: outcome.freed,
-        cache: outcome.cache,
-        cost: outcome.cost,
-        undelivered: outcome.undelivered,
-        rolled_back: outcome.rolled_back,
-        peak_memory: Bytes(0),
-        steps: Vec::new(),
-        steps_dropped: 0,
     }
 }
 
