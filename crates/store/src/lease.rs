@@ -274,11 +274,11 @@ impl Pulse {
 
     fn run(&self, connection: &Weak<tokio::sync::Mutex<Connection>>) {
         loop {
-            let mut state = self.lock();
-            if state.leases > 0 {
-                let waited = self.ended.wait_timeout(state, self.period);
-                state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            }
+            // Woken early only when the last lease has ended: one that began since waits its own beat.
+            let waited = self
+                .ended
+                .wait_timeout_while(self.lock(), self.period, |state| state.leases > 0);
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
             // Held only for a beat, so that this thread does not keep the file open.
             let connection = Some(connection)
                 .filter(|_| state.leases > 0)

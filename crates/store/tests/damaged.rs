@@ -5,6 +5,7 @@
 mod script;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
@@ -54,7 +55,20 @@ async fn filled(folder: &TempDir) -> Vec<(&'static str, Vec<Entry>)> {
     let lease = store.acquire(&id("fork")).await.unwrap();
     store.fork(&lease, &of, &log(60)[6..]).await.unwrap();
     sessions.push(("fork", log(60)));
+    drop(store);
+    fold(&folder.path().join(FILE));
     sessions
+}
+
+/// Moves what stands in the write-ahead log into the file: a beat of the lease may still have the
+/// store's connection, and then closing the store has not done so yet.
+fn fold(path: &Path) {
+    let connection = Connection::open(path).unwrap();
+    connection.busy_timeout(Duration::from_secs(30)).unwrap();
+    let busy: i64 = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(busy, 0);
 }
 
 /// How many sessions are lost.
