@@ -25,6 +25,7 @@ use crate::models::ModelFacts;
 use crate::refusal::refused;
 use crate::sent::Sent;
 use crate::thinking_off::{self, ThinkingOff};
+use crate::vendor::Place;
 
 /// The bits of a seed that are sent: the API has signed numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
@@ -188,8 +189,8 @@ impl ChatProtocol {
     }
 }
 
-/// The vendor's dialect and, where the server runs a chat template, what the model's family
-/// demands besides. Models of Mistral's demand it behind every gateway.
+/// Returns the vendor's dialect with what the model's family requires of servers that run, or may run,
+/// a chat template. Models of Mistral's require it behind every gateway.
 pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     let dialect = model.vendor().dialect();
     if dialect.name == GATEWAY && model.name().starts_with(WANTS_MARKS) {
@@ -198,11 +199,19 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
             ..dialect
         };
     }
+    // A server of unknown make may run a template.
+    let is_unknown = model.vendor().place == Place::Anywhere;
+    let dialect = if is_unknown {
+        dialect.for_templates()
+    } else {
+        dialect
+    };
+    let runs_template = is_unknown || dialect.voice == Voice::Template;
     let name = model.name().to_ascii_lowercase();
     let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
     match (family, dialect.voice) {
-        (Some((_, template)), Voice::Template)
-        | (Some((_, template @ Template::Mistral)), Voice::OpenAi) => {
+        (Some((_, template)), _) if runs_template => dialect.with_template(*template),
+        (Some((_, template @ Template::Mistral)), Voice::OpenAi) => {
             dialect.with_template(*template)
         }
         _ => dialect,
@@ -360,6 +369,9 @@ mod tests {
         let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).same_role;
         assert_eq!(alternates("openrouter/qwen/qwen3"), SameRole::Keep);
         assert_eq!(alternates("vllm/qwen/qwen3"), SameRole::Merge);
+        // Its server may be any.
+        assert_eq!(alternates("compatible/qwen3"), SameRole::Merge);
+        assert_eq!(after_tool("compatible/gemma-3"), UserAfterTool::Bridge);
         for (name, _) in TEMPLATES {
             assert_eq!(name, name.to_ascii_lowercase());
         }

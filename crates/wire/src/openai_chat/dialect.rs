@@ -475,15 +475,24 @@ impl Dialect {
         }
     }
 
-    /// A server that runs the model's own chat template: what most templates accept.
-    fn local(name: &str) -> Self {
+    /// Returns the dialect with what most chat templates require (T1, T3, T4). Other servers accept
+    /// that too, so it is for servers that may run a template.
+    #[must_use]
+    pub fn for_templates(self) -> Self {
         Self {
-            name: name.into(),
             same_role: SameRole::Merge,
             system: SystemPlace::First,
             user: UserMessage::Required,
+            ..self
+        }
+    }
+
+    /// A server that runs the model's own chat template.
+    fn local(name: &str) -> Self {
+        Self {
+            name: name.into(),
             voice: Voice::Template,
-            ..Self::compatible()
+            ..Self::compatible().for_templates()
         }
     }
 
