@@ -21,6 +21,12 @@ pub const WORKING_TRIGGER: Tokens = Tokens(80_000);
 pub const TARGET: Ppm = Ppm(260_000);
 /// The same in tokens, for windows in which that would be more.
 pub const WORKING_TARGET: Tokens = Tokens(40_000);
+/// The least of a default target, as far as [`LEAST_TARGET_SHARE`] of the room allows: in a smaller
+/// view a model no longer sees the task together with the results that it needs for it, and reads
+/// them again.
+pub const LEAST_TARGET: Tokens = Tokens(4_000);
+/// The share of room that [`LEAST_TARGET`] may take in a small window.
+pub const LEAST_TARGET_SHARE: Ppm = Ppm(600_000);
 /// Where a plan ends at most if the provider's cache has expired, so that everything is written
 /// again anyway.
 pub const COLD_TARGET: Tokens = Tokens(20_000);
@@ -42,8 +48,8 @@ pub struct Line {
     pub max_output: Option<Tokens>,
     /// When a plan is due.
     pub trigger: Threshold,
-    /// Where a plan ends. Default: [`TARGET`] or [`WORKING_TARGET`], whichever is less, or
-    /// [`TARGET_OF_EXPLICIT`] of an explicit trigger.
+    /// Where a plan ends. Default: [`TARGET`] of the room, but no less than [`LEAST_TARGET`] and no
+    /// more than [`WORKING_TARGET`]; or [`TARGET_OF_EXPLICIT`] of an explicit trigger.
     pub target: Option<Threshold>,
     /// One tool result, at most. Default: the smaller of [`MAX_RESULT`] and [`RESULT_SHARE`].
     pub max_result: Option<Tokens>,
@@ -250,7 +256,11 @@ impl Line {
                 limit,
             });
         }
-        let default = |threshold| resolve(threshold, TARGET, WORKING_TARGET);
+        let least = LEAST_TARGET.min(room.share(LEAST_TARGET_SHARE));
+        let default = |threshold| match threshold {
+            Threshold::Auto => resolve(threshold, TARGET, WORKING_TARGET).max(least),
+            threshold => resolve(threshold, TARGET, WORKING_TARGET),
+        };
         let target = match (self.target.filter(|_| !is_sized), self.trigger) {
             // A mark that there is no room for lies lower, and so does its target.
             (Some(target), Threshold::Mark(_)) if trigger == room => {
@@ -374,7 +384,11 @@ mod tests {
             "8,000 − a quarter for the answer − 1,000"
         );
         assert_eq!(budget.trigger, Tokens(4_000));
-        assert_eq!(budget.target, Tokens(1_300));
+        assert_eq!(
+            budget.target,
+            Tokens(3_000),
+            "0.6 of 5,000, as 4,000 is more"
+        );
         assert_eq!(budget.forced, Tokens(4_750));
         assert_eq!(budget.cold_target, budget.target);
         assert_eq!(budget.max_result, Tokens(1_250));
@@ -391,7 +405,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             (budget.limit, budget.trigger, budget.target),
-            (Tokens(5_500), Tokens(4_500), Tokens(1_800)),
+            (Tokens(5_500), Tokens(4_500), Tokens(3_500)),
             "500 beside the shares of 5,000"
         );
         let exact = Line::exactly(Tokens(2_000));

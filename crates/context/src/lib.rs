@@ -42,9 +42,9 @@ mod usage;
 
 pub use bpe::{Bpe, PIECE_MAX, RunningCount};
 pub use budget::{
-    Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, Line, MAX_RESULT, OUTPUT_RESERVE,
-    RESULT_SHARE, SAFETY_MARK, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, WORKING_TARGET,
-    WORKING_TRIGGER,
+    Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, LEAST_TARGET, LEAST_TARGET_SHARE, Line,
+    MAX_RESULT, OUTPUT_RESERVE, RESULT_SHARE, SAFETY_MARK, TARGET, TARGET_OF_EXPLICIT, TRIGGER,
+    Threshold, WORKING_TARGET, WORKING_TRIGGER,
 };
 pub use cache::{
     Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,

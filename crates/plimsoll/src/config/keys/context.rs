@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Key] = &[
         AGENT,
         "target",
         Kind::Size(|s, size| s.target = Some(size)),
-        Preset::Words("0.26 of the available tokens, at most 40,000; 0.7 of a trigger in tokens"),
+        Preset::Words("0.26 of the available tokens, but 4,000 to 40,000 and at most 0.6 of them; 0.7 of a trigger in tokens"),
         "Size that a compaction aims for: tokens of the whole request, or a share of the available tokens.",
     )
     .old(&["context_token_limit"])
