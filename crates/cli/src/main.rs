@@ -32,7 +32,6 @@ mod flags;
 mod fork;
 mod import;
 mod input;
-mod instructions;
 mod known;
 mod ledger;
 mod local;
