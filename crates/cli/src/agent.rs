@@ -5,12 +5,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::{AgentConfig, AgentSettings, Instructions, MakeAgent};
 use plimsoll::store::SqliteStore;
-use plimsoll::tools::SandboxMode;
+use plimsoll::tools::{SandboxMode, pin_tool};
 use plimsoll::{
-    Agent, AgentBuilder, Gate, Observer, PermissionMode, RECALL_LEAST_WINDOW, Session, SessionId,
-    SessionStore, Tokens, Window, pin_tool,
+    Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
+    Window,
 };
 
 use crate::called::{Asked, Called};

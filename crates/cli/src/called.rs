@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use plimsoll::config::{AgentConfig, AgentModel, ConfigError};
+use plimsoll::permissions::{Answer, DenyAll, Question};
 use plimsoll::tools::SandboxMode;
-use plimsoll::{AgentBuilder, Answer, DenyAll, Gate, PermissionMode, Question};
+use plimsoll::{AgentBuilder, Gate, PermissionMode};
 
 use crate::agent::{SYSTEM, adapt};
 use crate::choice::Fit;

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, AgentModel, WindowSetting};
+use plimsoll::pricing::PriceSheet;
 use plimsoll::providers::{self, ModelFacts, Origin, Place, WindowSource, resolve_window};
-use plimsoll::{PriceSheet, Provider, Window};
+use plimsoll::{Provider, Window};
 
 use crate::agent::SYSTEM;
 use crate::exit::Stop;

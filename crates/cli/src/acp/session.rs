@@ -9,10 +9,11 @@ use std::time::Duration;
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{self, ContentBlock, SessionNotification, SessionUpdate};
+use plimsoll::model::{Failure, StopReason};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    AgentOutput, EndReason, Error, Failure, Observer, PermissionMode, Remote, Session, SessionId,
-    SessionStore, StopReason,
+    AgentOutput, EndReason, Error, Observer, PermissionMode, Remote, Session, SessionId,
+    SessionStore,
 };
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use tokio::time::timeout;

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::{
-    Error, Message, Observer, Plan, Session, SessionId, SessionStore, State, StoreError, WindowUse,
-    new_session_id,
-};
+use plimsoll::context::WindowUse;
+use plimsoll::machine::State;
+use plimsoll::policy::Plan;
+use plimsoll::session::new_session_id;
+use plimsoll::store::StoreError;
+use plimsoll::{Error, Message, Observer, Session, SessionId, SessionStore};
 
 use super::order::{COMMANDS, Order};
 use super::{Chat, Next, Went, save};

@@ -140,7 +140,7 @@ impl Chat {
         let approvals = Arc::new(approvals);
         let (asks, questions) = Asks::new(Arc::clone(&approvals));
         let gate: Arc<dyn Gate> = match settings.permission_mode() {
-            PermissionMode::Yes => Arc::new(plimsoll::AllowAll),
+            PermissionMode::Yes => Arc::new(plimsoll::permissions::AllowAll),
             _ => Arc::new(asks),
         };
         let (terminal, line_editor) = match line_editor {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use plimsoll::restate::{PostgresGate, Worker, register};
+use plimsoll::durable::{PostgresGate, Worker, register};
+use plimsoll::permissions::AllowAll;
 use plimsoll::store::{PostgresOptions, PostgresStore};
-use plimsoll::{AllowAll, Event, Gate, Observer, PermissionMode};
+use plimsoll::{Event, Gate, Observer, PermissionMode};
 
 use crate::agent::{self, ReadyAgent};
 use crate::choice::Said;
