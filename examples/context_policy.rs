@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
+use plimsoll::context::{Budget, ExchangeKind};
+use plimsoll::policy::{Draft, Policy, Stage, Trigger};
 use plimsoll::testing::{ScriptedProvider, Turn};
-use plimsoll::{
-    Agent, Budget, Draft, Event, ExchangeKind, Policy, Stage, Tokens, ToolError, Trigger, Window,
-    tool,
-};
+use plimsoll::{Agent, Event, Tokens, ToolError, Window, tool};
 
 /// Drops whole exchanges, a call with its results, the oldest first. The newest stay.
 #[derive(Debug)]

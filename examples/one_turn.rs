@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
-use plimsoll::{Bpe, ContextStrategy, Input, Memo, Part, Reply, Run, Setup, Step, StopReason};
+use plimsoll::machine::{Input, Run, Setup, Step};
+use plimsoll::model::{Reply, StopReason};
+use plimsoll::tokens::{Bpe, Memo};
+use plimsoll::{ContextStrategy, Part};
 
-fn main() -> Result<(), plimsoll::FoldError> {
+fn main() -> Result<(), plimsoll::machine::FoldError> {
     let policy = ContextStrategy::default().policy(Default::default(), Default::default());
     let setup = Setup::new("test/test", Arc::new(Memo::new(Bpe::o200k())), policy);
     let mut run = Run::resume(&[], setup)?;

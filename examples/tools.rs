@@ -2,8 +2,9 @@
 //!
 //! `cargo run -p plimsoll-examples --bin tools`
 
+use plimsoll::permissions::DenyAll;
 use plimsoll::testing::{ScriptedProvider, Turn};
-use plimsoll::{Agent, DenyAll, ToolError, tool};
+use plimsoll::{Agent, ToolError, tool};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll::{Entry, Message};
+use plimsoll::Message;
+use plimsoll::machine::Entry;
 use serde_json::Value;
 
 use crate::model::Sheet;

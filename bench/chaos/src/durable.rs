@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use plimsoll::restate::{Answered, FORMAT, Restate, RestateError, RunLimits, RunRequest, register};
+use plimsoll::durable::{Answered, FORMAT, Restate, RestateError, RunLimits, RunRequest, register};
+use plimsoll::machine::Entry;
 use plimsoll::store::PostgresStore;
-use plimsoll::{Entry, SessionId, SessionStore, Tokens};
+use plimsoll::{SessionId, SessionStore, Tokens};
 use tempfile::TempDir;
 
 use crate::check::{self, Finding, Writers};

@@ -6,8 +6,9 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use plimsoll::machine::Entry;
 use plimsoll::store::SqliteStore;
-use plimsoll::{Entry, SessionId, SessionStore};
+use plimsoll::{SessionId, SessionStore};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll::Entry;
+use plimsoll::machine::Entry;
 use serde_json::{Value, json};
 
 /// Violations that are printed, at most; all are counted.

@@ -5,19 +5,21 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll::config::{AgentConfig, AgentSettings, MakeAgent};
+use plimsoll::archive::RECALL_LEAST_WINDOW;
+use plimsoll::config::{AgentConfig, AgentSettings, Instructions, MakeAgent};
 use plimsoll::store::SqliteStore;
-use plimsoll::tools::SandboxMode;
+use plimsoll::tools::{SandboxMode, pin_tool};
 use plimsoll::{
-    Agent, AgentBuilder, PermissionMode, RECALL_LEAST_WINDOW, Session, SessionStore, Tokens,
-    Window, pin_tool,
+    Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
+    Window,
 };
 
 use crate::called::{Asked, Called};
 use crate::choice::{self, Choice, ChosenBy, Fit, Said};
 use crate::exit::Stop;
-use crate::instructions::Instructions;
+use crate::known;
 use crate::mcp::Mcp;
+use crate::outcome::stop_of;
 use crate::paths;
 use crate::places;
 use crate::sandbox;
@@ -39,10 +41,50 @@ pub(crate) struct Prepared {
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: Choice,
-    /// Who is asked what agents want that this one calls; to be set.
+    /// Who is asked what agents want that this one calls, if not who is asked what this one wants; to be set.
     pub(crate) asked: Asked,
+    mcp: Mcp,
+}
+
+/// An agent, and what it was made of.
+pub(crate) struct ReadyAgent {
+    pub(crate) agent: Agent,
+    pub(crate) config: AgentConfig,
+    /// It keeps our own server running.
+    pub(crate) choice: Choice,
     /// The servers of its tools.
     pub(crate) mcp: Mcp,
+}
+
+impl Prepared {
+    /// Builds the agent. It asks `gate`, and `observers` see its events.
+    pub(crate) fn build(
+        self,
+        gate: Arc<dyn Gate>,
+        observers: impl IntoIterator<Item = Arc<dyn Observer>>,
+    ) -> Result<ReadyAgent, Stop> {
+        let Self { config, choice, .. } = self;
+        self.asked.set(Arc::clone(&gate));
+        let builder = self.builder.shared_gate(gate);
+        let builder = observers
+            .into_iter()
+            .fold(builder, AgentBuilder::shared_observer);
+        let agent = builder.build();
+        Ok(ReadyAgent {
+            agent: agent.map_err(|error| Stop::usage(config.place(&error)))?,
+            config,
+            choice,
+            mcp: self.mcp,
+        })
+    }
+}
+
+impl ReadyAgent {
+    /// Opens a session.
+    pub(crate) async fn session(&self, id: SessionId) -> Result<Session, Stop> {
+        let session = self.agent.session(id).await;
+        session.map_err(|error| stop_of(&error))
+    }
 }
 
 /// Opens the store of sessions.
@@ -55,7 +97,7 @@ pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
 pub(crate) async fn prepare(
     sources: &Sources,
     said: Said,
-    store: Arc<impl SessionStore + 'static>,
+    store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
 ) -> Result<Prepared, Stop> {
     let Resolved { mut agent, notes } = sources.resolve()?;
@@ -74,23 +116,26 @@ pub(crate) async fn prepare(
         Err(stop) if is_held => return Err(stop),
         Err(_) => {}
     }
-    places::add_skills(&mut agent);
-    let mut tools = agent.tools().map_err(Stop::usage)?;
+    let project = places::project(&agent.settings().root);
+    project.add_skills(&mut agent);
+    let skills = agent.skills();
+    let mut tools = agent.tools_with(&skills).map_err(Stop::usage)?;
     if is_held && said == Said::Everything && !plimsoll::tools::sandbox::denies_network() {
         crate::say(sandbox::NETWORK);
     }
-    let instructions = Instructions::read(&agent)?;
-    if let Some(note) = instructions.note().filter(|_| said == Said::Everything) {
-        crate::note(&note);
+    let instructions = Instructions::read(&agent, &project).map_err(Stop::usage)?;
+    if said == Said::Everything {
+        let files = instructions.files().map(|path| path.display().to_string());
+        let files: Vec<String> = files.collect();
+        if !files.is_empty() {
+            crate::note(&format!("instructions from {}", files.join(", ")));
+        }
+        for note in places::notes(&agent, &skills) {
+            crate::note(&note);
+        }
     }
-    for note in places::notes(&agent)
-        .iter()
-        .filter(|_| said == Said::Everything)
-    {
-        crate::note(note);
-    }
-    let summary_prompt = agent.summary_prompt().map_err(Stop::usage)?;
-    let summarizer = choice::summarizer(&agent)?;
+    agent.add_models(known::unconfigured()?);
+    agent.check_summarizer().map_err(Stop::usage)?;
     let by = match sources.resumed {
         Some(_) => ChosenBy::Session,
         None => ChosenBy::User,
@@ -108,47 +153,24 @@ pub(crate) async fn prepare(
     tools.extend(mcp.tools(&agent, &tools));
     let has_tools = !tools.is_empty();
     let asked = Asked::default();
+    let built_in = match choice.system {
+        SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
+        other => other.to_owned(),
+    };
+    instructions.apply(&mut agent, &built_in);
     let called = Called {
-        provider: Arc::clone(&choice.provider),
-        window: choice.window,
-        prices: choice.prices,
+        model: choice.model(),
+        name: agent.settings().model.clone(),
         fit: choice.fit(),
-        model: agent.settings().model.clone(),
         mode: agent.settings().permission_mode(),
         sandbox: agent.settings().sandbox,
         asked: asked.clone(),
         mcp: mcp.clone(),
     };
-    let make: MakeAgent = Arc::new(move |config| {
-        let made = called.make(config);
-        made.map_err(|stop| config.fault(stop.to_string()))
-    });
+    let make: MakeAgent = Arc::new(move |config| called.make(config));
     tools.extend(agent.sub_agents(&make).map_err(Stop::usage)?);
-    let builder = Agent::builder_shared(Arc::clone(&choice.provider));
-    let mut builder = agent
-        .settings()
-        .apply(builder)
-        .permissions(agent.permissions_for(&tools))
-        .secrets(agent.secrets(&plimsoll::providers::environment))
-        .system(instructions.system(choice.system, choice.system == SYSTEM))
-        .tools(tools)
-        .window(choice.window)
-        .store(store as Arc<dyn SessionStore>);
-    if let Some(sheet) = choice.prices {
-        builder = builder.prices(sheet);
-    }
-    if let Some(summarizer) = summarizer {
-        builder = builder.summarizer(summarizer.provider);
-        if let Some(sheet) = summarizer.prices {
-            builder = builder.summarizer_prices(sheet);
-        }
-    }
-    if let Some(prompt) = summary_prompt {
-        builder = builder.summary_prompt(prompt);
-    }
-    for pin in instructions.pins() {
-        builder = builder.pin(pin.clone());
-    }
+    let builder = agent.builder_with(choice.model(), tools);
+    let mut builder = builder.map_err(Stop::usage)?.store(store);
     if has_tools && has_room(choice.window) {
         builder = builder.tools_after_plan([pin_tool()]);
     }

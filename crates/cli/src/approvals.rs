@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll::{CallTarget, Permission, PermissionRule, Permissions, Question};
+use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -264,7 +264,10 @@ fn read(file: &Path) -> io::Result<BTreeMap<String, Vec<Approval>>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use plimsoll::{CallId, CallKey, ToolCall, Whom};
+    use plimsoll::ToolCall;
+    use plimsoll::limits::CallKey;
+    use plimsoll::model::CallId;
+    use plimsoll::permissions::Whom;
     use serde_json::json;
 
     use super::*;

@@ -5,7 +5,8 @@ use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use plimsoll::{AllowAll, Answer, DenyAll, Gate, PermissionMode, Question};
+use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
+use plimsoll::{Gate, PermissionMode};
 
 use crate::approvals::{Always, Approvals};
 use crate::exit::Stop;

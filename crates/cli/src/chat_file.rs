@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use plimsoll::Tokens;
+use plimsoll::context::Transcript;
 use plimsoll::judge::body::Body;
 use plimsoll::judge::canonical::{self, Target};
+use plimsoll::tokens::{Bpe, Chars4, Estimate, Memo, TokenCounter};
 use plimsoll::wire::WireError;
-use plimsoll::{Bpe, Chars4, Estimate, Memo, TokenCounter, Tokens, Transcript};
 use serde_json::Value;
 
 use crate::exit::Stop;

@@ -3,19 +3,14 @@
 
 use std::sync::Arc;
 
-use plimsoll::config::{AgentConfig, WindowSetting};
-use plimsoll::providers::{
-    self, ModelFacts, Origin, Place, ServerState, WindowSource, resolve_window,
-};
-use plimsoll::{PriceSheet, Provider, Window};
+use plimsoll::config::{AgentConfig, AgentModel, WindowSetting};
+use plimsoll::pricing::PriceSheet;
+use plimsoll::providers::{self, ModelFacts, Origin, Place, WindowSource, resolve_window};
+use plimsoll::{Provider, Window};
 
 use crate::agent::SYSTEM;
 use crate::exit::Stop;
-use crate::known;
 use crate::local;
-
-/// Servers on this machine that go before our own local model.
-const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
 
 /// A model that can be called.
 pub(crate) struct Choice {
@@ -42,12 +37,6 @@ pub(crate) struct Choice {
     pub(crate) _server: Option<local::Server>,
 }
 
-/// The model that writes summaries.
-pub(crate) struct Summarizer {
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) prices: Option<PriceSheet>,
-}
-
 /// What settings are fitted to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fit {
@@ -65,6 +54,15 @@ impl Choice {
             max_identical_tool_calls: self.max_identical_tool_calls,
             one_at_a_time: self.one_at_a_time,
             system: self.system,
+        }
+    }
+
+    /// The model as an agent is put on it.
+    pub(crate) fn model(&self) -> AgentModel {
+        AgentModel {
+            provider: Arc::clone(&self.provider),
+            window: self.window,
+            prices: self.prices,
         }
     }
 }
@@ -120,9 +118,9 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
     if let Some(base_url) = base_url {
         builder = builder.base_url(base_url);
     }
-    let facts = known::facts(&model, agent.own_models())?;
+    let facts = agent.facts(&model);
     let one_at_a_time = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
-    let provider = builder.facts(facts.clone()).build();
+    let provider = builder.build();
     let provider = Arc::new(provider.map_err(Stop::usage)?);
     let (window, window_from) = window(provider.as_ref(), &facts, agent.settings().window).await;
     Ok(Choice {
@@ -169,34 +167,13 @@ async fn window(
 
 /// A server that runs on this machine already, else our own.
 async fn local_model(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
-    let here = providers::detect(&providers::environment).await.servers;
-    for wanted in PREFERRED {
-        let found = here.iter().find_map(|server| match &server.state {
-            ServerState::Up { models } if server.provider == wanted => {
-                Some((server.base_url.clone(), models.first()?.name.clone()))
-            }
-            _ => None,
-        });
-        if let Some((base_url, name)) = found {
-            crate::say(&format!(
-                "{wanted} runs at {base_url}; using its model {name}"
-            ));
-            return remote(agent, &format!("{wanted}/{name}"), Some(&base_url)).await;
-        }
+    let here = providers::detect(&providers::environment).await;
+    if let Some((server, model)) = here.preferred() {
+        let (provider, base_url) = (server.provider, server.base_url.as_str());
+        crate::say(&format!(
+            "{provider} runs at {base_url}; using its model {model}"
+        ));
+        return remote(agent, &format!("{provider}/{model}"), Some(base_url)).await;
     }
     local::start(agent, said, by).await
-}
-
-/// The model that writes summaries, where the user names one.
-pub(crate) fn summarizer(agent: &AgentConfig) -> Result<Option<Summarizer>, Stop> {
-    let Some(name) = agent.settings().summarizer.as_deref() else {
-        return Ok(None);
-    };
-    let environment = &providers::environment;
-    let (model, builder) = agent.chat(name, environment).map_err(Stop::usage)?;
-    let facts = known::facts(&model, agent.own_models())?;
-    let prices = facts.sheet();
-    let provider = builder.facts(facts).build().map_err(Stop::usage)?;
-    let provider = Arc::new(provider);
-    Ok(Some(Summarizer { provider, prices }))
 }

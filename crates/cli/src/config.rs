@@ -10,10 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, TrustError};
-use plimsoll::{
-    Author, ContextConfig, ContextStrategy, Counts, EXTRACT_SHARE, HistoryLimit, Line, OwnStages,
-    Policy, Summarization, Tokens,
+use plimsoll::context::{
+    ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, Line, OwnStages, Summarization,
 };
+use plimsoll::policy::{Author, Policy};
+use plimsoll::{ContextStrategy, Tokens};
 use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
@@ -454,10 +455,10 @@ fn fires(context: &ContextConfig) -> String {
 
 fn scope(context: &ContextConfig) -> String {
     match context.compaction.compaction_scope {
-        plimsoll::CompactionScope::FixedCount(0) => "none".to_owned(),
-        plimsoll::CompactionScope::FixedCount(1) => "the newest".to_owned(),
-        plimsoll::CompactionScope::FixedCount(count) => format!("the newest {count}"),
-        plimsoll::CompactionScope::TokenBudget => {
+        plimsoll::context::CompactionScope::FixedCount(0) => "none".to_owned(),
+        plimsoll::context::CompactionScope::FixedCount(1) => "the newest".to_owned(),
+        plimsoll::context::CompactionScope::FixedCount(count) => format!("the newest {count}"),
+        plimsoll::context::CompactionScope::TokenBudget => {
             "as many of the newest as weigh no more than a compaction's end".to_owned()
         }
     }

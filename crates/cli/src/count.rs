@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use plimsoll::{
-    CachePlan, Expects, Message, Part, Provider, Request, Sampling, Tokens, ToolChoice,
-};
+use plimsoll::cache::CachePlan;
+use plimsoll::model::{Expects, Request, Sampling, ToolChoice};
+use plimsoll::{Message, Part, Provider, Tokens};
 use serde_json::{Value, json};
 
 use crate::args::CountArgs;

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use plimsoll::{
-    CallId, Delta, Edit, Event, Message, MessagePhase, Money, Observer, Outcome, Part, Plan, Price,
-    ToolPhase, Waiting,
-};
+use plimsoll::events::{MessagePhase, ToolPhase};
+use plimsoll::machine::{Outcome, Waiting};
+use plimsoll::model::CallId;
+use plimsoll::policy::{Edit, Plan, Price};
+use plimsoll::{Delta, Event, Message, Money, Observer, Part};
 
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff};
@@ -468,7 +469,7 @@ mod tests {
             call: CallId("c".to_owned()),
             name: "read".to_owned(),
             text: "{\"path\": \"log\"}".to_owned(),
-            size: plimsoll::Bytes(15),
+            size: plimsoll::tokens::Bytes(15),
             whole: "".into(),
         };
         let inner = Event::SubAgent {

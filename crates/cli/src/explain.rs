@@ -4,7 +4,9 @@
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use plimsoll::{Budget, Mark, Means, Policy, StageStep, Tokens, Transcript, Trigger};
+use plimsoll::Tokens;
+use plimsoll::context::{Budget, Transcript};
+use plimsoll::policy::{Mark, Means, Policy, StageStep, Trigger};
 use serde_json::{Value, json};
 
 use crate::config::grouped;
@@ -30,7 +32,8 @@ struct Counted {
 
 impl Explained {
     pub(crate) fn new(policy: &Policy, view: &Transcript, budget: Budget) -> Self {
-        let steps = plimsoll::explain(policy, view, &budget, Trigger::Asked, &Means::default());
+        let steps =
+            plimsoll::policy::explain(policy, view, &budget, Trigger::Asked, &Means::default());
         Self {
             budget,
             before: view.tokens() + budget.overhead,

@@ -1,7 +1,10 @@
 //! What fills a window, as a picture: a bar of segments, and a legend with the numbers. It weighs nothing;
 //! see `WindowUse`.
 
-use plimsoll::{Contents, Entry, Plan, Share, Tokens, WindowUse};
+use plimsoll::Tokens;
+use plimsoll::context::{Contents, Share, WindowUse};
+use plimsoll::machine::Entry;
+use plimsoll::policy::Plan;
 
 use crate::event_printer::compacted;
 use crate::terminal::style::{BLUE, CYAN, Colours, GREEN, MAGENTA, RED, Style, YELLOW};

@@ -1,8 +1,9 @@
 //! `plimsoll sessions fork`: a new session that begins as the first entries of another. It runs
 //! nothing; `plimsoll run --session` goes on with it.
 
-use plimsoll::store::SqliteStore;
-use plimsoll::{Error, SessionId, StoreError, fork_session, new_session_id};
+use plimsoll::session::{fork_session, new_session_id};
+use plimsoll::store::{SqliteStore, StoreError};
+use plimsoll::{Error, SessionId};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use clap::Args;
 use plimsoll::judge::canonical;
 use plimsoll::logs::{Agent, SessionLog};
-use plimsoll::store::{Export, SqliteStore};
-use plimsoll::{Entry, LOG_FORMAT, Lease, Message, Part, SessionId, SessionStore, new_session_id};
+use plimsoll::machine::{Entry, LOG_FORMAT};
+use plimsoll::session::new_session_id;
+use plimsoll::store::{Export, Lease, SqliteStore};
+use plimsoll::{Message, Part, SessionId, SessionStore};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};

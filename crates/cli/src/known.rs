@@ -29,8 +29,12 @@ pub(crate) fn facts(model: &ModelRef, configured: &ModelBook) -> Result<ModelFac
 
 /// What is known of all models.
 pub(crate) fn book(configured: &ModelBook) -> Result<ModelBook, Stop> {
-    let book = without_user()?.overlay(own()?);
-    Ok(book.overlay(configured.clone()))
+    Ok(unconfigured()?.overlay(configured.clone()))
+}
+
+/// What is known of them without a configuration.
+pub(crate) fn unconfigured() -> Result<ModelBook, Stop> {
+    Ok(without_user()?.overlay(own()?))
 }
 
 /// What is known of them without the user. What was fetched is only a cache: where it cannot be

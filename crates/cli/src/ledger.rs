@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use plimsoll::archive::{Kind, recall_text};
+use plimsoll::archive::{Kind, RecallId, recall_text};
+use plimsoll::context::{Item, Seq};
+use plimsoll::machine::{Entry, State};
+use plimsoll::model::CallId;
+use plimsoll::policy::{Edit, Plan};
 use plimsoll::store::{Line, SqliteStore};
-use plimsoll::{
-    Bpe, CallId, Edit, Entry, Item, Memo, Message, Plan, RecallId, Seq, SessionId, SessionStore,
-    State, TokenCounter, Tokens,
-};
+use plimsoll::tokens::{Bpe, Memo, TokenCounter};
+use plimsoll::{Message, SessionId, SessionStore, Tokens};
 use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
@@ -274,7 +276,7 @@ const MAX_DATE: u64 = 253_402_300_799;
 mod tests {
     use super::*;
 
-    use plimsoll::Trigger;
+    use plimsoll::policy::Trigger;
     use serde_json::json;
 
     #[test]

@@ -20,7 +20,6 @@ use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
 use crate::choice::{Choice, ChosenBy, Said};
 use crate::exit::{DONE, INTERRUPTED, Stop};
-use crate::known;
 use crate::out::out;
 use crate::paths;
 use crate::terminal::style::colours;
@@ -174,7 +173,7 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Resu
     shown.close();
     let running = running?;
     let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(Stop::model)?;
-    let prices = known::facts(&model, agent.own_models())?.sheet();
+    let prices = agent.prices(&model);
     let dialect = Dialect {
         tools: style,
         ..model.vendor().dialect()

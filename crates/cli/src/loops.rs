@@ -3,8 +3,12 @@
 
 use std::sync::Arc;
 
+use plimsoll::machine::{Run, Setup, Step};
+use plimsoll::policy::Policy;
+use plimsoll::session::{LoopReader, LoopRecord};
 use plimsoll::store::SqliteStore;
-use plimsoll::{Chars4, LoopReader, LoopRecord, Policy, Run, SessionId, SessionStore, Setup, Step};
+use plimsoll::tokens::Chars4;
+use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
 use crate::count::preview;

@@ -32,7 +32,6 @@ mod flags;
 mod fork;
 mod import;
 mod input;
-mod instructions;
 mod known;
 mod ledger;
 mod local;
@@ -145,7 +144,7 @@ fn version() -> Result<u8, Stop> {
 
 /// Prints the JSON Schema of the events of `run --json`.
 fn schema() -> Result<u8, Stop> {
-    out!("{:#}", plimsoll::event_schema());
+    out!("{:#}", plimsoll::events::event_schema());
     Ok(exit::DONE)
 }
 

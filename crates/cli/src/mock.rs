@@ -201,7 +201,7 @@ fn mock(args: &MockArgs) -> Result<Mock, Stop> {
 
 fn chat(dialect: &str) -> Result<Mock, Stop> {
     Mock::chat(dialect).map_err(|error| {
-        Stop::usage(match plimsoll::nearest(dialect, Dialect::NAMES) {
+        Stop::usage(match plimsoll::context::nearest(dialect, Dialect::NAMES) {
             Some(near) => format!("{error}; did you mean `{near}`?"),
             None => error.to_string(),
         })

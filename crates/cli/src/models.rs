@@ -94,7 +94,7 @@ fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
         Some(fact) => format!("{}{}", fact.value, mark(fact.from)),
         None => "-".to_owned(),
     };
-    let price = |of: fn(&plimsoll::Rates) -> Option<plimsoll::Money>| {
+    let price = |of: fn(&plimsoll::pricing::Rates) -> Option<plimsoll::Money>| {
         let fact = facts.prices.as_ref();
         let said = fact.and_then(|fact| Some((of(&fact.value.rates)?, fact.from)));
         said.map_or("-".to_owned(), |(money, from)| {

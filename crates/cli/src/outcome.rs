@@ -1,7 +1,9 @@
 //! How a run ended, in words and as an exit code, for every command that runs one.
 
+use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, Cost, EndReason, Error, Money, RECALL_LEAST_WINDOW, Usage};
+use plimsoll::pricing::Cost;
+use plimsoll::{AgentOutput, EndReason, Error, Money, Usage};
 
 use crate::exit::{self, Stop};
 use crate::terminal::text::{counted, lines_of};
@@ -83,7 +85,9 @@ pub(crate) fn code_of(reason: &EndReason) -> u8 {
         reason if reason.is_limit() => exit::LIMIT,
         EndReason::CannotFit { .. } => exit::CANNOT_FIT,
         EndReason::Failed {
-            failure: plimsoll::Failure::Overflow { .. } | plimsoll::Failure::BodyTooLarge { .. },
+            failure:
+                plimsoll::model::Failure::Overflow { .. }
+                | plimsoll::model::Failure::BodyTooLarge { .. },
         } => exit::CANNOT_FIT,
         EndReason::Failed { .. } => exit::MODEL,
         EndReason::Interrupted => exit::INTERRUPTED,
@@ -109,7 +113,7 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
         }
         EndReason::CannotFit { cannot_fit } => cannot_fit.to_string(),
         EndReason::Interrupted => "interrupted".to_owned(),
-        EndReason::Refused { by, why } => plimsoll::refusal(by, why),
+        EndReason::Refused { by, why } => plimsoll::machine::refusal(by, why),
         other => other.word().to_owned(),
     }
 }

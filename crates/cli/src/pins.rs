@@ -1,8 +1,10 @@
 //! `plimsoll sessions pins` and `unpin`: what stays in a session's view, and how it stops doing so.
 //! Nothing is pinned here; that is for a run, a file or a model.
 
+use plimsoll::archive::RecallKey;
+use plimsoll::machine::Entry;
 use plimsoll::store::SqliteStore;
-use plimsoll::{Entry, RecallKey, SessionId, SessionStore};
+use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
 use crate::count::preview;

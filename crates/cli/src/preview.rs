@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use plimsoll::model::CallId;
+use plimsoll::permissions::Question;
 use plimsoll::tools::{Root, Toolbox};
-use plimsoll::{CallId, Question};
 
 use crate::diff::{self, Diff};
 use crate::terminal::Terminal;

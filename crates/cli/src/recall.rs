@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll::archive::{Kind, matches, page, recall_text, resolve};
-use plimsoll::store::SqliteStore;
-use plimsoll::{
-    Bytes, Chars4, Message, RecallError, RecallId, RecallKey, SessionId, SessionStore, State,
-    TokenCounter,
+use plimsoll::archive::{
+    Kind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
 };
+use plimsoll::machine::State;
+use plimsoll::store::SqliteStore;
+use plimsoll::tokens::{Bytes, Chars4, TokenCounter};
+use plimsoll::{Message, SessionId, SessionStore};
 
 use crate::exit::{DONE, Stop};
 use crate::out::{exactly, out};

@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use plimsoll::archive::Archived;
+use plimsoll::context::Seq;
+use plimsoll::machine::{Entry, State};
+use plimsoll::model::CallId;
 use plimsoll::store::{Export, SqliteStore};
-use plimsoll::{CallId, Chars4, Entry, Memo, Message, Seq, SessionId, SessionStore, State};
+use plimsoll::tokens::{Chars4, Memo};
+use plimsoll::{Message, SessionId, SessionStore};
 
 use crate::exit::Stop;
 

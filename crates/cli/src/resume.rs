@@ -5,9 +5,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use plimsoll::cache::Fingerprint;
 use plimsoll::config::{self, Kind, Trust};
+use plimsoll::pricing::Cost;
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
-use plimsoll::{Cost, Fingerprint, Message, SessionId, SessionStore};
+use plimsoll::{Message, SessionId, SessionStore};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;

@@ -1,7 +1,6 @@
 //! Deletes, after a run, the sessions that `[sessions]` in the configuration does not keep.
 
-use plimsoll::Retention;
-use plimsoll::store::SqliteStore;
+use plimsoll::store::{Retention, SqliteStore};
 
 use crate::terminal::text::counted;
 

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, EndReason, Error, Event, Part, Remote, Session};
+use plimsoll::{AgentOutput, EndReason, Error, Event, Observer, Part, Remote, Session};
 
-use crate::agent::{self, Prepared, TEXT_LIMIT, unreadable};
+use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};
 use crate::answer_schema::AnswerSchema;
 use crate::approvals::Approvals;
 use crate::args::RunArgs;
@@ -52,17 +52,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
             "there is no session {id} to go on with; `plimsoll sessions list` lists them"
         )));
     }
-    let Prepared {
-        config,
-        builder,
-        choice,
-        asked,
-        mcp,
-        ..
-    } = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
-    let root = &config.settings().root;
+    let mut prepared = agent::prepare(&sources, said, store.clone(), None).await?;
+    let settings = prepared.config.settings();
+    let root = &settings.root;
     let task = task.map(|task| -> Result<_, Stop> {
-        let recipient = Recipient::new(&choice, root);
+        let recipient = Recipient::new(&prepared.choice, root);
         let mut parts = recipient.message(task)?;
         recipient.check(&images)?;
         parts.extend(images);
@@ -77,31 +71,32 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let previews = Arc::new(Previews::new(root));
     let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
     let gate = ask::gate(
-        config.settings().permission_mode(),
+        settings.permission_mode(),
         Arc::clone(&terminal),
         Arc::clone(&previews),
         approvals,
     );
-    asked.set(Arc::clone(&gate));
-    let mut builder = builder.shared_gate(gate);
+    let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
     if said == Said::Everything {
         let printer = EventPrinter::new(Arc::clone(&terminal), None, previews);
-        builder = builder.shared_observer(Arc::new(printer));
-    }
-    if let Some(schema) = schema.clone() {
-        builder = builder.check_answer(move |answer: String| schema.check(&answer).map(drop));
+        observers.push(Arc::new(printer));
     }
     let lines = Arc::new(Lines::default());
     if args.json {
-        builder = builder.shared_observer(Arc::clone(&lines) as Arc<dyn plimsoll::Observer>);
+        observers.push(Arc::clone(&lines) as Arc<dyn Observer>);
     }
-    let agent = builder
-        .build()
-        .map_err(|error| Stop::usage(config.place(&error)))?;
-    let mut session = agent
-        .session(id.clone())
-        .await
-        .map_err(|error| stop_of(&error))?;
+    if let Some(schema) = schema.clone() {
+        let check = move |answer: String| schema.check(&answer).map(drop);
+        prepared.builder = prepared.builder.check_answer(check);
+    }
+    let ready = prepared.build(gate, observers)?;
+    let mut session = ready.session(id.clone()).await?;
+    let ReadyAgent {
+        config,
+        choice,
+        mcp,
+        ..
+    } = ready;
     resume::save(&store, &id, &sources, &choice, session.cost()).await?;
     let headline = agent::headline(config.settings(), &choice, &session);
     terminal.note(&terminal.dim(&headline));
@@ -261,7 +256,7 @@ impl Lines {
     }
 }
 
-impl plimsoll::Observer for Lines {
+impl Observer for Lines {
     fn see(&self, event: &Event) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.is_some() {

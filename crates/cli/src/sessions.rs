@@ -9,10 +9,12 @@ pub(crate) mod search;
 
 use std::sync::Arc;
 
+use plimsoll::context::Contents;
+use plimsoll::machine::{Entry, State};
+use plimsoll::policy::Edit;
 use plimsoll::store::SqliteStore;
-use plimsoll::{
-    Bpe, Contents, Edit, Entry, MESSAGE_OVERHEAD, Memo, Message, SessionStore, State, Tokens,
-};
+use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
+use plimsoll::{Message, SessionStore, Tokens};
 
 use crate::check;
 use crate::count::preview;

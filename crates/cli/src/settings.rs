@@ -129,7 +129,7 @@ impl Sources {
             None => config,
         };
         match (self.no_config, path.parent()) {
-            (false, Some(root)) => Ok(places::with_agents(config, root)),
+            (false, Some(root)) => Ok(places::project(root).add_agents(config)),
             _ => Ok(config),
         }
     }

@@ -7,8 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use console::Term;
-use plimsoll::store::SqliteStore;
-use plimsoll::{Cost, Entry, SessionId, Spend, StoreError, Usage};
+use plimsoll::machine::Entry;
+use plimsoll::pricing::{Cost, Spend};
+use plimsoll::store::{SqliteStore, StoreError};
+use plimsoll::{SessionId, Usage};
 use serde_json::json;
 
 use crate::agent;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use plimsoll::Message;
+use plimsoll::machine::{Entry, State};
 use plimsoll::wire::RenderInput;
 use plimsoll::wire::openai_chat::{self, Dialect};
-use plimsoll::{Entry, Message, State};
 use serde_json::Value;
 
 use crate::exit::Stop;

@@ -2,8 +2,9 @@
 
 use std::env;
 
-use plimsoll::store::SqliteStore;
-use plimsoll::{SessionId, SessionInfo, SessionStore, new_session_id};
+use plimsoll::session::new_session_id;
+use plimsoll::store::{SessionInfo, SqliteStore};
+use plimsoll::{SessionId, SessionStore};
 
 use crate::ask;
 use crate::exit::Stop;

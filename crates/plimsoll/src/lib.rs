@@ -3,7 +3,7 @@
 //!
 //! An [`Agent`] has a model, tools and limits. It runs tasks in a [`Session`], whose log is only ever
 //! appended to. What is sent to the model is a view of that log: before each request it is weighed, and
-//! if it is too large or too expensive, a [`Policy`] shortens, evicts or summarizes a part of it. The
+//! if it is too large or too expensive, a [`policy`] shortens, evicts or summarizes a part of it. The
 //! log, the archive and the tools to recall from it keep the rest.
 //!
 //! # A first run
@@ -32,7 +32,7 @@
 //! ```
 //!
 //! From here on a script plays the model, so that every example runs without a key:
-//! [`testing::ScriptedProvider`]. Your tests can use it as well.
+//! [`ScriptedProvider`](testing::ScriptedProvider). Your tests can use it as well.
 //!
 //! # Tools
 //!
@@ -68,7 +68,7 @@
 //! ```
 //!
 //! Tools that read, write and edit files, search them and run commands are in [`tools`]. A tool that
-//! [asks](FnTool::asks) needs the consent of a [`Gate`].
+//! [asks](tools::FnTool::asks) needs the consent of a [`Gate`].
 //!
 //! # Streaming
 //!
@@ -145,7 +145,7 @@
 //!
 //! By default old messages are replaced by a summary that repeats the user's words and needs no model,
 //! when that saves money or the window is nearly full. [`ContextStrategy`] has the other presets,
-//! [`AgentBuilder::summarizer`] a model that writes summaries, and a [`Stage`] of your own is one
+//! [`AgentBuilder::summarizer`] a model that writes summaries, and a [`Stage`](policy::Stage) of your own is one
 //! function: see `examples/context_policy.rs` in the repository.
 //!
 //! ```
@@ -163,33 +163,78 @@
 //! # }
 //! ```
 //!
-//! # Where things are
+//! # The modules
 //!
-//! | you want to | look at |
+//! The root has the names that most programs use. Each module has those of one job, and begins with what it
+//! is for.
+//!
+//! | to | look at |
 //! |---|---|
-//! | build an agent | [`AgentBuilder`], [`tool`], [`Gate`], [`Observer`], hooks such as [`AgentBuilder::before_turn`] |
-//! | steer or stop one that runs | [`Remote`], from [`Session::remote`] |
-//! | let agents call agents | [`sub_agent`] |
-//! | weigh or cut messages yourself | [`Transcript`], [`Policy`], [`Plan`], [`TokenCounter`] |
-//! | drive the loop yourself | [`Run`], [`Step`], [`Input`] |
-//! | call models | [`providers`]; requests and their rules: [`wire`], [`judge`] |
-//! | store sessions elsewhere | [`SessionStore`] |
+//! | choose a model, its key and its address | `providers` |
+//! | put a model of your own behind an agent, or read messages | [`model`] |
+//! | give an agent tools, or another agent as a tool | [`tools`] |
+//! | decide which tool calls run | [`permissions`] |
+//! | bound a run in turns, tokens, time, money and memory | [`limits`] |
+//! | say when a view shrinks, how far, and what stays | [`context`] |
+//! | write a stage of a policy, or price a plan | [`policy`] |
+//! | count tokens | [`tokens`] |
+//! | know what models cost | [`pricing`] |
+//! | use the prompt cache | [`cache`] |
+//! | fork, compact and undo a session | [`session`] |
+//! | steer or stop a run | [`Remote`], from [`Session::remote`] |
+//! | keep sessions | [`store`] |
+//! | search and recall what has left a view | [`archive`] |
+//! | run code of yours in the middle of a run | [`hooks`] |
+//! | show what goes on | [`Observer`], [`events`] |
+//! | ask several agents at once | [`parallel`] |
+//! | finish runs that another process began | [`durable`] |
+//! | drive the loop yourself | [`machine`] |
+//! | start programs that end with this one | [`process`] |
+//! | configure by a file, `plimsoll.toml` | `config` (feature `config`) |
+//! | send spans and metrics | `telemetry` (features `telemetry`, `otlp`) |
+//! | render a view for a provider, or read its refusal | [`wire`] |
+//! | check, repair and cut requests of other programs | [`judge`] |
 //! | read logs of other agents | `logs` (feature `logs`) |
-//! | configure by a file | `config` (feature `config`) |
-//! | export spans and metrics | `telemetry` (features `telemetry`, `otlp`) |
+//! | test without a model | [`testing`], and `mock` (feature `mock`) |
 //!
 //! The repository's `examples` has complete programs, and its `docs` explain each part.
 
+pub mod archive;
+pub mod cache;
 #[cfg(feature = "config")]
 pub mod config;
+pub mod context;
+pub mod durable;
+pub mod events;
+pub mod hooks;
+pub mod limits;
+pub mod machine;
+pub mod model;
+pub mod parallel;
+pub mod permissions;
+pub mod policy;
+pub mod pricing;
+pub mod session;
+pub mod store;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
 #[cfg(feature = "otlp")]
 mod tls;
+pub mod tokens;
+pub mod tools;
+pub mod wire;
 
-pub use plimsoll_agent::*;
-pub use plimsoll_context::*;
-pub use plimsoll_core::*;
+pub use plimsoll_agent::{EndReason, Event, ExecutionLimits, PermissionMode, ThinkingLevel};
+pub use plimsoll_context::{
+    CacheConfig, ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
+};
+#[cfg(not(feature = "telemetry"))]
+pub use plimsoll_core::telemetry;
+pub use plimsoll_core::{
+    Agent, AgentBuilder, AgentOutput, Error, Gate, Observer, Provider, Remote, RetryConfig,
+    Session, SessionId, SessionStore, Tool, ToolContext, ToolError, ToolOutput, Window, process,
+    testing, tool,
+};
 pub use plimsoll_judge as judge;
 #[cfg(feature = "logs")]
 pub use plimsoll_logs as logs;
@@ -197,16 +242,6 @@ pub use plimsoll_logs as logs;
 pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]
 pub use plimsoll_providers as providers;
-#[cfg(feature = "restate")]
-pub use plimsoll_restate as restate;
-#[cfg(feature = "store")]
-pub use plimsoll_store as store;
-#[cfg(feature = "tools")]
-pub use plimsoll_tools as tools;
-pub use plimsoll_wire as wire;
-
-/// [`Agent`] by Heartbit's name, so that `AgentRunner::builder(provider)` is read as it was written.
-pub type AgentRunner = Agent;
 
 /// The README's example, compiled.
 #[cfg(doctest)]

@@ -15,6 +15,9 @@ use crate::key::{Variables, find_base_url, find_key};
 use crate::timeouts::Timeouts;
 use crate::vendor::{Place, Tells, VENDORS, Vendor};
 
+/// Servers whose models are used without being named, the best first.
+const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
+
 /// A server on this machine answers a small question at once, even while it works.
 pub const DETECT_TIMEOUT: Duration = Duration::from_millis(1500);
 
@@ -36,6 +39,23 @@ pub struct KeyFound {
     pub variable: &'static str,
     /// Whether it is there.
     pub state: KeyState,
+}
+
+impl Detected {
+    /// Returns a server on this machine that answers, and the first of its models: the one to use if nobody
+    /// names a model.
+    #[must_use]
+    pub fn preferred(&self) -> Option<(&ServerFound, &str)> {
+        let first = |wanted: &&str| {
+            self.servers.iter().find_map(|server| match &server.state {
+                ServerState::Up { models } if server.provider == *wanted => {
+                    Some((server, models.first()?.name.as_str()))
+                }
+                _ => None,
+            })
+        };
+        PREFERRED.iter().find_map(first)
+    }
 }
 
 /// Whether a key is there. Whether it is a good one, only its provider knows.

@@ -94,7 +94,7 @@ impl Skills {
 
     /// Returns the tool that loads one, called `skill`; `None` if there are no skills.
     #[must_use]
-    pub fn tool(self) -> Option<Arc<dyn Tool>> {
+    pub fn tool(&self) -> Option<Arc<dyn Tool>> {
         if self.skills.is_empty() {
             return None;
         }
@@ -113,7 +113,7 @@ impl Skills {
         };
         Some(Arc::new(SkillTool {
             spec,
-            skills: self.skills,
+            skills: self.skills.clone(),
         }))
     }
 
@@ -278,7 +278,7 @@ mod tests {
     use crate::testing::{Workspace as Files, context};
 
     fn load(skills: &Skills, arguments: Value) -> Result<String, String> {
-        let tool = skills.clone().tool().unwrap();
+        let tool = skills.tool().unwrap();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         let got = runtime.block_on(tool.call(arguments, context()));
@@ -315,7 +315,7 @@ mod tests {
         let skills = skills(&files);
         assert_eq!(skills.names().collect::<Vec<_>>(), ["pdf", "review"]);
         assert_eq!(skills.notes(), [""; 0]);
-        let tool = skills.clone().tool().unwrap();
+        let tool = skills.tool().unwrap();
         let told = &tool.spec().description;
         assert!(
             told.ends_with("\n- pdf: Fills forms.\n- review: Reviews: changes"),
@@ -405,7 +405,7 @@ mod tests {
             let files = Files::new();
             files.put(&format!("first/{name}/SKILL.md"), text);
             let skills = skills(&files);
-            assert!(skills.clone().tool().is_none(), "{name}");
+            assert!(skills.tool().is_none(), "{name}");
             let [note] = skills.notes() else {
                 panic!("{name}: {:?}", skills.notes());
             };

@@ -9,8 +9,10 @@ use agent_client_protocol::v1::schema::{
     Content, ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
+use plimsoll::context::head_tail;
+use plimsoll::model::CallId;
+use plimsoll::tokens::Bytes;
 use plimsoll::tools::FileChange;
-use plimsoll::{Bytes, CallId, head_tail};
 use serde_json::{Map, Value};
 
 use crate::preview::Previews;

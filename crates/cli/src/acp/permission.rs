@@ -10,7 +10,8 @@ use agent_client_protocol::v1::schema::{
     SessionId, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate,
 };
 use async_trait::async_trait;
-use plimsoll::{Answer, Gate, PermissionMode, Question};
+use plimsoll::permissions::{Answer, Question};
+use plimsoll::{Gate, PermissionMode};
 
 use super::calls::{self, Calls, Described};
 use super::updates::Updates;

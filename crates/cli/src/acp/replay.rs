@@ -3,7 +3,9 @@
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, ImageContent, SessionId, SessionUpdate, ToolCallStatus,
 };
-use plimsoll::{Entry, Message, Part, Source};
+use plimsoll::machine::Entry;
+use plimsoll::model::Source;
+use plimsoll::{Message, Part};
 
 use super::calls::{self, Calls};
 use super::transport::{Outbox, Voice};

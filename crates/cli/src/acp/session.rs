@@ -9,11 +9,11 @@ use std::time::Duration;
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{self, ContentBlock, SessionNotification, SessionUpdate};
-use plimsoll::config::AgentConfig;
+use plimsoll::model::{Failure, StopReason};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    AgentOutput, EndReason, Error, Failure, Gate, Observer, PermissionMode, Remote, Session,
-    SessionId, SessionStore, StopReason,
+    AgentOutput, EndReason, Error, Observer, PermissionMode, Remote, Session, SessionId,
+    SessionStore,
 };
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
@@ -25,15 +25,14 @@ use super::permission::{Mode, Permission, mode_of};
 use super::replay::replay;
 use super::transport::Outbox;
 use super::updates::Updates;
-use crate::agent::{self, Prepared};
+use crate::agent::{self, Prepared, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
-use crate::choice::{Choice, Said};
+use crate::choice::Said;
 use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::fill;
-use crate::mcp::Mcp;
 use crate::outcome::{reason_text, stop_of};
 use crate::paths;
 use crate::preview::Previews;
@@ -88,11 +87,7 @@ struct Work {
     sources: Sources,
     store: Arc<SqliteStore>,
     session: Session,
-    config: AgentConfig,
-    /// It keeps our own server running.
-    choice: Choice,
-    /// The servers of its tools.
-    mcp: Mcp,
+    ready: ReadyAgent,
     gate: Permission,
     updates: Arc<Updates>,
 }
@@ -110,7 +105,7 @@ impl OpenSession {
         if history != History::New {
             resume::restore(store, &id, &mut sources).await?;
         }
-        let prepared = agent::prepare(&sources, Said::Everything, Arc::clone(store), None).await?;
+        let prepared = agent::prepare(&sources, Said::Everything, store.clone(), None).await?;
         let previews = Arc::new(Previews::new(folder));
         let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
         let calls = Arc::new(Calls::new(folder.to_owned(), previews));
@@ -131,8 +126,8 @@ impl OpenSession {
             mode: Arc::clone(&mode),
             is_below: false,
         };
-        let (agent, config, choice, mcp) = built(prepared, &gate, &updates)?;
-        let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
+        let ready = built(prepared, &gate, &updates)?;
+        let session = ready.session(id).await?;
         if history == History::Replayed {
             let log = store.load(session.id()).await.map_err(Stop::failed)?;
             replay(&log, &name, outbox, &calls).await;
@@ -140,9 +135,7 @@ impl OpenSession {
         let work = Work {
             sources,
             store: Arc::clone(store),
-            config,
-            choice,
-            mcp,
+            ready,
             gate,
             updates: Arc::clone(&updates),
             session,
@@ -212,8 +205,8 @@ impl OpenSession {
             return Err(Stop::usage("this session is closed; load it first"));
         };
         let parts = content::parts(prompt)?;
-        let root = &work.config.settings().root;
-        Recipient::new(&work.choice, root).check(&parts)?;
+        let root = &work.ready.config.settings().root;
+        Recipient::new(&work.ready.choice, root).check(&parts)?;
         let asked = self.commands.asked(parts);
         work.renew(self.mode()).await?;
         if cancels.has_changed().unwrap_or(true) {
@@ -258,16 +251,16 @@ impl OpenSession {
         };
         // With it goes the right to write to the session.
         let Some(work) = work.take() else { return };
-        let _ = timeout(CLOSING, work.mcp.close()).await;
-        retention::apply(&work.store, work.config.retention(), true).await;
+        let _ = timeout(CLOSING, work.ready.mcp.close()).await;
+        retention::apply(&work.store, work.ready.config.retention(), true).await;
     }
 }
 
 impl Work {
     /// Goes on with an agent as it is configured now, if that is another.
     async fn renew(&mut self, mode: PermissionMode) -> Result<(), Stop> {
-        let is_other = mode != self.config.settings().permission_mode();
-        if !is_other && !self.mcp.has_changed().await {
+        let is_other = mode != self.ready.config.settings().permission_mode();
+        if !is_other && !self.ready.mcp.has_changed().await {
             return Ok(());
         }
         let mut sources = self.sources.clone();
@@ -276,13 +269,13 @@ impl Work {
                 .flags
                 .set("--permission-mode", "permission_mode", mode.name());
         }
-        let mcp = Some(self.mcp.clone());
-        let store = Arc::clone(&self.store);
+        let mcp = Some(self.ready.mcp.clone());
+        let store = self.store.clone();
         let prepared = agent::prepare(&sources, Said::Nothing, store, mcp).await?;
-        let (agent, config, choice, _) = built(prepared, &self.gate, &self.updates)?;
-        let switched = self.session.switch(&agent).await;
+        let ready = built(prepared, &self.gate, &self.updates)?;
+        let switched = self.session.switch(&ready.agent).await;
         switched.map_err(|error| stop_of(&error))?;
-        (self.sources, self.config, self.choice) = (sources, config, choice);
+        (self.sources, self.ready) = (sources, ready);
         Ok(())
     }
 
@@ -347,13 +340,13 @@ impl Work {
     /// Stores what the session is run with, for when it is continued.
     async fn remember(&self) -> Result<(), Stop> {
         let (id, cost) = (self.session.id(), self.session.cost());
-        resume::save(&self.store, id, &self.sources, &self.choice, cost).await
+        resume::save(&self.store, id, &self.sources, &self.ready.choice, cost).await
     }
 
     /// Why the agent stopped, in the protocol's words. A failure is an error.
     fn outcome(&self, output: &AgentOutput) -> Result<schema::StopReason, Stop> {
         use schema::StopReason as Reason;
-        let settings = self.config.settings();
+        let settings = self.ready.config.settings();
         Ok(match &output.reason {
             EndReason::Answered => match self.updates.stop() {
                 Some(StopReason::Length | StopReason::Window) => Reason::MaxTokens,
@@ -380,19 +373,8 @@ fn built(
     prepared: Prepared,
     gate: &Permission,
     updates: &Arc<Updates>,
-) -> Result<(plimsoll::Agent, AgentConfig, Choice, Mcp), Stop> {
-    let Prepared {
-        config,
-        builder,
-        choice,
-        asked,
-        mcp,
-    } = prepared;
-    asked.set(Arc::new(gate.below()));
-    let agent = builder
-        .shared_gate(Arc::new(gate.clone()) as Arc<dyn Gate>)
-        .shared_observer(Arc::clone(updates) as Arc<dyn Observer>)
-        .build()
-        .map_err(|error| Stop::usage(config.place(&error)))?;
-    Ok((agent, config, choice, mcp))
+) -> Result<ReadyAgent, Stop> {
+    prepared.asked.set(Arc::new(gate.below()));
+    let updates = Arc::clone(updates) as Arc<dyn Observer>;
+    prepared.build(Arc::new(gate.clone()), [updates])
 }

@@ -7,7 +7,11 @@ use agent_client_protocol::v1::schema::{
     self, Notice, NoticeSeverity, SessionId, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus,
     ToolKind, UsageUpdate,
 };
-use plimsoll::{Cost, Delta, Event, Money, Observer, Outcome, StopReason, Tokens, ToolPhase};
+use plimsoll::events::ToolPhase;
+use plimsoll::machine::Outcome;
+use plimsoll::model::StopReason;
+use plimsoll::pricing::Cost;
+use plimsoll::{Delta, Event, Money, Observer, Tokens};
 
 use super::calls::{self, Calls, Told};
 use super::transport::{Outbox, Voice};
@@ -156,7 +160,7 @@ impl Updates {
         }
     }
 
-    fn hosted(&self, call: &plimsoll::CallId, name: &str, text: &str) {
+    fn hosted(&self, call: &plimsoll::model::CallId, name: &str, text: &str) {
         let (id, _) = self.calls.open(call);
         let title = format!("{} {}", clean(name), one_line(&clean(text)));
         let call = ToolCall::new(id, title)

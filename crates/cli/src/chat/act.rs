@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::config::AgentConfig;
-use plimsoll::{
-    Agent, Error, Message, Observer, Plan, Session, SessionId, SessionStore, State, StoreError,
-    WindowUse, new_session_id,
-};
+use plimsoll::context::WindowUse;
+use plimsoll::machine::State;
+use plimsoll::policy::Plan;
+use plimsoll::session::new_session_id;
+use plimsoll::store::StoreError;
+use plimsoll::{Error, Message, Observer, Session, SessionId, SessionStore};
 
 use super::order::{COMMANDS, Order};
 use super::{Chat, Next, Went, save};
-use crate::agent::{self, Prepared};
+use crate::agent::{self, ReadyAgent};
 use crate::ask::Reply;
-use crate::choice::{Choice, Said};
+use crate::choice::Said;
 use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::files::{self, Restoring};
@@ -46,7 +47,7 @@ impl Chat {
             Order::Undo => return self.undo().await,
             Order::Fork(name) => self.fork(name).await?,
             Order::Model(None) => {
-                let model = self.choice.provider.model().to_owned();
+                let model = self.ready.choice.provider.model().to_owned();
                 self.terminal.say(&format!("the model is {model}"));
             }
             Order::Model(Some(name)) => self.switch(name).await?,
@@ -207,7 +208,7 @@ impl Chat {
             None => new_session_id(),
         };
         let from = self.session.id().clone();
-        let fork = match self.agent.fork(&from, None, to.clone()).await {
+        let fork = match self.ready.agent.fork(&from, None, to.clone()).await {
             Ok(fork) => fork,
             Err(Error::Store(error @ StoreError::CannotFork { .. })) => {
                 return Err(Stop::usage(error));
@@ -224,7 +225,7 @@ impl Chat {
 
     /// Goes on with another model. Where that fails, all is as it was.
     async fn switch(&mut self, name: String) -> Result<(), Stop> {
-        let before = self.choice.provider.model().to_owned();
+        let before = self.ready.choice.provider.model().to_owned();
         let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
         // An address belongs to whoever was reached there.
         let is_elsewhere = vendor(&before) != vendor(&name);
@@ -240,7 +241,7 @@ impl Chat {
         let given = switched(&self.given);
         self.anew(switched(&self.sources)).await?;
         self.given = given;
-        let after = self.choice.provider.model().to_owned();
+        let after = self.ready.choice.provider.model().to_owned();
         self.words.add_models([after.clone()]);
         self.terminal
             .say(&format!("the model is {after} now; it was {before}"));
@@ -249,7 +250,7 @@ impl Chat {
 
     /// Between runs, tools of servers that say that theirs have changed are read anew.
     pub(super) async fn read_tools(&mut self) {
-        if !self.mcp.has_changed().await {
+        if !self.ready.mcp.has_changed().await {
             return;
         }
         let told = match self.anew(self.sources.clone()).await {
@@ -264,43 +265,30 @@ impl Chat {
 
     /// Goes on with an agent as it is configured now.
     async fn anew(&mut self, sources: Sources) -> Result<(), Stop> {
-        let (agent, config, choice) = self.made(&sources).await?;
-        self.session
-            .switch(&agent)
-            .await
-            .map_err(|error| stop_of(&error))?;
-        (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
+        let ready = self.made(&sources).await?;
+        let switched = self.session.switch(&ready.agent).await;
+        switched.map_err(|error| stop_of(&error))?;
+        (self.sources, self.ready) = (sources, ready);
         self.remember().await
     }
 
     /// Makes an agent as it is configured now.
-    async fn made(&self, sources: &Sources) -> Result<(Agent, AgentConfig, Choice), Stop> {
-        let mcp = Some(self.mcp.clone());
-        let Prepared {
-            config,
-            builder,
-            choice,
-            asked,
-            ..
-        } = agent::prepare(sources, Said::Nothing, Arc::clone(&self.store), mcp).await?;
-        asked.set(Arc::clone(&self.gate));
-        let agent = builder
-            .shared_gate(Arc::clone(&self.gate))
-            .shared_observer(Arc::clone(&self.printer) as Arc<dyn Observer>)
-            .build()
-            .map_err(|error| Stop::usage(config.place(&error)))?;
-        Ok((agent, config, choice))
+    async fn made(&self, sources: &Sources) -> Result<ReadyAgent, Stop> {
+        let mcp = Some(self.ready.mcp.clone());
+        let prepared = agent::prepare(sources, Said::Nothing, self.store.clone(), mcp).await?;
+        let printer = Arc::clone(&self.printer) as Arc<dyn Observer>;
+        prepared.build(Arc::clone(&self.gate), [printer])
     }
 
     /// Stores what the session is run with, for when it is continued.
     pub(super) async fn remember(&self) -> Result<(), Stop> {
         let (id, cost) = (self.session.id(), self.session.cost());
-        resume::save(&self.store, id, &self.sources, &self.choice, cost).await
+        resume::save(&self.store, id, &self.sources, &self.ready.choice, cost).await
     }
 
     /// Begins a new session with the same agent.
     async fn new_session(&mut self) -> Result<(), Stop> {
-        let next = open(&self.agent, new_session_id()).await?;
+        let next = self.ready.session(new_session_id()).await?;
         self.remember().await?;
         let id = next.id().clone();
         let before = self.take(next);
@@ -337,15 +325,15 @@ impl Chat {
                  chat --session {id}"
             )));
         }
-        let (agent, config, choice) = self.made(&sources).await?;
-        let next = open(&agent, id.clone()).await?;
+        let ready = self.made(&sources).await?;
+        let next = ready.session(id.clone()).await?;
         let last = last_said(next.view());
-        let was = self.choice.provider.model().to_owned();
+        let was = self.ready.choice.provider.model().to_owned();
         self.remember().await?;
-        (self.sources, self.agent, self.config, self.choice) = (sources, agent, config, choice);
+        (self.sources, self.ready) = (sources, ready);
         let before = self.take(next);
         self.remember().await?;
-        let model = self.choice.provider.model();
+        let model = self.ready.choice.provider.model();
         let model = match model == was {
             true => String::new(),
             false => format!(", on {model}"),
@@ -425,10 +413,6 @@ pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
 /// Whether a model has written a summary for a plan.
 pub(crate) fn has_summary(plan: &Plan) -> bool {
     plan.stages.iter().any(|stage| stage == "summarize")
-}
-
-async fn open(agent: &Agent, id: SessionId) -> Result<Session, Stop> {
-    agent.session(id).await.map_err(|error| stop_of(&error))
 }
 
 /// What a person said last, to know a session by; empty where nobody has said anything.

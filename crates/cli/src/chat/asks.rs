@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll::{Answer, Gate, Question};
+use plimsoll::Gate;
+use plimsoll::permissions::{Answer, Question};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 

@@ -17,17 +17,15 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Instant;
 
-use plimsoll::config::AgentConfig;
 use plimsoll::providers::{self, ModelBook, ServerState, VENDORS};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Agent, AgentOutput, EndReason, Error, Gate, Observer, PermissionMode, Session, SessionId,
-    SessionStore,
+    AgentOutput, EndReason, Error, Gate, Observer, PermissionMode, Session, SessionId, SessionStore,
 };
 
 use tokio::sync::mpsc::channel;
 
-use crate::agent::{self, Prepared};
+use crate::agent::{self, Prepared, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::args::ChatArgs;
 use crate::attach::Recipient;
@@ -40,10 +38,9 @@ use crate::chat::talk::{Heard, Incoming, Talk, Went};
 use crate::chat::templates::Templates;
 use crate::chat::typed::{Keys, PRESSES, Typed, keys};
 use crate::chat::words::Words;
-use crate::choice::{Choice, Said};
+use crate::choice::Said;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
-use crate::mcp::Mcp;
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
 use crate::preview::Previews;
@@ -61,14 +58,9 @@ struct Chat {
     given: Sources,
     /// The same with what the session was last run with.
     sources: Sources,
-    agent: Agent,
-    config: AgentConfig,
-    /// It keeps our own server running.
-    choice: Choice,
+    ready: ReadyAgent,
     store: Arc<SqliteStore>,
     session: Session,
-    /// The servers of its tools.
-    mcp: Mcp,
     gate: Arc<dyn Gate>,
     printer: Arc<EventPrinter>,
     talk: Talk,
@@ -107,15 +99,15 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     resume::restore(&store, &id, &mut sources).await?;
-    let prepared = agent::prepare(&sources, said, Arc::clone(&store), None).await?;
+    let prepared = agent::prepare(&sources, said, store.clone(), None).await?;
     let mut chat = Chat::open(args, sources, store, prepared, id).await?;
     let left = chat.talk(args.task.clone()).await;
     if let Err(stop) = chat.remember().await {
         chat.terminal.must(&format!("plimsoll: {stop}"));
     }
     chat.bye();
-    chat.mcp.close().await;
-    retention::apply(&chat.store, chat.config.retention(), args.quiet).await;
+    chat.ready.mcp.close().await;
+    retention::apply(&chat.store, chat.ready.config.retention(), args.quiet).await;
     left
 }
 
@@ -148,7 +140,7 @@ impl Chat {
         let approvals = Arc::new(approvals);
         let (asks, questions) = Asks::new(Arc::clone(&approvals));
         let gate: Arc<dyn Gate> = match settings.permission_mode() {
-            PermissionMode::Yes => Arc::new(plimsoll::AllowAll),
+            PermissionMode::Yes => Arc::new(plimsoll::permissions::AllowAll),
             _ => Arc::new(asks),
         };
         let (terminal, line_editor) = match line_editor {
@@ -163,29 +155,24 @@ impl Chat {
             Some(Arc::clone(&gauge)),
             Arc::clone(&previews),
         ));
-        let Prepared {
-            config,
-            builder,
-            choice,
-            asked,
-            mcp,
-            ..
-        } = prepared;
-        asked.set(Arc::clone(&gate));
-        let agent = builder
-            .shared_gate(Arc::clone(&gate))
-            .shared_observer(Arc::clone(&printer) as Arc<dyn Observer>)
-            .build()
-            .map_err(|error| Stop::usage(config.place(&error)))?;
-        let session = agent.session(id).await.map_err(|error| stop_of(&error))?;
-        resume::save(&store, session.id(), &sources, &choice, session.cost()).await?;
+        let observer = Arc::clone(&printer) as Arc<dyn Observer>;
+        let ready = prepared.build(Arc::clone(&gate), [observer])?;
+        let session = ready.session(id).await?;
+        resume::save(
+            &store,
+            session.id(),
+            &sources,
+            &ready.choice,
+            session.cost(),
+        )
+        .await?;
         let is_live = line_editor.is_some();
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
         let (press, presses) = channel(PRESSES);
         typed::signals(press.clone(), Arc::clone(&keys))
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
-        let headline = agent::headline(config.settings(), &choice, &session);
+        let headline = agent::headline(ready.config.settings(), &ready.choice, &session);
         terminal.note(&terminal.dim(&headline));
         if args.session.is_made() && session.view().transcript().items().is_empty() {
             terminal.note(&terminal.dim("this session is new"));
@@ -206,12 +193,9 @@ impl Chat {
                 given
             },
             sources,
-            agent,
-            config,
-            choice,
+            ready,
             store,
             session,
-            mcp,
             gate,
             printer,
             talk: Talk::new(
@@ -309,7 +293,7 @@ impl Chat {
 
     /// Drives one run, and hears what is said meanwhile.
     async fn work(&mut self, work: Work) -> Result<Next, Stop> {
-        let recipient = Recipient::new(&self.choice, &self.config.settings().root);
+        let recipient = Recipient::new(&self.ready.choice, &self.ready.config.settings().root);
         let message = match work {
             Work::GoOn => None,
             Work::Say(text) => match recipient.message(text) {
@@ -388,7 +372,7 @@ impl Chat {
                 reason.word()
             )),
             reason => {
-                let text = reason_text(self.config.settings(), reason);
+                let text = reason_text(self.ready.config.settings(), reason);
                 self.terminal.must(&format!("plimsoll: {}", clean(&text)));
             }
         }
@@ -408,7 +392,7 @@ impl Chat {
     /// Completion offers models and sessions.
     async fn learn_words(&self) {
         let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
-        let current = [self.choice.provider.model().to_owned()];
+        let current = [self.ready.choice.provider.model().to_owned()];
         self.words.add_models(current.into_iter().chain(vendors));
         let known = ModelBook::built_in().models();
         let known = known.filter(|(vendor, _)| VENDORS.iter().any(|of| of.name == *vendor));

@@ -6,7 +6,8 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use plimsoll::{Item, Message, Session, SessionStore};
+use plimsoll::context::Item;
+use plimsoll::{Message, Session, SessionStore};
 
 use crate::exit::Stop;
 use crate::terminal::text::fenced;

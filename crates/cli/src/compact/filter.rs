@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll::{
-    ClearToolUses, ClearTrigger, ContextStrategy, Line, Policy, SummaryConfig, Tokens, Trim,
-    TrimRole, TrimStrategy,
-};
+use plimsoll::context::{Line, SummaryConfig};
+use plimsoll::policy::{ClearToolUses, ClearTrigger, Policy, Trim, TrimRole, TrimStrategy};
+use plimsoll::{ContextStrategy, Tokens};
 
 use crate::exit::Stop;
 

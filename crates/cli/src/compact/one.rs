@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
+use plimsoll::context::Line;
 use plimsoll::judge::body::{Body, Cut, CutError, Reading};
 use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
-use plimsoll::{
-    AtMost, Calibration, ClearTrigger, ContextStrategy, Line, Message, Policy, TokenCounter, Tokens,
-};
+use plimsoll::policy::{ClearTrigger, Policy};
+use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
+use plimsoll::{ContextStrategy, Message, Tokens};
 
 use super::CompactArgs;
 use super::filter::Filter;

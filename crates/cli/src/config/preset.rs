@@ -1,7 +1,9 @@
 //! What `plimsoll config check` prints of a preset policy: when a plan is due and where it ends.
 
+use plimsoll::Tokens;
 use plimsoll::config::AgentConfig;
-use plimsoll::{Economy, Line, Threshold, Tokens};
+use plimsoll::context::{Line, Threshold};
+use plimsoll::policy::Economy;
 
 use super::grouped;
 
@@ -27,9 +29,9 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
     let ends = match (trigger, target) {
         (_, Some(target)) => size(target),
         (Threshold::Auto | Threshold::Share(_), None) => size(Threshold::Auto),
-        (Threshold::Sent(tokens) | Threshold::Mark(tokens), None) => {
-            size(Threshold::Sent(tokens.share(plimsoll::TARGET_OF_EXPLICIT)))
-        }
+        (Threshold::Sent(tokens) | Threshold::Mark(tokens), None) => size(Threshold::Sent(
+            tokens.share(plimsoll::context::TARGET_OF_EXPLICIT),
+        )),
     };
     let room = "which is the window less answer, system prompt and tools";
     match (trigger, settings.economy) {
@@ -37,27 +39,27 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
             let cold = match target {
                 None => format!(
                     ", or at {} tokens if the provider's cache has expired",
-                    grouped(plimsoll::COLD_TARGET)
+                    grouped(plimsoll::context::COLD_TARGET)
                 ),
                 Some(_) => String::new(),
             };
             format!(
                 "compaction fires when it pays, above {} % of the room at the latest, {room}, and \
                  ends at {ends}{cold}",
-                plimsoll::SAFETY_MARK.0 / 10_000
+                plimsoll::context::SAFETY_MARK.0 / 10_000
             )
         }
         (Threshold::Auto, _) => {
             let tokens = match target {
                 None => format!(
                     " or {} tokens, whichever is less,",
-                    grouped(plimsoll::WORKING_TRIGGER)
+                    grouped(plimsoll::context::WORKING_TRIGGER)
                 ),
                 Some(_) => String::new(),
             };
             format!(
                 "compaction fires above {} % of the room, {room},{tokens} and ends at {ends}",
-                plimsoll::TRIGGER.0 / 10_000
+                plimsoll::context::TRIGGER.0 / 10_000
             )
         }
         (Threshold::Share(_), _) => format!(
@@ -75,7 +77,7 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
 fn default_target() -> String {
     format!(
         "{} % of the room, {} tokens at most",
-        plimsoll::TARGET.0 / 10_000,
-        grouped(plimsoll::WORKING_TARGET)
+        plimsoll::context::TARGET.0 / 10_000,
+        grouped(plimsoll::context::WORKING_TARGET)
     )
 }

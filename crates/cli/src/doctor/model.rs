@@ -1,12 +1,13 @@
 //! `plimsoll doctor --model X`: what would be sent for a model and why it would be accepted, with
 //! the origin of every figure. Without `--connect` it asks nobody, and it never shows a key.
 
+use plimsoll::Tokens;
 use plimsoll::config::{AgentConfig, WindowSetting};
+use plimsoll::permissions::Permission;
 use plimsoll::providers::{
     self, BaseUrl, Connected, Counted, Explained, Fact, ModelClientBuilder, ModelFacts, ModelRef,
     Peculiarity, Place, ProviderError, Secret, WindowSource, Wishes, resolve_window,
 };
-use plimsoll::{Permission, Tokens};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll::restate::{EventsRequest, LogFollower, Restate, RestateError};
+use plimsoll::Event;
+use plimsoll::durable::{EventsRequest, LogFollower, Restate, RestateError};
+use plimsoll::machine::Outcome;
 use plimsoll::store::OpenQuestion;
-use plimsoll::{Event, Outcome};
 
 /// How long one request for news waits.
 const WAIT: Duration = Duration::from_secs(10);

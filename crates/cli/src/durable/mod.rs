@@ -6,7 +6,7 @@ pub(crate) mod on;
 pub(crate) mod send;
 pub(crate) mod worker;
 
-use plimsoll::restate::{Restate, RestateError};
+use plimsoll::durable::{Restate, RestateError};
 
 use crate::exit::Stop;
 

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, Config};
-use plimsoll::restate::{
+use plimsoll::durable::{
     Answered, Approval, FORMAT, Message, Restate, RestateError, RunLimits, RunRequest,
 };
+use plimsoll::limits::CallKey;
+use plimsoll::machine::Outcome;
+use plimsoll::model::CallId;
+use plimsoll::permissions::{Question, Whom};
+use plimsoll::session::new_session_id;
 use plimsoll::store::OpenQuestion;
 use plimsoll::{
-    AgentOutput, CallId, CallKey, EndReason, Event, Gate, Observer, Outcome, PermissionMode,
-    Question, SessionId, ToolCall, Whom, new_session_id,
+    AgentOutput, EndReason, Event, Gate, Observer, PermissionMode, SessionId, ToolCall,
 };
 
 use super::follow::Following;

@@ -4,8 +4,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use plimsoll::restate::{Approval, EventsRequest, Message, Restate, SessionStatus, message_key};
-use plimsoll::{Answer, Entry, SessionId, new_session_id};
+use plimsoll::SessionId;
+use plimsoll::durable::{Approval, EventsRequest, Message, Restate, SessionStatus, message_key};
+use plimsoll::machine::Entry;
+use plimsoll::permissions::Answer;
+use plimsoll::session::new_session_id;
 use tokio::time::Instant;
 
 use super::{server, stop_of};

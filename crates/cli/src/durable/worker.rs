@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use plimsoll::restate::{PostgresGate, Worker, register};
+use plimsoll::durable::{PostgresGate, Worker, register};
+use plimsoll::permissions::AllowAll;
 use plimsoll::store::{PostgresOptions, PostgresStore};
-use plimsoll::{AllowAll, Event, Gate, PermissionMode};
+use plimsoll::{Event, Gate, Observer, PermissionMode};
 
-use crate::agent::{self, Prepared};
+use crate::agent::{self, ReadyAgent};
 use crate::choice::Said;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
@@ -70,27 +71,22 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let kept = Arc::new(store.clone());
-    let Prepared {
-        config,
-        builder,
-        choice,
-        asked,
-        mcp,
-    } = agent::prepare(&sources, Said::Everything, kept, None).await?;
-    let gate: Arc<dyn Gate> = match config.settings().permission_mode() {
+    let prepared = agent::prepare(&sources, Said::Everything, kept, None).await?;
+    let gate: Arc<dyn Gate> = match prepared.config.settings().permission_mode() {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
     };
-    asked.set(Arc::clone(&gate));
-    let agent = builder
-        .shared_gate(gate)
-        .observer(|event: &Event| {
-            if let Event::Warning { text } = event {
-                crate::note(&format!("note: {text}"));
-            }
-        })
-        .build()
-        .map_err(|error| Stop::usage(config.place(&error)))?;
+    let warnings = |event: &Event| {
+        if let Event::Warning { text } = event {
+            crate::note(&format!("note: {text}"));
+        }
+    };
+    let ReadyAgent {
+        agent,
+        config,
+        choice,
+        mcp,
+    } = prepared.build(gate, [Arc::new(warnings) as Arc<dyn Observer>])?;
     let worker = Worker::bind(agent, store.clone(), args.listen).map_err(Stop::usage)?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(worker.serve(async {

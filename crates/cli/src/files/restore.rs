@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll::store::SqliteStore;
-use plimsoll::tools::kept;
-use plimsoll::{
-    Chars4, Entry, FileEdit, Lease, LoopReader, Policy, Run, SessionId, SessionStore, Setup, Step,
-};
+use plimsoll::machine::{Entry, Run, Setup, Step};
+use plimsoll::policy::Policy;
+use plimsoll::session::LoopReader;
+use plimsoll::store::{Lease, SqliteStore};
+use plimsoll::tokens::Chars4;
+use plimsoll::tools::{FileEdit, kept};
+use plimsoll::{SessionId, SessionStore};
 
 use super::{ChangedFile, FileState, diff};
 use crate::ask::{can_ask, confirm};

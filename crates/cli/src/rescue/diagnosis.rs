@@ -7,9 +7,11 @@ use plimsoll::judge::Rule;
 use plimsoll::judge::body::{Body, CutError, Reading, Slot};
 use plimsoll::judge::canonical::{Reasoning, Repair, Target, mend};
 use plimsoll::logs::{Agent, SessionLog};
+use plimsoll::model::{Image, Source};
 use plimsoll::providers::{ModelBook, ModelRef};
+use plimsoll::tokens::{Bytes, TokenCounter};
 use plimsoll::wire::overflow::{Verdict, classify};
-use plimsoll::{Bytes, Image, Message, Part, Source, TokenCounter, Tokens};
+use plimsoll::{Message, Part, Tokens};
 use serde_json::{Value, json};
 
 use crate::chat_file::{self, unread};
@@ -359,7 +361,7 @@ impl Kind {
 
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    plimsoll::clip(line, Bytes(160)).to_owned()
+    plimsoll::context::clip(line, Bytes(160)).to_owned()
 }
 
 /// Returns the size of the request as its provider counts it: the last reported size, carried on to

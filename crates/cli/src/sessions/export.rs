@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use plimsoll::store::SqliteStore;
-use plimsoll::{MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
+use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo, SqliteStore};
+use plimsoll::{SessionId, SessionStore};
 
 use crate::exit::{DONE, Stop};
 use crate::input::INPUT_LIMIT;

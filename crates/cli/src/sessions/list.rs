@@ -5,8 +5,10 @@ use std::env;
 use std::path::PathBuf;
 
 use console::Term;
-use plimsoll::store::SqliteStore;
-use plimsoll::{Bytes, Cost, Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, SessionStore};
+use plimsoll::pricing::Cost;
+use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo, SqliteStore};
+use plimsoll::tokens::Bytes;
+use plimsoll::{SessionId, SessionStore};
 use serde_json::{Value, json};
 
 use crate::exit::{DONE, Stop};

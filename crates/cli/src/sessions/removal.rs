@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plimsoll::store::SqliteStore;
-use plimsoll::{Bytes, Retention, SessionId};
+use plimsoll::SessionId;
+use plimsoll::store::{Retention, SqliteStore};
+use plimsoll::tokens::Bytes;
 use serde_json::json;
 
 use super::list::{self, Listed};

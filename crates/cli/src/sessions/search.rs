@@ -2,9 +2,10 @@
 //! have everything; the archive only has what was evicted, and expires.
 
 use console::Term;
+use plimsoll::Message;
 use plimsoll::archive::{Kind, SearchQuery, recall_text, snippet};
-use plimsoll::store::SqliteStore;
-use plimsoll::{Entry, Message, SessionInfo, StoreError};
+use plimsoll::machine::Entry;
+use plimsoll::store::{SessionInfo, SqliteStore, StoreError};
 use serde_json::json;
 
 use super::list::{self, minute};

@@ -1,8 +1,10 @@
 //! Chats for the filters, and a judgement of what the filters print that does not come from them.
 
 use plimsoll::judge::openai_chat::validate;
-use plimsoll::wire::openai_chat::{self, Dialect};
-use plimsoll::{Bpe, Message, TokenCounter, Tokens};
+use plimsoll::tokens::{Bpe, TokenCounter};
+use plimsoll::wire::openai_chat::Dialect;
+use plimsoll::{Message, Tokens};
+use plimsoll_wire::openai_chat;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

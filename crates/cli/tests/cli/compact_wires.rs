@@ -1,12 +1,12 @@
 //! `plimsoll compact` on the three wires, as somebody uses it whose session has died: the same request
 //! comes back, smaller, and is accepted.
 
-use plimsoll::judge;
 use plimsoll::judge::body::Body;
 use plimsoll::judge::canonical::Target;
+use plimsoll::tokens::{Chars4, TokenCounter};
 use plimsoll::wire::openai_chat::Dialect;
 use plimsoll::wire::{anthropic, openai_responses};
-use plimsoll::{Chars4, Message, TokenCounter, Tokens};
+use plimsoll::{Message, Tokens, judge};
 use serde_json::{Value, json};
 
 use super::chats::{QUESTION, TASK, messages};

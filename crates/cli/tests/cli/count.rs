@@ -1,6 +1,6 @@
 //! `plimsoll count`: what each message weighs, for people and for scripts.
 
-use plimsoll::{Bpe, Chars4, TokenCounter};
+use plimsoll::tokens::{Bpe, Chars4, TokenCounter};
 use serde_json::{Value, json};
 
 use super::chats::{messages, tools, weight};
@@ -11,7 +11,7 @@ use super::fake::{Answer, Fake};
 fn each_message_is_weighed_by_the_counter_that_was_named() {
     let home = Home::new();
     let chat = json!({"messages": messages(3), "tools": tools()}).to_string();
-    let read = plimsoll::wire::openai_chat::read(&chat).unwrap();
+    let read = plimsoll_wire::openai_chat::read(&chat).unwrap();
     let counters: [(&str, &dyn TokenCounter); 3] = [
         ("o200k", &Bpe::o200k()),
         ("cl100k", &Bpe::cl100k()),

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use plimsoll::archive::{Archived, RecallKey};
+use plimsoll::context::Seq;
 use plimsoll::store::SqliteStore;
-use plimsoll::{Archived, Message, RecallKey, Seq, SessionId, SessionStore};
+use plimsoll::{Message, SessionId, SessionStore};
 use serde_json::Value;
 
 use super::command::Home;

@@ -25,6 +25,7 @@ use super::guards::Guards;
 use super::hosted;
 use super::kind::Value;
 use super::layer::{Found, Origin};
+use super::make::AgentModel;
 use super::mcp::McpServer;
 use super::resolve::Resolved;
 use super::settings::AgentSettings;
@@ -104,7 +105,14 @@ impl AgentConfig {
     #[must_use]
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let book = ModelBook::built_in().clone();
+        let book = book.overlay(self.guards.models.clone());
         book.overlay(self.shared.models.clone()).facts(model)
+    }
+
+    /// Adds what a program knows of models, for this agent and those that it calls. What the configuration
+    /// says of them goes before it.
+    pub fn add_models(&mut self, models: ModelBook) {
+        self.guards.models = std::mem::take(&mut self.guards.models).overlay(models);
     }
 
     /// Which sessions are kept, by the configuration; all if it does not say.
@@ -212,11 +220,19 @@ impl AgentConfig {
         files.chain(prompts).chain(commands).collect()
     }
 
-    /// The tools that it names, in its root.
+    /// The tools that it names, in its root, and the one that loads its skills.
     ///
     /// # Errors
     /// Where the root is no directory, or no tool has a name.
     pub fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
+        self.tools_with(&self.skills())
+    }
+
+    /// The same with skills that were found already.
+    ///
+    /// # Errors
+    /// Where the root is no directory, or no tool has a name.
+    pub fn tools_with(&self, skills: &Skills) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let root = Root::new(&self.settings.root);
         let root = root.map_err(|error| self.fault(error.to_string()))?;
         let names = self.settings.tools.join(",");
@@ -238,7 +254,7 @@ impl AgentConfig {
         }
         let tools = toolbox.select(&names);
         let mut tools = tools.map_err(|error| self.fault(error.to_string()))?;
-        tools.extend(self.skills().tool());
+        tools.extend(skills.tool());
         Ok(tools)
     }
 
@@ -447,9 +463,10 @@ impl AgentConfig {
         }
     }
 
-    pub(super) fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, ConfigError> {
+    /// A model by its name, at the agent's own address if it is the agent's own model.
+    pub(super) fn model(&self, name: &str) -> Result<AgentModel, ConfigError> {
         let environment = &plimsoll_providers::environment;
-        let (_, mut chat) = self.chat(name, environment)?;
+        let (model, mut chat) = self.chat(name, environment)?;
         // The address is the agent's own model's, and not the summariser's.
         let is_own = self.settings.model.as_deref() == Some(name);
         if let Some(url) = self.settings.base_url.as_ref().filter(|_| is_own) {
@@ -457,7 +474,10 @@ impl AgentConfig {
         }
         let provider = chat.build();
         let provider = provider.map_err(|error| self.fault(error.to_string()))?;
-        Ok(Arc::new(provider))
+        Ok(AgentModel {
+            prices: self.prices(&model),
+            ..AgentModel::new(Arc::new(provider))
+        })
     }
 
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use plimsoll_agent::Permission;
+use plimsoll_providers::ModelBook;
 
 use super::kind::Value;
 use super::layer::Layer;
@@ -21,6 +22,8 @@ pub(crate) struct Guards {
     pub(super) protected: Vec<PathBuf>,
     /// What enters the sandbox of `bash`.
     pub(super) sandbox_launcher: Vec<OsString>,
+    /// What the program knows of models, below the configuration.
+    pub(super) models: ModelBook,
 }
 
 impl Guards {

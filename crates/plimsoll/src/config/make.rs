@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{Pattern, Permissions};
-use plimsoll_context::HostedTool;
-use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, sub_agent};
+use plimsoll_context::{HostedTool, PriceSheet};
+use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, Window, sub_agent};
 use plimsoll_providers::ModelRef;
 
 use super::agent::AgentConfig;
@@ -13,10 +13,34 @@ use super::fault::{ConfigError, Faults};
 use super::file::AgentPart;
 use super::mcp::McpServer;
 use super::permission::Rule;
+use super::settings::WindowSetting;
 
 /// Makes the settings of an agent that another calls, or says why it cannot be made.
 pub type MakeAgent = Arc<MakeAgentFn>;
 type MakeAgentFn = dyn Fn(&AgentConfig) -> Result<AgentBuilder, ConfigError> + Send + Sync;
+
+/// A model that an agent is put on, and what is known of it.
+#[derive(Clone)]
+pub struct AgentModel {
+    /// Calls it.
+    pub provider: Arc<dyn Provider>,
+    /// Its window, unless the configuration says something of that.
+    pub window: Window,
+    /// What it costs. `None` if that is not known.
+    pub prices: Option<PriceSheet>,
+}
+
+impl AgentModel {
+    /// A model whose window is found out when a session begins, and whose price is not known.
+    #[must_use]
+    pub fn new(provider: Arc<dyn Provider>) -> Self {
+        Self {
+            provider,
+            window: Window::Discover,
+            prices: None,
+        }
+    }
+}
 
 impl AgentConfig {
     /// The rules for what may run. Those for a tool that there is, but not for this agent, are left
@@ -193,8 +217,8 @@ impl AgentConfig {
                 "no model is named; set `model` to PROVIDER/NAME, or give a provider".to_owned(),
             ));
         };
-        let provider = self.provider(model)?;
-        Ok(self.builder_on(provider)?.tools(self.tools()?))
+        let builder = self.with_sub_agents(self.model(model)?)?;
+        Ok(builder.tools(self.tools()?))
     }
 
     /// The same on a provider of your own, which those it may call share where they name no other model;
@@ -203,39 +227,92 @@ impl AgentConfig {
     /// # Errors
     /// Where a prompt cannot be read, or the summariser's model cannot be reached.
     pub fn builder_on(&self, provider: Arc<dyn Provider>) -> Result<AgentBuilder, ConfigError> {
-        let shared = Arc::clone(&provider);
-        let same = self.settings.model.clone();
-        let make: MakeAgent = Arc::new(move |config: &Self| {
-            let provider = match &config.settings.model {
-                Some(model) if Some(model) != same.as_ref() => config.provider(model)?,
-                _ => Arc::clone(&shared),
-            };
-            Ok(config.alone_on(provider)?.tools(config.tools()?))
-        });
-        Ok(self.alone_on(provider)?.tools(self.sub_agents(&make)?))
+        let name = ModelRef::parse(provider.model()).ok();
+        let prices = name.and_then(|model| self.prices(&model));
+        self.with_sub_agents(AgentModel {
+            prices,
+            ..AgentModel::new(provider)
+        })
     }
 
-    fn alone_on(&self, provider: Arc<dyn Provider>) -> Result<AgentBuilder, ConfigError> {
-        let sheet = ModelRef::parse(provider.model()).ok();
-        let sheet = sheet.and_then(|model| self.prices(&model));
+    fn with_sub_agents(&self, model: AgentModel) -> Result<AgentBuilder, ConfigError> {
+        let own = model.clone();
+        let same = self.settings.model.clone();
+        let make: MakeAgent = Arc::new(move |config: &Self| {
+            let model = config.model_beside(same.as_deref(), &own)?;
+            config.assembled(model, config.permissions(), config.tools()?)
+        });
+        self.assembled(model, self.permissions(), self.sub_agents(&make)?)
+    }
+
+    /// Returns the model of an agent that another calls: its own if it names one, else the caller's, `model`,
+    /// which the caller names `name`.
+    ///
+    /// # Errors
+    /// If its own cannot be reached.
+    pub fn model_beside(
+        &self,
+        name: Option<&str>,
+        model: &AgentModel,
+    ) -> Result<AgentModel, ConfigError> {
+        match self.settings.model.as_deref() {
+            Some(own) if Some(own) != name => self.model(own),
+            _ => Ok(model.clone()),
+        }
+    }
+
+    /// The settings of an agent on a model that was chosen, with these tools and no others: the rules for what
+    /// may run are checked against them.
+    ///
+    /// # Errors
+    /// If a prompt cannot be read, or the summarizer's model cannot be reached.
+    pub fn builder_with(
+        &self,
+        model: AgentModel,
+        tools: Vec<Arc<dyn Tool>>,
+    ) -> Result<AgentBuilder, ConfigError> {
+        self.assembled(model, self.permissions_for(&tools), tools)
+    }
+
+    /// Checks what [`AgentConfig::builder_with`] needs besides the model, before time is spent on that.
+    ///
+    /// # Errors
+    /// If the summary prompt cannot be read, or the summarizer's model cannot be reached.
+    pub fn check_summarizer(&self) -> Result<(), ConfigError> {
+        if let Some(name) = &self.settings.summarizer {
+            self.model(name)?;
+        }
+        self.summary_prompt().map(drop)
+    }
+
+    /// The one place in which an agent is made of its parts.
+    fn assembled(
+        &self,
+        model: AgentModel,
+        permissions: Permissions,
+        tools: Vec<Arc<dyn Tool>>,
+    ) -> Result<AgentBuilder, ConfigError> {
         let mut builder = self
             .settings
-            .apply(Agent::builder_shared(provider))
+            .apply(Agent::builder_shared(model.provider))
             .secrets(self.secrets(&plimsoll_providers::environment))
-            .permissions(self.permissions());
+            .permissions(permissions)
+            .tools(tools);
+        if self.settings.window == WindowSetting::Ask {
+            builder = builder.window(model.window);
+        }
         if let Some(system) = self.system()? {
             builder = builder.system(system);
         }
-        if let Some(sheet) = sheet {
+        if let Some(sheet) = model.prices {
             builder = builder.prices(sheet);
         }
-        if let Some(model) = &self.settings.summarizer {
-            let summarizer = self.provider(model)?;
-            let sheet = ModelRef::parse(summarizer.model()).ok();
-            if let Some(sheet) = sheet.and_then(|model| self.prices(&model)) {
+        if let Some(name) = &self.settings.summarizer {
+            let summarizer = self.model(name)?;
+            builder = builder.summarizer(summarizer.provider);
+            if let Some(sheet) = summarizer.prices {
                 builder = builder.summarizer_prices(sheet);
             }
-            builder = builder.summarizer(summarizer);
         }
         if let Some(prompt) = self.summary_prompt()? {
             builder = builder.summary_prompt(prompt);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll::ToolChoice;
+use plimsoll::model::ToolChoice;
 
 use super::Row;
 use super::scene::{Scene, text_of};

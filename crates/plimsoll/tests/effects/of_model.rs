@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use plimsoll::{CacheRetention, Event, HostedTool, ThinkingLevel, Tokens, TurnTrigger};
+use plimsoll::cache::CacheRetention;
+use plimsoll::events::TurnTrigger;
+use plimsoll::model::HostedTool;
+use plimsoll::{Event, ThinkingLevel, Tokens};
 
 use super::Row;
 use super::scene::{Scene, Seen, said, text_of};

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use plimsoll::cache::CacheRetention;
 use plimsoll::config::{AgentConfig, Config};
+use plimsoll::model::{Failure, HostedTool, Reply, Request, ToolSpec};
+use plimsoll::permissions::{Answer, Question};
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    AgentOutput, Answer, CacheRetention, Delta, Error, Event, Failure, Gate, HostedTool, Message,
-    Observer, Provider, Question, Reply, Request, Tool, ToolContext, ToolError, ToolOutput,
-    ToolSpec,
+    AgentOutput, Delta, Error, Event, Gate, Message, Observer, Provider, Tool, ToolContext,
+    ToolError, ToolOutput,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -150,7 +152,10 @@ async fn stage(agent: &AgentConfig, scene: Scene) -> Seen {
 }
 
 async fn drive(agent: &plimsoll::Agent, scene: Scene) -> AgentOutput {
-    let mut session = agent.session(plimsoll::new_session_id()).await.unwrap();
+    let mut session = agent
+        .session(plimsoll::session::new_session_id())
+        .await
+        .unwrap();
     let task = match scene {
         // It is the oldest of three: then it may shrink where that is allowed.
         Scene::Runs(_) => "Mind the rocks. ".repeat(60),

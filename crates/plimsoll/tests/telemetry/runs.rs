@@ -2,12 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use plimsoll::archive::Archive;
+use plimsoll::model::{Failure, Reply, Request};
+use plimsoll::parallel::{Branch, ParallelOptions, PickFirst, agent_loop_parallel};
+use plimsoll::policy::Economy;
 use plimsoll::telemetry::Contents;
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    Agent, AgentBuilder, Archive, Branch, ContextStrategy, Delta, Economy, Error, Failure,
-    ParallelOptions, PickFirst, Provider, Reply, Request, SessionId, Tokens, ToolError, Window,
-    agent_loop_parallel, tool,
+    Agent, AgentBuilder, ContextStrategy, Delta, Error, Provider, SessionId, Tokens, ToolError,
+    Window, tool,
 };
 use serde_json::{Value, json};
 

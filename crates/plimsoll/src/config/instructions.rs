@@ -1,0 +1,194 @@
+//! [`Instructions`]: what the model is told before anything else: the system prompt and the instructions
+//! that stand in files (AGENTS.md, CLAUDE.md). Also where and when it works.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use plimsoll_context::{Bytes, head_tail};
+
+use super::agent::{AgentConfig, read_prompt};
+use super::fault::ConfigError;
+use super::project::{MAX_FOLDERS, ProjectFiles};
+
+/// Files with instructions; of a folder, the first that is there.
+const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// What opens and closes a pinned passage of such a file.
+const PIN: &str = "<!-- pin -->";
+const UNPIN: &str = "<!-- /pin -->";
+/// Of each file, at most: it is sent with every request.
+const FILE_LIMIT: Bytes = Bytes(32 * 1024);
+/// Of the file that names the branch, at most.
+const HEAD_LIMIT: u64 = 4 * 1024;
+
+/// What a user tells the model in files and settings. See [`ProjectFiles`] for an example.
+#[derive(Debug, Clone)]
+pub struct Instructions {
+    /// The configured system prompt.
+    system: Option<String>,
+    files: Vec<InstructionFile>,
+}
+
+/// A file with instructions.
+#[derive(Debug, Clone)]
+struct InstructionFile {
+    path: PathBuf,
+    /// Its text without what it pins.
+    text: String,
+    pins: Vec<String>,
+}
+
+impl Instructions {
+    /// Reads the system prompt and the files: the user's own first, then those from the top of the git
+    /// repository down to the root.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub fn read(agent: &AgentConfig, project: &ProjectFiles) -> Result<Self, ConfigError> {
+        let root = &project.root;
+        let top = project.repository.as_ref().unwrap_or(root);
+        let within = root.ancestors().take(MAX_FOLDERS);
+        let mut folders: Vec<&Path> = within
+            .take_while(|folder| folder.starts_with(top))
+            .collect();
+        folders.extend(project.user.as_deref());
+        folders.dedup();
+        let mut files = Vec::new();
+        for folder in folders.iter().rev() {
+            files.extend(read_first(folder).map_err(|fault| agent.fault(fault))?);
+        }
+        Ok(Self {
+            system: agent.system()?,
+            files,
+        })
+    }
+
+    /// Returns the files that were read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Gives them to an agent: the system prompt, or `built_in` if none is configured, with the texts of the
+    /// files after it; and what the files pin.
+    pub fn apply(&self, agent: &mut AgentConfig, built_in: &str) {
+        let system = self.system.as_deref().unwrap_or(built_in);
+        let mut parts = vec![system.trim_end().to_owned()];
+        for file in &self.files {
+            let short = head_tail(&file.text, FILE_LIMIT);
+            let text = short.as_deref().unwrap_or(&file.text).trim();
+            if !text.is_empty() {
+                parts.push(format!(
+                    "Instructions of {}:\n\n{text}",
+                    file.path.display()
+                ));
+            }
+        }
+        let settings = agent.settings_mut();
+        settings.system = Some(parts.join("\n\n"));
+        let pins = self.files.iter().flat_map(|file| &file.pins);
+        settings.pins.extend(pins.cloned());
+    }
+}
+
+/// The first file with instructions in a folder.
+fn read_first(folder: &Path) -> Result<Option<InstructionFile>, String> {
+    for name in NAMES {
+        let path = folder.join(name);
+        if path.exists() {
+            let (text, pins) = pinned(&read_prompt(&path, "instructions")?);
+            return Ok(Some(InstructionFile { path, text, pins }));
+        }
+    }
+    Ok(None)
+}
+
+/// The text without what it pins, and what it pins: all between `<!-- pin -->` and `<!-- /pin -->`.
+/// A pin that is never closed goes to the end.
+fn pinned(text: &str) -> (String, Vec<String>) {
+    let (mut rest, mut pins) = (String::new(), Vec::new());
+    let mut left = text;
+    while let Some((before, after)) = left.split_once(PIN) {
+        rest.push_str(before);
+        let (pin, behind) = after.split_once(UNPIN).unwrap_or((after, ""));
+        if !pin.trim().is_empty() {
+            pins.push(pin.trim().to_owned());
+        }
+        left = behind;
+    }
+    rest.push_str(left);
+    (rest, pins)
+}
+
+impl ProjectFiles {
+    /// Returns a sentence that says where and when the model works. It is the same for all runs of a day on
+    /// one branch, so the provider's cache is kept.
+    #[must_use]
+    pub fn surroundings(&self) -> String {
+        let now = httpdate::fmt_http_date(SystemTime::now());
+        let day: Vec<&str> = now.split_whitespace().skip(1).take(3).collect();
+        let git = match self.repository.as_deref().map(branch) {
+            Some(Some(branch)) => format!(", in a git repository on branch {branch}"),
+            Some(None) => ", in a git repository".to_owned(),
+            None => String::new(),
+        };
+        format!(
+            "Today is {}. You work on {} in {}{git}.",
+            day.join(" "),
+            std::env::consts::OS,
+            self.root.display()
+        )
+    }
+}
+
+/// The branch that is checked out; `None` if it is none, or cannot be read.
+fn branch(repository: &Path) -> Option<String> {
+    let git = repository.join(".git");
+    let git = match git.is_dir() {
+        true => git,
+        // A worktree has a file there that names the folder.
+        false => {
+            let file = read_start(&git)?;
+            repository.join(file.strip_prefix("gitdir:")?.trim())
+        }
+    };
+    let head = read_start(&git.join("HEAD"))?;
+    let branch = head.trim().strip_prefix("ref: refs/heads/")?;
+    Some(branch.to_owned())
+}
+
+fn read_start(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = File::open(path).ok()?;
+    file.take(HEAD_LIMIT).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_pins_is_taken_out_of_it_whole() {
+        for (text, rest, pins) in [
+            ("plain", "plain", vec![]),
+            ("a<!-- pin -->\n b \n<!-- /pin -->c", "ac", vec!["b"]),
+            (
+                "<!-- pin -->x<!-- /pin --><!-- pin -->y",
+                "",
+                vec!["x", "y"],
+            ),
+            (
+                "<!-- pin --> <!-- /pin -->z<!-- /pin -->",
+                "z<!-- /pin -->",
+                vec![],
+            ),
+        ] {
+            let (left, found) = pinned(text);
+            assert_eq!(
+                (left.as_str(), found),
+                (rest, pins.iter().map(|pin| (*pin).to_owned()).collect())
+            );
+        }
+    }
+}

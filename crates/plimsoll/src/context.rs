@@ -1,0 +1,33 @@
+//! The view that a model gets of a session: when it is too large, how far it shrinks, which messages stay, and
+//! how full it is.
+//!
+//! [`ContextStrategy`](crate::ContextStrategy) is the short way to choose; [`ContextConfig`] and
+//! [`CompactionConfig`] say it in detail. A stage of your own is in [`policy`](crate::policy).
+//!
+//! ```
+//! use plimsoll::context::Threshold;
+//! use plimsoll::{Agent, Tokens};
+//! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! # let model = ScriptedProvider::new([Turn::say("Land!")]);
+//!
+//! let agent = Agent::builder(model)
+//!     .trigger(Threshold::Sent(Tokens(60_000))) // a larger request is made smaller
+//!     .target(Threshold::Sent(Tokens(40_000))) // down to this
+//!     .build()?;
+//! # Ok::<(), plimsoll::Error>(())
+//! ```
+
+pub use plimsoll_agent::{
+    Contents, MAX_PINS, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, PinError, Share, WindowUse,
+};
+pub use plimsoll_context::{
+    ARGUMENT_CHARS, ArgumentDigest, Budget, CLOSED_CALL, COLD_TARGET, CannotFit, CompactionConfig,
+    CompactionScope, ContextConfig, Counts, EXTRACT_SHARE, Exchange, ExchangeKind, FALLBACK_WINDOW,
+    Form, Gap, HistoryLimit, Item, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, Line, MAX_RESULT,
+    MAX_SUMMARY, MIN_SIDE, Marker, NOTE_MAX, OUTPUT_RESERVE, OwnStages, Pin, Pinned, RESULT_SHARE,
+    Released, Repair, Repaired, SAFETY_MARK, SOFT_MARK, SUMMARY_SHARE, Seq, SessionPruneConfig,
+    Summarization, SummaryConfig, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, Thresholds,
+    Transcript, WORKING_TARGET, WORKING_TRIGGER, clip, head_tail, head_tail_tokens, nearest,
+    repair, shorten, shorten_bytes,
+};
+pub use plimsoll_core::{EvictionStrategy, SUMMARY_TIMEOUT, WINDOW_REMEMBERED};

@@ -1,0 +1,29 @@
+//! Code and programs of yours that a run asks or tells on its way, and filters for its input.
+//!
+//! A closure is given to a method of the builder, such as
+//! [`AgentBuilder::before_turn`](crate::AgentBuilder::before_turn); a program is a [`CommandHook`]. `docs/hooks.md`
+//! in the repository lists all places in order.
+//!
+//! ```
+//! use plimsoll::Agent;
+//! use plimsoll::hooks::FilterResult;
+//! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! # let model = ScriptedProvider::new([Turn::say("Land!")]);
+//!
+//! let agent = Agent::builder(model)
+//!     .input_filter(|said: &str| match said.contains("password") {
+//!         true => FilterResult::Reject("leave the password out".to_owned()),
+//!         false => FilterResult::Pass,
+//!     })
+//!     .before_turn(|_messages, turn| turn < 100)
+//!     .build()?;
+//! # Ok::<(), plimsoll::Error>(())
+//! ```
+
+pub use plimsoll_agent::{
+    Decision, FilterResult, HookPoint, InputFilter, InputFilters, MAX_FILTERS, Moment,
+};
+pub use plimsoll_core::{
+    ANSWER_RETRIES, CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Later,
+    MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
+};

@@ -1,0 +1,33 @@
+//! Bounds of a run: limits on turns, tokens, time, money and memory, limits that agents share, and the
+//! detection of loops.
+//!
+//! [`ExecutionLimits`](crate::ExecutionLimits) has them all. A limit that is reached ends a run with an
+//! answer, not with an error.
+//!
+//! ```
+//! use std::time::Duration;
+//! use plimsoll::limits::AtLimit;
+//! use plimsoll::{Agent, Money};
+//! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! # use plimsoll::pricing::{PriceSheet, Rates};
+//! # let model = ScriptedProvider::new([Turn::say("Land!")]);
+//! # let sheet = PriceSheet::of(Rates::FREE);
+//!
+//! let agent = Agent::builder(model)
+//!     .max_turns(20)
+//!     .max_duration(Duration::from_secs(300))
+//!     .max_cost(Money::from_dollars(0.50))
+//!     .at_limit(AtLimit::Finalize) // the last turn sums up, without tools
+//!     .prices(sheet)
+//!     .build()?;
+//! # Ok::<(), plimsoll::Error>(())
+//! ```
+
+pub use plimsoll_agent::{
+    Answered, AtLimit, CallKey, DoomLoopTracker, ExecutionTracker, FEW, Fate, IDENTICAL_TOOL_CALLS,
+    LAST_ANSWER, LimitKind, LimitOverrides, Looping, MAX_DURATION, MAX_HISTORY, MAX_TOTAL_TOKENS,
+    MAX_TURNS, MIN_HISTORY, NEAR, Nearness, NextCall, Repetition, TOOL_CALL_HISTORY,
+};
+pub use plimsoll_core::{
+    Allowance, AllowanceKind, Amounts, Grant, MAX_TURNS_BELOW, Meter, NothingLeft,
+};

@@ -1,0 +1,32 @@
+//! One run as a state machine without I/O, for programs that drive the loop in a runtime or workflow engine of
+//! their own. The entries of a session's log are here too; [`State`] is their fold.
+//!
+//! [`Run::poll`] returns the next step, [`Run::handle`] takes its result. `examples/one_turn.rs` in the
+//! repository is a whole program.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use plimsoll::machine::{Input, Run, Setup, Step};
+//! use plimsoll::tokens::{Bpe, Memo};
+//! use plimsoll::{ContextStrategy, Part};
+//!
+//! let policy = ContextStrategy::default().policy(Default::default(), Default::default());
+//! let setup = Setup::new("test/test", Arc::new(Memo::new(Bpe::o200k())), policy);
+//! let mut run = Run::resume(&[], setup)?;
+//! run.handle(Input::User(vec![Part::text("What is 6 × 7?")]));
+//! let request = loop {
+//!     match run.poll() {
+//!         Step::Call(request) => break request,
+//!         _ => {} // entries to store, events to show
+//!     }
+//! };
+//! assert_eq!(request.messages.len(), 1);
+//! # Ok::<(), plimsoll::machine::FoldError>(())
+//! ```
+
+pub use plimsoll_agent::{
+    ArgumentFault, Arguments, Coercion, Entry, Fitted, FoldError, Input, KEPT_FOR_RESULT,
+    KnownTool, LOG_FORMAT, Leave, Leaving, LeavingItem, Lesson, MAX_BATCH, MAX_COERCIONS, MAX_NAME,
+    MAX_NAME_EDITS, MAX_SCHEMA_VISITS, Measure, Named, Outcome, Own, Run, Setup, State, Step,
+    SummaryModel, ToolNames, Verdict, Waiting, fit, refusal,
+};

@@ -1,0 +1,37 @@
+//! How a view becomes smaller: stages that propose edits, the plan that they make, and its price.
+//!
+//! A [`Policy`] is a row of [`Stage`]s. A stage is one pure function that edits a [`Draft`]; the draft
+//! refuses what no provider would accept. `examples/context_policy.rs` in the repository runs one.
+//!
+//! ```
+//! use plimsoll::context::{Budget, ExchangeKind};
+//! use plimsoll::policy::{Draft, Stage, Trigger};
+//!
+//! /// Drops whole exchanges, a call with its results, the oldest first.
+//! #[derive(Debug)]
+//! struct OldestFirst;
+//!
+//! impl Stage for OldestFirst {
+//!     fn name(&self) -> &str {
+//!         "oldest_first"
+//!     }
+//!
+//!     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+//!         for index in 0..draft.exchanges().len() {
+//!             let is_complete = draft.exchanges()[index].kind == ExchangeKind::Complete;
+//!             if is_complete && draft.tokens() > budget.target {
+//!                 draft.drop_exchange(index); // Refused if it is pinned or too new.
+//!             }
+//!         }
+//!     }
+//! }
+//! ```
+
+pub use plimsoll_context::{
+    Author, CLEARED, Cap, ClearToolUses, ClearTrigger, Draft, Economy, Edit, Evict, Fill, Fit,
+    LEAST_TURNS, LINE_BYTES, Lines, MIN_GAIN, Mark, Means, Outlook, Pace, Plan, PlanError, Policy,
+    Price, Proposal, Prune, RECENT_TURNS, REREADING, Ready, Reason, Recall, Rendition, Section,
+    Sections, SeqRange, Span, Stage, StageStep, Summarize, Summarizer, Trigger, Trim, TrimRole,
+    TrimStrategy, TrimmedMessage, USUAL_LONGER_WRITE, USUAL_READ, When, batch, explain, head,
+    price, price_with_head,
+};

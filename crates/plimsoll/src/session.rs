@@ -1,0 +1,29 @@
+//! Work on sessions: forking, compacting, undoing and steering them, the state that a host attaches to one, and
+//! the records of its runs.
+//!
+//! ```
+//! use plimsoll::session::new_session_id;
+//! use plimsoll::Agent;
+//! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), plimsoll::Error> {
+//! # let model = ScriptedProvider::new([Turn::say("Land!"), Turn::say("An island.")]);
+//!
+//! let agent = Agent::builder(model).build()?;
+//! let mut session = agent.session(new_session_id()).await?;
+//! session.run("What do you see?").await?;
+//! let fork = new_session_id();
+//! let mut fork = agent.fork(session.id(), None, fork).await?; // shares all that was said
+//! assert_eq!(fork.run("Tell me more.").await?.text, "An island.");
+//! # Ok(())
+//! # }
+//! ```
+
+pub use plimsoll_agent::{
+    BadLoopId, CompactError, Compaction, DEFAULT_CONFIG, LoopConfigSnapshot, LoopId, LoopReader,
+    LoopRecord, MAX_FOCUS, MAX_UNDO, MAX_WAITING, QueueMode, UndoError, loop_records,
+};
+pub use plimsoll_core::{
+    AgentLoopConfig, AgentState, BadSessionId, Extensions, INBOX, MAX_STEP_RESULT, MAX_STEPS,
+    MAX_STEPS_SIZE, Said, agent_loop, agent_loop_continue, fork_session, new_session_id,
+};

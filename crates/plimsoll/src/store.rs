@@ -1,0 +1,19 @@
+//! Where sessions are kept: in memory, in SQLite (feature `store`), in PostgreSQL (feature `postgres`), or in
+//! a store of your own, which is a [`SessionStore`](crate::SessionStore).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use plimsoll::Agent;
+//! use plimsoll::store::MemoryStore;
+//! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! # let model = ScriptedProvider::new([Turn::say("Land!")]);
+//!
+//! let agent = Agent::builder(model).store(Arc::new(MemoryStore::default())).build()?;
+//! # Ok::<(), plimsoll::Error>(())
+//! ```
+
+pub use plimsoll_core::{
+    Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, Retention, SessionInfo, StoreError,
+};
+#[cfg(feature = "store")]
+pub use plimsoll_store::*;

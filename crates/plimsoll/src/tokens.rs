@@ -1,0 +1,18 @@
+//! Token counters for texts, messages and requests, and their calibration by a provider's figures.
+//!
+//! A [`TokenCounter`] belongs to an agent ([`AgentBuilder::counter`](crate::AgentBuilder::counter)). [`Bpe`]
+//! counts as OpenAI's models do, [`Chars4`] takes four characters for a token, and [`Memo`] remembers texts
+//! that were counted.
+//!
+//! ```
+//! use plimsoll::tokens::{Bpe, Memo, TokenCounter};
+//!
+//! let counter = Memo::new(Bpe::o200k());
+//! assert_eq!(counter.text("What is a Plimsoll line?").0, 8);
+//! ```
+
+pub use plimsoll_context::{
+    AtMost, Bpe, Bytes, CALL_OVERHEAD, Calibration, Chars4, Estimate, IMAGE_DEFAULT, MEMO_ENTRIES,
+    MEMO_MIN_LEN, MESSAGE_OVERHEAD, Memo, PIECE_MAX, Ppm, RunningCount, SUMMARY_FRAME,
+    TOOL_OVERHEAD, TokenCounter,
+};

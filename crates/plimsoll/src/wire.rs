@@ -1,0 +1,43 @@
+//! What a provider is sent, and how its refusals are understood: a view rendered as the body of a request,
+//! and [`overflow`], which tells a request that is too long from any other error.
+//!
+//! The demands of servers are data: a [`Dialect`](openai_chat::Dialect) of OpenAI's Chat Completions, a
+//! `Profile` of each other protocol. The structs of the protocols themselves are not here.
+//!
+//! ```
+//! use plimsoll::wire::overflow::{Verdict, classify};
+//!
+//! let body = r#"{"error": {"code": "context_length_exceeded", "message": "too long"}}"#;
+//! assert!(matches!(classify(Some(400), body), Verdict::Overflow(_)));
+//! ```
+
+pub use plimsoll_wire::{
+    CallIdForm, CallIdMap, Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice,
+    WireError, WrittenMessages, overflow,
+};
+
+/// OpenAI's Chat Completions, and the servers that speak it.
+pub mod openai_chat {
+    pub use plimsoll_wire::openai_chat::{
+        Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
+        NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
+        SystemRole, Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice, render,
+        render_next,
+    };
+}
+
+/// OpenAI's Responses.
+pub mod openai_responses {
+    pub use plimsoll_wire::openai_responses::{
+        CacheKey, Images, ParallelCalls, Profile, ReasoningItems, Sampling, Strict, Summaries,
+        SystemRole, render, render_next,
+    };
+}
+
+/// Anthropic's Messages.
+pub mod anthropic {
+    pub use plimsoll_wire::anthropic::{
+        Binding, Decided, EffortSupport, ForcedTools, LaterSystem, NoThinking, Prefill, Prefix,
+        Profile, Samplers, Temperature, ThinkingStyle, UnaskedThinking, render, render_next,
+    };
+}
