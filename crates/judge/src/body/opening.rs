@@ -2,25 +2,25 @@
 //! begins with thinking (AM9). Keeps nothing; `cut.rs` does.
 
 use plimsoll_context::{Message, Part};
-use plimsoll_wire::anthropic::Chat;
+use plimsoll_wire::Document;
 use serde_json::Value;
 
 /// The assistant's message that began the loop under way with thinking; `None` where none is under
 /// way, it began without, or nobody is told to think.
-pub(super) fn of(chat: &Chat<'_>, messages: &[Message]) -> Option<usize> {
-    let thinking: Value = serde_json::from_str(chat.key("thinking")?).ok()?;
+pub(super) fn of(document: &Document<'_>, messages: &[Message]) -> Option<usize> {
+    let thinking: Value = serde_json::from_str(document.key("thinking")?).ok()?;
     if thinking.get("type")? != "enabled" {
         return None;
     }
     let mut began = None;
     let mut end = messages.len();
     loop {
-        let (from, answers) = entry(chat, messages, end)?;
+        let (from, answers) = entry(document, messages, end)?;
         let is_result = |message: &Message| matches!(message, Message::ToolResult(_));
         if !answers.iter().any(is_result) {
             break;
         }
-        match entry(chat, messages, from) {
+        match entry(document, messages, from) {
             Some((at, [Message::Assistant { parts }])) => {
                 began = Some((at, parts));
                 end = at;
@@ -34,11 +34,16 @@ pub(super) fn of(chat: &Chat<'_>, messages: &[Message]) -> Option<usize> {
 
 /// The messages that stand in the request's message before `end`, and where they begin.
 fn entry<'m>(
-    chat: &Chat<'_>,
+    document: &Document<'_>,
     messages: &'m [Message],
     end: usize,
 ) -> Option<(usize, &'m [Message])> {
-    let number = (*chat.from.get(end.checked_sub(1)?)?)?;
-    let from = chat.from.partition_point(|from| *from < Some(number));
+    let last = document.spans.get(end.checked_sub(1)?)?;
+    let spans = document.spans.get(..end)?.iter().rev();
+    let count = spans
+        .take_while(|span| span.entries == last.entries)
+        .count();
+    let from = end - count;
+    let messages = (!last.is_beside()).then_some(messages)?;
     Some((from, messages.get(from..end)?))
 }

@@ -6,7 +6,7 @@ use plimsoll_wire::__internals::anthropic::MARK;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::given::Unit;
+use super::parsed_request::Unit;
 
 /// Keys of a chat's message that mean something to Plimsoll: they are as it writes them.
 const KNOWN: [&str; 9] = [

@@ -8,7 +8,6 @@ use plimsoll_judge::Fault;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
     CacheMarks, Dialect, Images, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice,
-    render_next,
 };
 use plimsoll_wire::openai_responses::Profile;
 use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
@@ -22,7 +21,6 @@ use crate::efforts;
 use crate::explain::{Explanation, chat as sentences};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::refusal::refused;
 use crate::sent::Sent;
 use crate::thinking_off::{self, ThinkingOff};
 
@@ -84,10 +82,7 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, |written, messages| {
-            render_next(written, &input, messages, &self.dialect)
-        });
-        let rendered = rendered.map_err(|error| refused(error.to_string()))?;
+        let rendered = self.sent.render(request, &input, &self.dialect);
         let notes = rendered.notes.iter().chain(&left_out);
         let left_out = notes.map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))

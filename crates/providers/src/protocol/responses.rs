@@ -5,7 +5,6 @@ use plimsoll_judge::Fault;
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
     CacheKey, Images, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted,
-    render_next,
 };
 use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -99,9 +98,7 @@ impl Protocol for ResponsesProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, |written, messages| {
-            render_next(written, &input, messages, &self.profile)
-        });
+        let rendered = self.sent.render(request, &input, &self.profile);
         let left_out = rendered.notes.iter().map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))
     }

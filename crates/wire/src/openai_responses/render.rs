@@ -1,7 +1,6 @@
 //! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
 //! messages separate a call from its result, the body does, too, and `validate.rs` reports it.
 
-use plimsoll_context::{Message, MessageList};
 use serde_json::{Map, Value, json};
 
 use super::ids;
@@ -11,9 +10,9 @@ use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::error::WireError;
 use crate::object::{Object, Settings, array};
 use crate::openai_chat::ParallelCalls;
+use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
@@ -39,71 +38,40 @@ const ORDER: [&str; 10] = [
     "stream",
 ];
 
-/// Renders a transcript.
-///
-/// # Errors
-///
-/// None in practice: only a value that is no JSON could fail.
-pub fn render<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    profile: &Profile,
-) -> Result<Rendered, WireError> {
-    let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = WrittenMessages::default();
-    let (rendered, end) = next(&mut written, input, &messages, profile);
-    Ok(Rendered {
-        from: written.from(&end),
-        ..rendered.into_whole()
-    })
-}
+impl RequestRenderer for Profile {
+    type Decided = ();
 
-/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are shared with the requests before.
-///
-/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
-/// are the same. [`Rendered::from`] stays empty.
-#[must_use]
-pub fn render_next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &MessageList,
-    profile: &Profile,
-) -> Rendered<BodyChunks> {
-    next(written, input, messages, profile).0
-}
-
-/// Returns a request, and its turns behind the final ones.
-fn next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &dyn History,
-    profile: &Profile,
-) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let writer = InputWriter(profile);
-    let composer = written.composer(RULES, None);
-    for message in messages.since(composer.messages) {
-        composer.message(message, &mut ResponsesParts::new(profile), &writer);
+    fn render(
+        &self,
+        written: &mut WrittenMessages,
+        input: &RenderInput<'_>,
+        messages: &dyn History,
+    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+        let writer = InputWriter(self);
+        let composer = written.composer(RULES, None);
+        for message in messages.since(composer.messages) {
+            composer.message(message, &mut ResponsesParts::new(self), &writer);
+        }
+        let mut notes = composer.normalizer.notes.clone();
+        let mut head = Object::new().text("model", input.model);
+        if let Some(system) = input.system {
+            head = head.text("instructions", system);
+        }
+        let tools = tools(input, self, &mut notes);
+        if !tools.is_empty() {
+            head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+        }
+        let mut rest = vec![b']'];
+        settings(input, !tools.is_empty(), self, &mut notes).write(&mut rest);
+        rest.push(b'}');
+        let end = composer.end(input.context);
+        let rendered = Rendered {
+            body: composer.body(head.open_list("input"), &end, (&[], ""), &writer, &rest),
+            notes,
+            ..Rendered::default()
+        };
+        (rendered, end)
     }
-    let mut notes = composer.normalizer.notes.clone();
-    let mut head = Object::new().text("model", input.model);
-    if let Some(system) = input.system {
-        head = head.text("instructions", system);
-    }
-    let tools = tools(input, profile, &mut notes);
-    if !tools.is_empty() {
-        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
-    }
-    let mut rest = vec![b']'];
-    settings(input, !tools.is_empty(), profile, &mut notes).write(&mut rest);
-    rest.push(b'}');
-    let end = composer.end(input.context);
-    let rendered = Rendered {
-        body: composer.body(head.open_list("input"), &end, (&[], ""), &writer, &rest),
-        notes,
-        ..Rendered::default()
-    };
-    (rendered, end)
 }
 
 fn settings(

@@ -28,8 +28,8 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
     let raw = message.get("content")?;
     let place = format!("{place}.content");
     let whose = (Wire::Messages, Voice::of(message.get("role")));
-    let spelled = content(raw, &place, whose, notes);
-    let blocks = list(spelled.as_deref().unwrap_or(raw));
+    let converted = content(raw, &place, whose, notes);
+    let blocks = list(converted.as_deref().unwrap_or(raw));
     let mut changed = false;
     let mut all: Vec<String> = Vec::new();
     for (index, raw) in blocks.into_iter().flatten().enumerate() {
@@ -39,7 +39,7 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
     }
     let new = match changed {
         true => format!("[{}]", all.join(",")),
-        false => spelled?,
+        false => converted?,
     };
     Some(message.with(&[("content", Some(new))]))
 }
