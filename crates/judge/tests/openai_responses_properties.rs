@@ -12,7 +12,7 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
-    Profile, ReasoningItems, Strict, read, read_reply, render, render_next,
+    Profile, ReasoningItems, read, read_reply, render, render_next,
 };
 use plimsoll_wire::{Effort, RenderInput, Slot, WrittenMessages};
 use proptest::prelude::*;
@@ -218,7 +218,7 @@ fn profiles() -> Vec<Profile> {
         .filter_map(|name| Profile::named(name));
     let mut profiles: Vec<Profile> = named.collect();
     profiles.push(Profile {
-        strict: Strict::WhereItFits,
+        strict: true,
         efforts: vec![Effort::None, Effort::High, Effort::Xhigh],
         ..Profile::openai()
     });

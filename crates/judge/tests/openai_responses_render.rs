@@ -7,9 +7,7 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_responses::{
-    Images, MIN_OUTPUT, ParallelCalls, Profile, Strict, Summaries, SystemRole, read, render,
-};
+use plimsoll_wire::openai_responses::{MIN_OUTPUT, Profile, read, render};
 use plimsoll_wire::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, Slot, ToolChoice};
 use serde_json::{Value, json};
 
@@ -329,7 +327,7 @@ fn images_and_files_go_where_they_belong() {
     assert_eq!(read(&text).unwrap().messages, messages);
 
     let blind = Profile {
-        images: Images::Unsupported,
+        images: false,
         ..Profile::openai()
     };
     let input = RenderInput {
@@ -499,10 +497,10 @@ fn settings_are_sent_as_the_profile_has_them() {
     );
 
     let other = Profile {
-        strict: Strict::WhereItFits,
-        summaries: Summaries::Auto,
-        parallel_calls: ParallelCalls::OneAtATime,
-        system_role: SystemRole::System,
+        strict: true,
+        summaries: true,
+        parallel_calls: false,
+        developer_role: false,
         ..Profile::plain()
     };
     let plain = RenderInput {
@@ -542,7 +540,7 @@ fn settings_are_sent_as_the_profile_has_them() {
     }
 
     let reasons = Profile {
-        summaries: Summaries::Auto,
+        summaries: true,
         ..Profile::openai()
     };
     let bare = RenderInput {

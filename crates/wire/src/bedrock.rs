@@ -7,7 +7,7 @@ mod stream;
 mod write;
 
 pub use crate::renderer::{render, render_next};
-pub use profile::{Maker, MixedTurn, Profile};
+pub use profile::{Maker, Profile};
 pub use render::Decided;
 pub use stream::StreamState;
 

@@ -90,7 +90,7 @@
 //! # What Messages cannot hold
 //!
 //! `read(render(view)) == view` for everything but this, for a model that signs only its thinking
-//! ([`anthropic::Binding::Own`]):
+//! (not [`binds_prefix`](anthropic::Profile::binds_prefix)):
 //!
 //! - **A notice**, **the size and detail of an image** and **the order of tools**: as in Chat
 //!   Completions. A system message between others comes back as a user message.

@@ -18,9 +18,8 @@ mod write;
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
 pub use crate::renderer::{render, render_next};
 pub use dialect::{
-    Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
-    NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
-    SystemRole, Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
+    CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, Template, ToolStyle,
+    Voice,
 };
 pub use json_turns::TurnDecoder;
 pub use parts::ORIGIN;

@@ -14,12 +14,11 @@ mod stream;
 mod usage;
 mod write;
 
-pub use crate::openai_chat::{Images, ParallelCalls, SystemRole};
 pub use crate::renderer::{render, render_next};
 pub use hosted::{hosted_kinds, not_hosted};
 pub use items::ORIGIN;
 pub use patch::FORMAT;
-pub use profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
+pub use profile::{Profile, ReasoningItems};
 pub use read::read;
 pub use render::MIN_OUTPUT;
 pub use stream::{StreamState, read_reply};

@@ -3,7 +3,7 @@
 use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::openai_chat::{message_keys, render_list};
-use plimsoll_wire::openai_chat::{Dialect, FORMAT, ORIGIN, Prefill, ToolStyle, Voice};
+use plimsoll_wire::openai_chat::{Dialect, FORMAT, ORIGIN, ToolStyle, Voice};
 use plimsoll_wire::{DocumentFormat, Rendered, WireError};
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ impl Form for Dialect {
     fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
         let continues = || self.voice == Voice::Mistral && is_prefix(&(situation.last)());
         let dialect = || Self {
-            prefill: Prefill::Allowed,
+            prefill: true,
             ..self.clone()
         };
         (!situation.is_request || continues()).then(|| dialect().into())

@@ -6,7 +6,7 @@ use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::{At, parted};
 use plimsoll_wire::WireError;
-use plimsoll_wire::anthropic::{self, Binding, FORMAT, ORIGIN, Prefill, Profile, UnaskedThinking};
+use plimsoll_wire::anthropic::{self, FORMAT, ORIGIN, Profile};
 use plimsoll_wire::{DocumentFormat, RenderInput, Rendered};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ impl Form for Profile {
     }
 
     fn binds_thinking(&self) -> bool {
-        self.binding == Binding::Prefix
+        self.binds_prefix
     }
 
     fn opens_with_thinking(&self) -> bool {
@@ -62,12 +62,12 @@ impl Form for Profile {
     /// none.
     fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
         let (prefill, unasked_thinking) = match situation.is_request {
-            false => (Prefill::Allowed, UnaskedThinking::Accepted),
+            false => (true, true),
             true => {
                 let thinking = (situation.thinking)();
                 let kind = thinking.get("type").and_then(Value::as_str);
                 let prefill = match kind {
-                    Some("enabled" | "adaptive") => Prefill::Refused,
+                    Some("enabled" | "adaptive") => false,
                     _ => self.prefill,
                 };
                 (prefill, self.unasked_thinking)
@@ -84,7 +84,7 @@ impl Form for Profile {
     /// The validator sees whether a request asks for thinking.
     fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
         let profile = Self {
-            unasked_thinking: UnaskedThinking::Accepted,
+            unasked_thinking: true,
             ..self.clone()
         };
         let input = RenderInput {

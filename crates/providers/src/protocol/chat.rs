@@ -7,7 +7,7 @@ use plimsoll_context::{CacheRetention, Reply};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
-    CacheMarks, Dialect, Images, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice,
+    CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice,
 };
 use plimsoll_wire::openai_responses::Profile;
 use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
@@ -61,7 +61,7 @@ impl Protocol for ChatProtocol {
     }
 
     fn takes_images(&self) -> bool {
-        self.dialect.images == Images::Supported
+        self.dialect.images
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -243,7 +243,6 @@ fn effort(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_wire::openai_chat::{SameRole, UserAfterTool};
 
     fn sent(model: &str, dialect: &str, request: &Request) -> (Option<&'static str>, bool) {
         let dialect = Dialect::named(dialect).unwrap();
@@ -344,17 +343,17 @@ mod tests {
     #[test]
     fn a_family_of_templates_adds_its_demands_where_a_template_runs_and_mistrals_everywhere() {
         let after_tool = |model| dialect_of(&ModelRef::parse(model).unwrap()).user_after_tool;
-        assert_eq!(after_tool("ollama/devstral:24b"), UserAfterTool::Bridge);
-        assert_eq!(after_tool("ollama/qwen3"), UserAfterTool::Allowed);
+        assert!(!after_tool("ollama/devstral:24b"));
+        assert!(after_tool("ollama/qwen3"));
         for mistral in [
             "openrouter/mistralai/devstral",
             "together/mistralai/Mixtral-8x7B",
         ] {
-            assert_eq!(after_tool(mistral), UserAfterTool::Bridge);
+            assert!(!after_tool(mistral));
         }
-        let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).same_role;
-        assert_eq!(alternates("openrouter/qwen/qwen3"), SameRole::Keep);
-        assert_eq!(alternates("vllm/qwen/qwen3"), SameRole::Merge);
+        let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).merges_roles;
+        assert!(!alternates("openrouter/qwen/qwen3"));
+        assert!(alternates("vllm/qwen/qwen3"));
         for (name, _) in TEMPLATES {
             assert_eq!(name, name.to_ascii_lowercase());
         }

@@ -4,7 +4,7 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
-    CacheKey, Images, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted,
+    ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted,
 };
 use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -77,7 +77,7 @@ impl Protocol for ResponsesProtocol {
     }
 
     fn takes_images(&self) -> bool {
-        self.profile.images == Images::Supported
+        self.profile.images
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -116,9 +116,9 @@ impl Protocol for ResponsesProtocol {
     }
 
     fn cache_lifetime(&self) -> CacheLifetime {
-        match self.profile.cache {
-            CacheKey::Sent => CacheLifetime::ByKey,
-            CacheKey::Unsent => CacheLifetime::Fixed,
+        match self.profile.cache_key {
+            true => CacheLifetime::ByKey,
+            false => CacheLifetime::Fixed,
         }
     }
 

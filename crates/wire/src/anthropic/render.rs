@@ -11,7 +11,7 @@ use super::MARK;
 use super::binding::Trace;
 use super::loops::Judge;
 use super::pause::{self, At, ServerCalls};
-use super::profile::{Profile, UnaskedThinking};
+use super::profile::Profile;
 use super::settings::{LoopBegan, Settings};
 use super::write::{
     MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
@@ -20,7 +20,6 @@ use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages, cache_control};
 use crate::frames;
 use crate::object::{Object, array};
-use crate::openai_chat::Prefill;
 use crate::renderer::RequestRenderer;
 use crate::request::{LeftOut, Note, RenderInput, Rendered};
 use crate::tools;
@@ -86,7 +85,7 @@ impl RequestRenderer for Profile {
         let (mut end, mut settings) = compose(&judge.without);
         // Whether the model thinks is known only now.
         if !settings.thinks
-            && self.unasked_thinking == UnaskedThinking::Refused
+            && !self.unasked_thinking
             && let Some(without) = judge.without_any()
         {
             (end, settings) = compose(&without);
@@ -207,7 +206,7 @@ fn last_word(turns: &mut Vec<Turn>, profile: &Profile, settings: &Settings) {
     if last.role != Role::Assistant {
         return;
     }
-    if profile.prefill == Prefill::Refused || settings.thinks {
+    if !profile.prefill || settings.thinks {
         turns.push(Turn::fixed(Role::User, frames::GO_ON));
     } else if let Some(Content::Text(text)) = last.blocks.last_mut().map(|last| &mut last.content) {
         text.truncate(text.trim_end().len());

@@ -8,11 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::profile::{Maker, Profile};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
-use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
+use crate::anthropic::settings::MAX_BUDGET;
+use crate::anthropic::{self, MIN_BUDGET, ThinkingStyle};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::object::{Object, array, members, merge};
+use crate::object::{Object, array, members, merge, some_members};
 use crate::renderer::RequestRenderer;
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
@@ -162,14 +163,14 @@ fn settings(
     let mut most = input.max_output;
     if let Maker::Anthropic(claude) = &profile.maker {
         most = Some(output_limit(input, claude, budget.unwrap_or_default()));
-        if budget.is_some() || claude.temperature == Temperature::Refused {
+        if budget.is_some() || !claude.temperature {
             notes.extend(temperature.map(|_| Note::setting(LeftOut::Temperature)));
             temperature = None;
         }
         temperature = temperature.map(|wanted| wanted.clamp(0.0, 1.0));
     }
     let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
-    let inference = object([
+    let inference = some_members([
         ("maxTokens", most.map(Value::from)),
         ("temperature", temperature.map(Value::from)),
         ("stopSequences", stop),
@@ -182,7 +183,7 @@ fn settings(
     if is_asked && thinking.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
-    let mut settings = object([
+    let mut settings = some_members([
         ("inferenceConfig", inference.map(Value::from)),
         ("additionalModelRequestFields", thinking),
     ])
@@ -195,23 +196,10 @@ fn settings(
     settings
 }
 
-/// Returns an object with the members that have a value; `None` if none has.
-fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Map<String, Value>> {
-    let members = members.into_iter();
-    let members: Map<String, Value> = members
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-        .collect();
-    (!members.is_empty()).then_some(members)
-}
-
 /// Returns the further keys by which a model that has no budget is told how hard to think.
 fn effort(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
-    let name = match input.effort? {
-        Effort::None => None,
-        Effort::Minimal | Effort::Low => Some("low"),
-        Effort::Medium => Some("medium"),
-        Effort::High | Effort::Xhigh | Effort::Max => Some("high"),
-    };
+    let name = Some(input.effort?).filter(|effort| *effort != Effort::None);
+    let name = name.map(Effort::name_of_three);
     match (&profile.maker, name) {
         (Maker::Amazon, Some(name)) if input.model.contains(REASONING_NOVA) => {
             // With the highest effort it takes no output limit, and a limit is worth more.
@@ -235,13 +223,7 @@ fn by_budget(claude: &anthropic::Profile) -> bool {
 
 /// Returns the tokens that a Claude may think; `None` if no budget leaves room for an answer.
 fn budget(input: &RenderInput<'_>, claude: &anthropic::Profile) -> Option<u64> {
-    let wanted = match input.effort? {
-        Effort::None => return None,
-        Effort::Minimal => MIN_BUDGET,
-        Effort::Low => 2_048,
-        Effort::Medium => 8_192,
-        Effort::High | Effort::Xhigh | Effort::Max => 32_000,
-    };
+    let wanted = input.effort?.budget(MIN_BUDGET, MAX_BUDGET)?;
     let most = output_limit(input, claude, wanted);
     let budget = wanted.min(most.saturating_sub(most / 4 + 1));
     (budget >= MIN_BUDGET).then_some(budget)

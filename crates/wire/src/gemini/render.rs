@@ -8,7 +8,7 @@ use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::object::{Object, array, members, merge};
+use crate::object::{Object, array, members, merge, some_members};
 use crate::renderer::RequestRenderer;
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
@@ -18,6 +18,8 @@ use crate::turns::Turn;
 const MAX_SEED: i64 = i32::MAX as i64;
 /// The smallest budget of thinking that all models accept.
 const MIN_BUDGET: u64 = 512;
+/// The largest budget of thinking that all models accept.
+const MAX_BUDGET: u64 = 24_576;
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 4] = ["model", "contents", "systemInstruction", "tools"];
 
@@ -115,18 +117,14 @@ fn settings(
     }
     let temperature = input.temperature.filter(|wanted| wanted.is_finite());
     let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
-    let config = [
+    let config = some_members([
         ("maxOutputTokens", input.max_output.map(Value::from)),
         ("temperature", temperature.map(Value::from)),
         ("seed", input.seed.map(|seed| Value::from(seed & MAX_SEED))),
         ("stopSequences", stop),
         ("thinkingConfig", thinking),
-    ];
-    let config = config.into_iter();
-    let config: Map<String, Value> = config
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-        .collect();
-    if !config.is_empty() {
+    ]);
+    if let Some(config) = config {
         settings.insert("generationConfig".into(), config.into());
     }
     if let Some(extra) = input.extra {
@@ -146,12 +144,7 @@ fn thinking(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
             ("thinkingBudget", 0.into())
         }
         Thinking::Budget { .. } => {
-            let wanted = match effort {
-                Effort::None | Effort::Minimal => MIN_BUDGET,
-                Effort::Low => 2_048,
-                Effort::Medium => 8_192,
-                Effort::High | Effort::Xhigh | Effort::Max => 24_576,
-            };
+            let wanted = effort.budget(MIN_BUDGET, MAX_BUDGET).unwrap_or(MIN_BUDGET);
             // Thoughts are a part of the output: half of it is for the answer.
             let budget = wanted.min(input.max_output.map_or(u64::MAX, |max| max / 2));
             if budget < MIN_BUDGET {

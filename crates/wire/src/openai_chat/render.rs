@@ -6,9 +6,7 @@ use plimsoll_context::{Breakpoint, Message, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{
-    CacheMarks, Dialect, OutputKey, ParallelCalls, SeedKey, StreamUsage, ToolStyle, Voice,
-};
+use super::dialect::{CacheMarks, Dialect, ToolStyle, Voice};
 use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
@@ -125,13 +123,13 @@ fn settings(
             }
         };
         settings.set("tool_choice", choice);
-        if dialect.parallel_calls == ParallelCalls::OneAtATime {
+        if !dialect.parallel_calls {
             settings.set("parallel_tool_calls", Value::Bool(false));
         }
     }
-    let output = match dialect.output_key {
-        OutputKey::MaxTokens => "max_tokens",
-        OutputKey::MaxCompletionTokens => "max_completion_tokens",
+    let output = match dialect.completion_tokens_key {
+        false => "max_tokens",
+        true => "max_completion_tokens",
     };
     settings.set(output, input.max_output.map(Value::from));
     if takes(input, dialect) {
@@ -139,9 +137,9 @@ fn settings(
     } else {
         notes.push(Note::setting(LeftOut::Temperature));
     }
-    let seed = match dialect.seed_key {
-        SeedKey::Seed => "seed",
-        SeedKey::RandomSeed => "random_seed",
+    let seed = match dialect.random_seed_key {
+        false => "seed",
+        true => "random_seed",
     };
     settings.set(seed, input.seed.map(Value::from));
     if !input.stop.is_empty() {
@@ -149,7 +147,7 @@ fn settings(
     }
     if input.delivery == Delivery::Stream {
         settings.set("stream", Value::Bool(true));
-        if dialect.stream_usage == StreamUsage::Ask {
+        if dialect.asks_for_usage {
             settings.set("stream_options", json!({"include_usage": true}));
         }
     }

@@ -1,17 +1,16 @@
 //! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
 //! messages separate a call from its result, the body does, too, and `validate.rs` reports it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::ids;
 use super::items;
-use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
+use super::profile::{Profile, ReasoningItems};
 use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::object::{Object, Settings, array};
-use crate::openai_chat::ParallelCalls;
+use crate::object::{Object, Settings, array, some_members};
 use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
@@ -89,7 +88,7 @@ fn settings(
             ToolChoice::Tool(name) => Some(json!({"type": "function", "name": ids::name(name)})),
         };
         settings.set("tool_choice", choice);
-        if profile.parallel_calls == ParallelCalls::OneAtATime {
+        if !profile.parallel_calls {
             settings.set("parallel_tool_calls", Value::Bool(false));
         }
     }
@@ -99,8 +98,12 @@ fn settings(
     if input.effort.is_some() && effort.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
-    let summary = profile.summaries == Summaries::Auto && profile.reasoning != ReasoningItems::None;
-    settings.set("reasoning", reasoning(effort, summary));
+    let summary = profile.summaries && profile.reasoning != ReasoningItems::None;
+    let reasoning = some_members([
+        ("effort", effort.map(|effort| effort.name().into())),
+        ("summary", summary.then(|| "auto".into())),
+    ]);
+    settings.set("reasoning", reasoning.map(Value::from));
     let format = input.format.map(|schema| {
         let strict = schema::unfit_for_strict(schema).is_none();
         let format =
@@ -109,13 +112,13 @@ fn settings(
     });
     settings.set("text", format);
     // A model that does not reason accepts a temperature.
-    if profile.sampling == Sampling::Accepted || effort == Some(Effort::None) {
+    if profile.sampling || effort == Some(Effort::None) {
         settings.set("temperature", input.temperature.map(Value::from));
     } else if input.temperature.is_some() {
         notes.push(Note::setting(LeftOut::Temperature));
     }
     let key = input.cache.and_then(|plan| plan.key.as_deref());
-    let key = key.filter(|_| profile.cache == CacheKey::Sent);
+    let key = key.filter(|_| profile.cache_key);
     settings.set("prompt_cache_key", key.map(Value::from));
     // By default the server keeps everything.
     settings.set("store", Value::Bool(false));
@@ -143,16 +146,6 @@ fn settings(
     settings
 }
 
-fn reasoning(effort: Option<Effort>, summary: bool) -> Option<Value> {
-    let effort = effort.map(|effort| ("effort", effort.name()));
-    let summary = summary.then_some(("summary", "auto"));
-    let keys = effort.into_iter().chain(summary);
-    let keys: Map<String, Value> = keys
-        .map(|(key, value)| (key.into(), value.into()))
-        .collect();
-    (!keys.is_empty()).then_some(keys.into())
-}
-
 /// Sets one further key of the body; a value that a known key cannot have removes it.
 fn set(settings: &mut Settings, key: &str, value: &Value) {
     let value = match key {
@@ -172,7 +165,7 @@ fn tools(input: &RenderInput<'_>, profile: &Profile, notes: &mut Vec<Note>) -> V
     let functions = specs.iter().map(|(name, spec)| {
         let parameters = schema::object(&spec.schema);
         let fits = || schema::unfit_for_strict(&parameters).is_none();
-        let strict = profile.strict == Strict::WhereItFits && fits();
+        let strict = profile.strict && fits();
         Object::of("function")
             .text("name", name)
             .text("description", &spec.description)
