@@ -1,7 +1,8 @@
-//! [`Body`]: a request of any of the three wires, or its messages alone, read to be changed in
-//! place: messages leave, become shorter or come in, and what nobody touched keeps its bytes.
-//! [`Body::write`] makes the changes, [`Body::cut`] those that a policy asks for. Not a rendered
-//! request: what goes out is what came in, in its own wire and shape.
+//! [`Body`]: a request that is changed in place.
+//!
+//! It is a request of any protocol that can be read, or its messages alone. Messages are removed, shortened
+//! or added; everything else keeps its bytes. [`Body::write`] makes these changes, and [`Body::cut`] makes
+//! those that a policy plans.
 //!
 //! ```
 //! use plimsoll_context::Message;
@@ -23,10 +24,9 @@
 //! # Ok::<(), plimsoll_wire::WireError>(())
 //! ```
 
-mod bound;
 mod cut;
-mod opening;
 mod standing;
+mod thinking;
 mod trim;
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ use serde_json::Value;
 pub use cut::{Cut, CutError};
 pub use plimsoll_wire::Slot;
 
-use bound::Bound;
+use thinking::{BoundThinking, opening};
 
 use crate::canonical::{Judged, Reasoning, Repair, Target, mend, parse};
 use crate::fault::Fault;
@@ -46,14 +46,13 @@ use crate::fault::Fault;
 /// A request, or a history, that was read.
 #[derive(Debug, Clone)]
 pub struct Body<'a> {
-    /// What is said, one after the other; what stands beside the list as its system prompt is the
-    /// first. May be taken out: writing does without it.
+    /// The messages. A system prompt beside the list is the first of them. May be taken out: writing
+    /// does not need them.
     pub messages: Vec<Message>,
-    /// Messages that stand for others, or for what no message can say again.
+    /// The messages that must stay.
     standing: Vec<usize>,
-    /// What thinking is bound to.
-    bound: Bound,
-    /// Who opened the tool loop under way with thinking that has to stay first in it.
+    bound: BoundThinking,
+    /// The message that began the current tool loop with thinking that has to stay first in it.
     opening: Option<usize>,
     text: &'a str,
     target: Target,
@@ -75,14 +74,14 @@ pub enum Reading<'a> {
 /// A body that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// It.
+    /// The request.
     pub text: String,
-    /// Messages that lost their thinking, because it is bound to what is not there any more as it
-    /// was (AM10): all of it in each tool loop behind the first change.
+    /// Messages that lost their thinking, because it is bound to messages that have changed (AM10): all
+    /// of it in each tool loop behind the first change.
     pub unthinking: Vec<usize>,
-    /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
+    /// The repairs that were necessary besides; usually none. Places are those of `text`.
     pub repairs: Vec<Repair>,
-    /// What would still be refused: what no message is to blame for, such as settings.
+    /// The faults that are left, such as those of settings.
     pub faults: Vec<Fault>,
 }
 
@@ -134,11 +133,11 @@ impl<'a> Body<'a> {
         let messages = std::mem::take(&mut document.messages);
         Ok(Self {
             opening: match target.form().opens_with_thinking() {
-                true => opening::of(&document, &messages),
+                true => opening(&document, &messages),
                 false => None,
             },
             standing: standing::of(&messages, target),
-            bound: Bound::of(&messages, target),
+            bound: BoundThinking::of(&messages, target),
             messages,
             text,
             target: target.clone(),
@@ -146,13 +145,13 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Whether nobody says anything in it; there may be a system prompt beside the list.
+    /// Returns `true` if there is no message besides a system prompt beside the list.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.count() == usize::from(self.document.has_system())
     }
 
-    /// The raw JSON text of a key beside the list, such as `max_tokens`.
+    /// Returns the raw JSON text of a key beside the list, such as `max_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'a str> {
         self.document.key(name)
@@ -187,9 +186,8 @@ impl<'a> Body<'a> {
         &self.standing
     }
 
-    /// Messages whose thinking is bound to what came before it (AM10) and cannot stay once message
-    /// `first` is not as it was: those behind it, and their whole tool loops (V4). None where the model
-    /// signs only its thinking, and on the other wires.
+    /// Returns the messages whose thinking is bound to the messages before it (AM10) and cannot stay if
+    /// message `first` changes: those behind it, and their whole tool loops (V4).
     #[must_use]
     pub fn bound_to(&self, first: usize) -> Vec<usize> {
         self.bound.behind(first)
@@ -244,7 +242,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// The first message that is not there as it was; `None` where all are.
+    /// Returns the index of the first message that changes, if one does.
     fn first_change(&self, slots: &[Slot<'_>]) -> Option<usize> {
         let same =
             |(at, slot): &(usize, &Slot<'_>)| matches!(slot, Slot::Original(index) if index == at);

@@ -109,6 +109,41 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
     Some((text, notes, places))
 }
 
+/// An object whose values are converted.
+struct Converted<'c> {
+    object: &'c RawObject<'c>,
+    place: &'c str,
+    notes: &'c mut Notes,
+    changes: Vec<(&'static str, Option<String>)>,
+}
+
+impl<'c> Converted<'c> {
+    fn new(object: &'c RawObject<'c>, place: &'c str, notes: &'c mut Notes) -> Self {
+        Self {
+            object,
+            place,
+            notes,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Converts the value of a key. `convert` returns `None` if the value stays.
+    fn value(
+        &mut self,
+        key: &'static str,
+        convert: impl FnOnce(Option<&str>, &str, &mut Notes) -> Option<String>,
+    ) {
+        let place = format!("{}.{key}", self.place);
+        let new = convert(self.object.get(key), &place, self.notes);
+        self.changes.extend(new.map(|new| (key, Some(new))));
+    }
+
+    /// Returns the object, if a value was converted.
+    fn end(self) -> Option<String> {
+        (!self.changes.is_empty()).then(|| self.object.with(&self.changes))
+    }
+}
+
 fn note(notes: &mut Notes, place: impl Into<String>, done: impl Into<String>) {
     notes.push(Repair {
         rule: Some(Rule::Shape),
@@ -130,7 +165,7 @@ pub(super) fn list(raw: &str) -> Option<Vec<&str>> {
     Some(list.into_iter().map(RawValue::get).collect())
 }
 
-/// The text of a JSON string.
+/// Returns the text of a JSON string.
 pub(super) fn text(raw: Option<&str>) -> Option<String> {
     let raw = raw.filter(|raw| raw.starts_with('"'))?;
     serde_json::from_str(raw).ok()
@@ -140,7 +175,7 @@ fn is_said(raw: Option<&str>) -> bool {
     raw.is_some_and(|raw| raw != "null")
 }
 
-/// An id that is a number, as the text that it is to be.
+/// Converts an id that is a number to a text.
 fn id(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     let raw = raw?;
     let digit = |one: char| one.is_ascii_digit() || one == '-';
@@ -151,7 +186,7 @@ fn id(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     Some(quoted(raw))
 }
 
-/// The name of a call; a call without one is called something, so that its result has a place.
+/// Names a call that has no name, so that its result can be kept.
 fn name(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         Some(raw) if raw.starts_with('"') => None,
@@ -162,7 +197,7 @@ fn name(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     }
 }
 
-/// Arguments, or the text that a tool takes, as a text.
+/// Converts the arguments or the input of a call to a text.
 fn arguments(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         Some(raw) if raw.starts_with('"') => None,

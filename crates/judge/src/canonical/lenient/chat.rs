@@ -1,29 +1,25 @@
-//! One message of Chat Completions. Not its ids, which it shares with others.
+//! Converts the values of one message of Chat Completions.
 
 use super::part::{Voice, Wire, content};
-use super::{Notes, id, is_said, list, name, note, object};
+use super::{Converted, Notes, RawObject, id, is_said, list, name, note, object};
 
-/// The message as the wire has it; `None` where it is that already.
+/// Converts a message; `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
-    let mut changes: Vec<(&str, Option<String>)> = Vec::new();
-    if let Some(said) = message.get("content") {
-        let place = format!("{place}.content");
-        let whose = (Wire::Chat, Voice::of(message.get("role")));
-        let new = content(said, &place, whose, notes);
-        changes.extend(new.map(|new| ("content", Some(new))));
-    }
+    let whose = (Wire::Chat, Voice::of(message.get("role")));
+    let mut converted = Converted::new(&message, place, notes);
+    converted.value("content", |raw, place, notes| {
+        content(raw?, place, whose, notes)
+    });
     if let Some(asked) = message.get("tool_calls").filter(|asked| *asked != "null") {
-        let place = format!("{place}.tool_calls");
-        changes.extend(calls(asked, &place, notes).map(|new| ("tool_calls", new)));
+        let new = calls(asked, &format!("{place}.tool_calls"), converted.notes);
+        converted.changes.extend(new.map(|new| ("tool_calls", new)));
     }
-    let place = format!("{place}.tool_call_id");
-    let answers = id(message.get("tool_call_id"), &place, notes);
-    changes.extend(answers.map(|new| ("tool_call_id", Some(new))));
-    (!changes.is_empty()).then(|| message.with(&changes))
+    converted.value("tool_call_id", id);
+    converted.end()
 }
 
-/// The calls of a message; the inner `None` where there are none.
+/// Converts the calls of a message; the inner `None` if no call is left.
 fn calls(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
     if object(raw).is_some() {
         note(notes, place, "put its one call into a list");
@@ -51,66 +47,66 @@ fn calls(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
     changed.then(|| (!all.is_empty()).then(|| format!("[{}]", all.join(","))))
 }
 
-/// One call; the inner `None` where it calls nothing.
+/// Converts a call; the inner `None` if it calls nothing.
 fn call(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
     let Some(call) = object(raw) else {
         note(notes, place, "left it out: it calls nothing");
         return Some(None);
     };
-    let mut changes: Vec<(&str, Option<String>)> = Vec::new();
-    let named = id(call.get("id"), &format!("{place}.id"), notes);
-    changes.extend(named.map(|new| ("id", Some(new))));
     let is_custom = call.get("type") == Some("\"custom\"");
-    let key = if is_custom { "custom" } else { "function" };
+    let (key, taken) = match is_custom {
+        true => ("custom", "input"),
+        false => ("function", "arguments"),
+    };
+    let mut converted = Converted::new(&call, place, notes);
+    converted.value("id", id);
     match call.get(key).and_then(object) {
-        Some(function) => {
-            let place = format!("{place}.{key}");
-            let taken = if is_custom { "input" } else { "arguments" };
-            let mut inner: Vec<(&str, Option<String>)> = Vec::new();
-            let named = name(function.get("name"), &format!("{place}.name"), notes);
-            inner.extend(named.map(|new| ("name", Some(new))));
-            let new = arguments(function.get(taken), &format!("{place}.{taken}"), notes);
-            inner.extend(new.map(|new| (taken, Some(new))));
-            if !inner.is_empty() {
-                changes.push((key, Some(function.with(&inner))));
-            }
-        }
-        // Some have them in the call itself.
+        Some(function) => converted.value(key, |_, place, notes| {
+            function_of(&function, taken, place, notes)
+        }),
+        // Some clients have them in the call itself.
         None if is_said(call.get("name")) && !is_said(call.get(key)) => {
             note(
-                notes,
+                converted.notes,
                 place,
                 "put its name and its arguments where they belong",
             );
-            let mut inner = super::RawObject::default().with(&[
+            let inner = RawObject::default().with(&[
                 ("name", call.get("name").map(str::to_owned)),
                 ("arguments", call.get("arguments").map(str::to_owned)),
             ]);
-            if let Some(function) = object(&inner) {
-                let mut changes: Vec<(&str, Option<String>)> = Vec::new();
-                let named = name(function.get("name"), &format!("{place}.name"), notes);
-                changes.extend(named.map(|new| ("name", Some(new))));
-                let place = format!("{place}.arguments");
-                let new = arguments(function.get("arguments"), &place, notes);
-                changes.extend(new.map(|new| ("arguments", Some(new))));
-                inner = function.with(&changes);
-            }
-            changes.extend([
+            let function = object(&inner);
+            let function = function
+                .and_then(|function| function_of(&function, "arguments", place, converted.notes));
+            converted.changes.extend([
                 ("name", None),
                 ("arguments", None),
                 ("type", Some("\"function\"".to_owned())),
-                (key, Some(inner)),
+                (key, Some(function.unwrap_or(inner))),
             ]);
         }
         None => {
-            note(notes, place, "left it out: it calls nothing");
+            note(converted.notes, place, "left it out: it calls nothing");
             return Some(None);
         }
     }
-    (!changes.is_empty()).then(|| Some(call.with(&changes)))
+    converted.end().map(Some)
 }
 
-/// Arguments as a text; an object is read as one.
+/// Converts the name and the arguments of a call.
+fn function_of(
+    function: &RawObject<'_>,
+    taken: &'static str,
+    place: &str,
+    notes: &mut Notes,
+) -> Option<String> {
+    let mut converted = Converted::new(function, place, notes);
+    converted.value("name", name);
+    converted.value(taken, arguments);
+    converted.end()
+}
+
+/// Converts arguments to a text. An object can be read as it is.
 fn arguments(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         None | Some("null") => None,
