@@ -4,7 +4,7 @@ use plimsoll_context::{Message, Part, repair};
 use plimsoll_judge::canonical::{Target, canonical};
 use plimsoll_judge::{Fault, Rule};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
-use plimsoll_wire::openai_responses::{Profile, Strict};
+use plimsoll_wire::openai_responses::Profile;
 use serde_json::{Value, json};
 
 /// One model of each kind.
@@ -52,7 +52,7 @@ pub fn responses_profiles() -> Vec<Profile> {
         .filter_map(|name| Profile::named(name));
     let mut profiles: Vec<Profile> = named.collect();
     profiles.push(Profile {
-        strict: Strict::WhereItFits,
+        strict: true,
         ..Profile::openai()
     });
     profiles

@@ -7,7 +7,8 @@ use plimsoll_fuzz::{Input, chat_dialects, mended, mutate, ours, request, shown};
 use plimsoll_judge::canonical::Target;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::openai_chat::{Slot, read, render};
+use plimsoll_wire::Slot;
+use plimsoll_wire::openai_chat::{read, render};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

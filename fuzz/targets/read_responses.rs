@@ -3,11 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use plimsoll_context::Message;
 use plimsoll_fuzz::{Input, Opaques, mended, mutate, ours, request, responses_profiles, shown};
 use plimsoll_judge::canonical::Target;
 use plimsoll_judge::openai_responses::validate;
-use plimsoll_wire::RenderInput;
-use plimsoll_wire::openai_responses::{Slot, read, render};
+use plimsoll_wire::openai_responses::{read, render};
+use plimsoll_wire::{Document, RenderInput, Slot};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -24,7 +25,6 @@ fuzz_target!(|data: &[u8]| {
     let again = read(&written).unwrap();
     assert_eq!(chat.messages, again.messages);
     assert_eq!(chat.tools, again.tools);
-    assert_eq!(chat.instructions, again.instructions);
     let same = again
         .write((0..again.messages.len()).map(Slot::Original))
         .unwrap();
@@ -37,20 +37,17 @@ fuzz_target!(|data: &[u8]| {
         "{edited}"
     );
 
+    let (system, said) = without_system(&chat);
     let profiles = responses_profiles();
     let profile = input.choose(&profiles);
-    let messages = mended(
-        chat.messages,
-        input.opaques(),
-        &Target::Responses(profile.clone()),
-    );
+    let messages = mended(said, input.opaques(), &Target::Responses(profile.clone()));
     let Some(original) = request(input.text, "input") else {
         return;
     };
     let before = validate(&original, profile);
     let settings = RenderInput {
         model: "m",
-        system: chat.instructions.as_deref(),
+        system: system.as_deref(),
         tools: &chat.tools,
         hosted_tools: &chat.hosted_tools,
         ..RenderInput::default()
@@ -76,13 +73,14 @@ fuzz_target!(|data: &[u8]| {
     );
     // What we write we read.
     let back = read(&text).unwrap();
+    let (system, said) = without_system(&back);
     let settings = RenderInput {
-        system: back.instructions.as_deref(),
+        system: system.as_deref(),
         tools: &back.tools,
         hosted_tools: &back.hosted_tools,
         ..settings
     };
-    let body = render(&settings, &back.messages, profile).unwrap().body;
+    let body = render(&settings, &said, profile).unwrap().body;
     let once = String::from_utf8(body).unwrap();
     let faults = ours(
         validate(&serde_json::from_str(&once).unwrap(), profile),
@@ -95,6 +93,12 @@ fuzz_target!(|data: &[u8]| {
         shown(&faults)
     );
 });
+
+/// Returns the instructions and the messages.
+fn without_system(read: &Document<'_>) -> (Option<String>, Vec<Message>) {
+    let (beside, said) = read.messages.split_at(usize::from(read.has_system()));
+    (beside.first().map(Message::text), said.to_vec())
+}
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     mutate(data, size, max_size, seed)

@@ -85,7 +85,7 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     let request = Request {
         system: "".into(),
         hosted_tools: Arc::default(),
-        tools: chat.tools.into(),
+        tools: chat.document.tools.into(),
         messages: chat.messages.into_iter().collect(),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,

@@ -1,7 +1,8 @@
-//! [`Body`]: a request of any of the three wires, or its messages alone, read to be changed in
-//! place: messages leave, become shorter or come in, and what nobody touched keeps its bytes.
-//! [`Body::write`] makes the changes, [`Body::cut`] those that a policy asks for. Not a rendered
-//! request: what goes out is what came in, in its own wire and shape.
+//! [`Body`]: a request that is changed in place.
+//!
+//! It is a request of any protocol that can be read, or its messages alone. Messages are removed, shortened
+//! or added; everything else keeps its bytes. [`Body::write`] makes these changes, and [`Body::cut`] makes
+//! those that a policy plans.
 //!
 //! ```
 //! use plimsoll_context::Message;
@@ -23,25 +24,21 @@
 //! # Ok::<(), plimsoll_wire::WireError>(())
 //! ```
 
-mod bound;
 mod cut;
-mod opening;
 mod standing;
+mod thinking;
 mod trim;
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec};
-use plimsoll_wire::__internals::openai_chat::read_parsed;
-use plimsoll_wire::__internals::openai_responses::Instructions;
-use plimsoll_wire::WireError;
-use plimsoll_wire::{anthropic, openai_chat, openai_responses};
+use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens};
+use plimsoll_wire::{Document, WireError};
 use serde_json::Value;
 
 pub use cut::{Cut, CutError};
-pub use plimsoll_wire::openai_chat::Slot;
+pub use plimsoll_wire::Slot;
 
-use bound::Bound;
+use thinking::{BoundThinking, opening};
 
 use crate::canonical::{Judged, Reasoning, Repair, Target, mend, parse};
 use crate::fault::Fault;
@@ -49,26 +46,18 @@ use crate::fault::Fault;
 /// A request, or a history, that was read.
 #[derive(Debug, Clone)]
 pub struct Body<'a> {
-    /// What is said, one after the other; what stands beside the list as its system prompt is the
-    /// first. May be taken out: writing does without it.
+    /// The messages. A system prompt beside the list is the first of them. May be taken out: writing
+    /// does not need them.
     pub messages: Vec<Message>,
-    /// The tools that the caller runs.
-    pub tools: Vec<ToolSpec>,
-    /// The tools that the provider runs, as they are.
-    pub hosted_tools: Vec<Opaque>,
-    /// The names of the tools that the model does not see yet.
-    deferred: BTreeSet<String>,
-    /// How many messages there are.
-    count: usize,
-    /// Messages that stand for others, or for what no message can say again.
+    /// The messages that must stay.
     standing: Vec<usize>,
-    /// What thinking is bound to.
-    bound: Bound,
-    /// Who opened the tool loop under way with thinking that has to stay first in it.
+    bound: BoundThinking,
+    /// The message that began the current tool loop with thinking that has to stay first in it.
     opening: Option<usize>,
     text: &'a str,
     target: Target,
-    wire: Wire<'a>,
+    /// The request, without its messages.
+    pub document: Document<'a>,
 }
 
 /// A request that was read and judged.
@@ -85,23 +74,15 @@ pub enum Reading<'a> {
 /// A body that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// It.
+    /// The request.
     pub text: String,
-    /// Messages that lost their thinking, because it is bound to what is not there any more as it
-    /// was (AM10): all of it in each tool loop behind the first change.
+    /// Messages that lost their thinking, because it is bound to messages that have changed (AM10): all
+    /// of it in each tool loop behind the first change.
     pub unthinking: Vec<usize>,
-    /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
+    /// The repairs that were necessary besides; usually none. Places are those of `text`.
     pub repairs: Vec<Repair>,
-    /// What would still be refused: what no message is to blame for, such as settings.
+    /// The faults that are left, such as those of settings.
     pub faults: Vec<Fault>,
-}
-
-/// The texts, as each wire keeps them.
-#[derive(Debug, Clone)]
-enum Wire<'a> {
-    Chat(openai_chat::Chat<'a>),
-    Responses(openai_responses::Chat<'a>),
-    Messages(anthropic::Chat<'a>),
 }
 
 impl<'a> Body<'a> {
@@ -148,78 +129,41 @@ impl<'a> Body<'a> {
         list: Option<Vec<Value>>,
         target: &Target,
     ) -> Result<Self, WireError> {
-        let (messages, tools, hosted_tools, wire) = match target {
-            Target::Chat(_) => {
-                let mut chat = read_parsed(text, list)?;
-                let messages = std::mem::take(&mut chat.messages);
-                let tools = std::mem::take(&mut chat.tools);
-                let hosted = std::mem::take(&mut chat.hosted_tools);
-                (messages, tools, hosted, Wire::Chat(chat))
-            }
-            Target::Responses(_) => {
-                let mut chat = openai_responses::read(text)?;
-                let mut messages = std::mem::take(&mut chat.messages);
-                if let Some(instructions) = &chat.instructions {
-                    messages.insert(0, Message::system(instructions));
-                }
-                let tools = std::mem::take(&mut chat.tools);
-                let hosted = std::mem::take(&mut chat.hosted_tools);
-                (messages, tools, hosted, Wire::Responses(chat))
-            }
-            Target::Messages(_) => {
-                let mut chat = anthropic::read(text)?;
-                let messages = std::mem::take(&mut chat.messages);
-                let tools = std::mem::take(&mut chat.tools);
-                let hosted = std::mem::take(&mut chat.hosted_tools);
-                (messages, tools, hosted, Wire::Messages(chat))
-            }
-        };
-        let opening = match &wire {
-            Wire::Messages(chat) => opening::of(chat, &messages),
-            Wire::Chat(_) | Wire::Responses(_) => None,
-        };
-        let deferred = match &wire {
-            Wire::Messages(chat) => chat.deferred.clone(),
-            Wire::Chat(_) | Wire::Responses(_) => BTreeSet::new(),
-        };
+        let mut document = Document::read_parsed(text, list, target.form().document())?;
+        let messages = std::mem::take(&mut document.messages);
         Ok(Self {
-            deferred,
-            opening,
-            count: messages.len(),
+            opening: match target.form().opens_with_thinking() {
+                true => opening(&document, &messages),
+                false => None,
+            },
             standing: standing::of(&messages, target),
-            bound: Bound::of(&messages, target),
+            bound: BoundThinking::of(&messages, target),
             messages,
-            tools,
-            hosted_tools,
             text,
             target: target.clone(),
-            wire,
+            document,
         })
     }
 
-    /// Whether nobody says anything in it; there may be a system prompt beside the list.
+    /// Returns `true` if there is no message besides a system prompt beside the list.
     #[must_use]
     pub fn is_silent(&self) -> bool {
-        self.count == self.beside()
+        self.count() == usize::from(self.document.has_system())
     }
 
-    /// The raw JSON text of a key beside the list, such as `max_tokens`.
+    /// Returns the raw JSON text of a key beside the list, such as `max_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'a str> {
-        match &self.wire {
-            Wire::Chat(chat) => chat.key(name),
-            Wire::Responses(chat) => chat.key(name),
-            Wire::Messages(chat) => chat.key(name),
-        }
+        self.document.key(name)
     }
 
     /// Returns the weight of the tools that are sent beside the messages. The system prompt is one of
     /// the messages. Tools whose loading is deferred weigh nothing until a tool reference loads them.
     #[must_use]
     pub fn overhead(&self, counter: &dyn TokenCounter) -> Tokens {
-        let tools = self.tools.iter();
-        let tools = tools.filter(|tool| !self.deferred.contains(&tool.name));
-        let hosted = self.hosted_tools.iter();
+        let tools = self.document.tools.iter();
+        let tools = tools.filter(|tool| !self.document.deferred_tools.contains(&tool.name));
+        let hosted = self.document.hosted_tools.iter();
         let hosted = hosted.filter(|tool| !self.is_deferred(tool));
         let hosted: Tokens = hosted
             .map(|tool| TOOL_OVERHEAD + counter.text(&tool.data))
@@ -230,7 +174,7 @@ impl<'a> Body<'a> {
     fn is_deferred(&self, tool: &Opaque) -> bool {
         let tool: Value = serde_json::from_str(&tool.data).unwrap_or_default();
         let name = tool.get("name").and_then(Value::as_str);
-        name.is_some_and(|name| self.deferred.contains(name))
+        name.is_some_and(|name| self.document.deferred_tools.contains(name))
     }
 
     /// Returns the messages that must stay whole besides system messages: the provider's own
@@ -242,9 +186,8 @@ impl<'a> Body<'a> {
         &self.standing
     }
 
-    /// Messages whose thinking is bound to what came before it (AM10) and cannot stay once message
-    /// `first` is not as it was: those behind it, and their whole tool loops (V4). None where the model
-    /// signs only its thinking, and on the other wires.
+    /// Returns the messages whose thinking is bound to the messages before it (AM10) and cannot stay if
+    /// message `first` changes: those behind it, and their whole tool loops (V4).
     #[must_use]
     pub fn bound_to(&self, first: usize) -> Vec<usize> {
         self.bound.behind(first)
@@ -267,20 +210,15 @@ impl<'a> Body<'a> {
         slots: impl IntoIterator<Item = Slot<'m>>,
     ) -> Result<Written, WireError> {
         let mut slots: Vec<Slot<'m>> = slots.into_iter().collect();
-        slots.retain(|slot| index(slot).is_none_or(|index| index < self.count));
+        slots.retain(|slot| slot.index().is_none_or(|index| index < self.count()));
         let Some(first) = self.first_change(&slots) else {
             return self.written(self.text.trim().to_owned(), Vec::new());
         };
-        let kept: BTreeSet<usize> = slots.iter().filter_map(index).collect();
+        let kept: BTreeSet<usize> = slots.iter().filter_map(Slot::index).collect();
         let mut unthinking = self.bound_to(first);
         unthinking.retain(|index| kept.contains(index));
-        let text = match &self.wire {
-            Wire::Chat(chat) => chat.write(slots)?,
-            Wire::Responses(chat) => self.responses(chat, &slots)?,
-            Wire::Messages(chat) => {
-                chat.write_without(slots, &unthinking.iter().copied().collect())?
-            }
-        };
+        let without = unthinking.iter().copied().collect();
+        let text = self.document.write_without(slots, &without)?;
         self.written(text, unthinking)
     }
 
@@ -304,52 +242,16 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// The first message that is not there as it was; `None` where all are.
+    /// Returns the index of the first message that changes, if one does.
     fn first_change(&self, slots: &[Slot<'_>]) -> Option<usize> {
         let same =
             |(at, slot): &(usize, &Slot<'_>)| matches!(slot, Slot::Original(index) if index == at);
         let same = slots.iter().enumerate().take_while(same).count();
-        (same < self.count.max(slots.len())).then_some(same)
+        (same < self.count().max(slots.len())).then_some(same)
     }
 
-    /// How many messages stand beside the list of Responses.
-    fn beside(&self) -> usize {
-        match &self.wire {
-            Wire::Chat(_) => 0,
-            Wire::Responses(chat) => usize::from(chat.instructions.is_some()),
-            Wire::Messages(chat) => usize::from(chat.from.first().is_some_and(Option::is_none)),
-        }
-    }
-
-    /// Responses has its system prompt beside the list.
-    fn responses(
-        &self,
-        chat: &openai_responses::Chat<'_>,
-        slots: &[Slot<'_>],
-    ) -> Result<String, WireError> {
-        let beside = self.beside();
-        let mut instructions = Instructions::Gone;
-        let mut list = Vec::with_capacity(slots.len());
-        for slot in slots {
-            match (*slot, index(slot).map(|index| index.checked_sub(beside))) {
-                (Slot::New(message), _) => list.push(Slot::New(message)),
-                (Slot::Original(_), Some(Some(index))) => list.push(Slot::Original(index)),
-                (Slot::Edited(_, message), Some(Some(index))) => {
-                    list.push(Slot::Edited(index, message));
-                }
-                (Slot::Edited(_, message), _) => {
-                    instructions = Instructions::Edited(message.text());
-                }
-                (Slot::Original(_), _) => instructions = Instructions::Same,
-            }
-        }
-        chat.write_with(list, &instructions)
-    }
-}
-
-fn index(slot: &Slot<'_>) -> Option<usize> {
-    match slot {
-        Slot::Original(index) | Slot::Edited(index, _) => Some(*index),
-        Slot::New(_) => None,
+    /// Returns the number of messages that were read.
+    fn count(&self) -> usize {
+        self.document.spans.len()
     }
 }

@@ -12,22 +12,22 @@
 //!
 //! Not for sessions of our own, which are never damaged and rendered anew for each request.
 
-mod attempt;
 mod chat;
 mod difference;
-mod drawn;
 mod form;
-mod given;
 mod judged;
+mod lenient;
 mod messages;
+mod opaque;
 mod order;
-mod own;
+mod parsed_request;
 mod patch;
+mod rendered_request;
 mod repair;
+mod repair_attempt;
 mod report;
 mod request;
 mod responses;
-mod spelled;
 mod target;
 
 use plimsoll_context::{Message, repair as close};
@@ -40,7 +40,8 @@ pub use request::{Mended, Reasoning, mend};
 pub(crate) use request::{loops, thinking};
 pub use target::Target;
 
-use given::Given;
+use lenient::LenientParse;
+use parsed_request::ParsedRequest;
 use repair::Finding;
 
 /// A whole transcript, and what was done to make it so.
@@ -68,24 +69,21 @@ pub fn parse(text: &str) -> Result<Value, WireError> {
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] where there is no list of messages.
 pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
-    let spelled = spelled::spelled(text, target);
-    let given = Given::read(&spelled, target)?;
+    let lenient = LenientParse::of(text, target);
+    let mut request = ParsedRequest::read(&lenient, target)?;
+    let mut messages = std::mem::take(&mut request.document.messages);
     let instructions = target.form().instructions_key();
-    let instructions = instructions.and_then(|key| given.key(key));
-    let mut messages = given.messages;
-    let mut units = given.unit_of;
+    let instructions = instructions.and_then(|key| request.key(key));
     let instructions: Option<String> = instructions.and_then(|raw| serde_json::from_str(raw).ok());
-    if let Some(instructions) = instructions.filter(|text| !text.trim().is_empty()) {
-        messages.insert(0, Message::system(instructions));
-        units.insert(0, None);
-    }
-    let place = |at: usize| {
-        let unit = units.get(at).copied().flatten();
-        let unit = unit.and_then(|unit| given.units.get(unit));
-        unit.map_or_else(|| "system".to_owned(), |unit| unit.place.clone())
+    let instructions = instructions.filter(|text| !text.trim().is_empty());
+    let before = usize::from(instructions.is_some());
+    messages.splice(0..0, instructions.map(Message::system));
+    let place = |at: usize| match at.checked_sub(before) {
+        Some(at) => request.place(at),
+        None => "system".to_owned(),
     };
     let mut whole = mended(messages, target, place);
-    let mut repairs = given.unreadable;
+    let mut repairs = request.unreadable.clone();
     repairs.append(&mut whole.repairs);
     Ok(Canonical { repairs, ..whole })
 }
@@ -104,7 +102,7 @@ fn mended(
     place: impl Fn(usize) -> String,
 ) -> Canonical {
     // Rendered requests ask servers to keep nothing.
-    let mut findings = own::clean(&mut messages, target, false);
+    let mut findings = opaque::clean(&mut messages, target, false);
     let whole = close(messages);
     findings.extend(whole.repairs.iter().map(|one| Finding::of(one, target)));
     findings.sort_by_key(|one| one.at);

@@ -181,60 +181,20 @@ impl Rule {
         Self::T5,
     ];
 
-    /// Its name there: `AM3`.
+    /// Returns its name in the documentation, such as `AM3`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shape => "shape",
-            Self::V3 => "V3",
-            Self::V4 => "V4",
-            Self::Oc1 => "OC1",
-            Self::Oc2 => "OC2",
-            Self::Oc3 => "OC3",
-            Self::Oc4 => "OC4",
-            Self::Oc5 => "OC5",
-            Self::Oc6 => "OC6",
-            Self::Oc7 => "OC7",
-            Self::Oc8 => "OC8",
-            Self::Or1 => "OR1",
-            Self::Or2 => "OR2",
-            Self::Or3 => "OR3",
-            Self::Or4 => "OR4",
-            Self::Or5 => "OR5",
-            Self::Or6 => "OR6",
-            Self::Am1 => "AM1",
-            Self::Am2 => "AM2",
-            Self::Am3 => "AM3",
-            Self::Am4 => "AM4",
-            Self::Am5 => "AM5",
-            Self::Am6 => "AM6",
-            Self::Am7 => "AM7",
-            Self::Am8 => "AM8",
-            Self::Am9 => "AM9",
-            Self::Am10 => "AM10",
-            Self::Am11 => "AM11",
-            Self::Am12 => "AM12",
-            Self::Am13 => "AM13",
-            Self::Am14 => "AM14",
-            Self::Gm1 => "GM1",
-            Self::Gm2 => "GM2",
-            Self::Gm3 => "GM3",
-            Self::Gm4 => "GM4",
-            Self::Gm5 => "GM5",
-            Self::Br1 => "BR1",
-            Self::Br2 => "BR2",
-            Self::Br3 => "BR3",
-            Self::Br4 => "BR4",
-            Self::Br5 => "BR5",
-            Self::Br6 => "BR6",
-            Self::T1 => "T1",
-            Self::T2 => "T2",
-            Self::T3 => "T3",
-            Self::T4 => "T4",
-            Self::T5 => "T5",
-        }
+    pub fn name(self) -> &'static str {
+        NAMES.get(self as usize).copied().unwrap_or_default()
     }
 }
+
+/// The names of the rules, in the order of [`Rule::ALL`].
+const NAMES: [&str; 47] = [
+    "shape", "V3", "V4", "OC1", "OC2", "OC3", "OC4", "OC5", "OC6", "OC7", "OC8", "OR1", "OR2",
+    "OR3", "OR4", "OR5", "OR6", "AM1", "AM2", "AM3", "AM4", "AM5", "AM6", "AM7", "AM8", "AM9",
+    "AM10", "AM11", "AM12", "AM13", "AM14", "GM1", "GM2", "GM3", "GM4", "GM5", "BR1", "BR2", "BR3",
+    "BR4", "BR5", "BR6", "T1", "T2", "T3", "T4", "T5",
+];
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -290,5 +250,19 @@ pub(crate) fn note(
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} ({})", self.place, self.words, self.rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_its_name() {
+        for (index, rule) in Rule::ALL.into_iter().enumerate() {
+            assert_eq!(rule as usize, index);
+            let name = format!("{rule:?}");
+            assert!(rule.name().eq_ignore_ascii_case(&name), "{name}");
+        }
     }
 }

@@ -10,9 +10,7 @@ use plimsoll_context::{
 };
 use plimsoll_judge::anthropic::{cautions, validate};
 use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::anthropic::{
-    Profile, StreamState, UnaskedThinking, read, read_reply, render, render_next,
-};
+use plimsoll_wire::anthropic::{Profile, StreamState, read, read_reply, render, render_next};
 use plimsoll_wire::{Effort, RenderInput, Rendered, ToolChoice, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -406,7 +404,7 @@ proptest! {
     fn what_the_wire_holds_comes_back(messages in history()) {
         // Its thinking goes back, whether or not it is asked to think on.
         let profile = Profile {
-            unasked_thinking: UnaskedThinking::Accepted,
+            unasked_thinking: true,
             ..Profile::of_model("claude-sonnet-4-5")
         };
         let held = held(messages);

@@ -498,13 +498,14 @@ fn what_is_read() {
             Message::user("and?"),
         ]
     );
-    assert_eq!(chat.from, [None, Some(0), Some(1), Some(2), Some(2)]);
+    let entries = chat.spans.iter().map(|span| span.entries.clone());
+    assert_eq!(entries.collect::<Vec<_>>(), [0..0, 0..1, 1..2, 2..3, 2..3]);
     assert_eq!(chat.tools[0].name, "read");
     let search = r#"{"type":"web_search_20250305","name":"web_search"}"#;
     assert_eq!(chat.hosted_tools, [own_tool(search)]);
     assert_eq!(chat.key("max_tokens"), Some("9"));
     assert_eq!(
-        chat.original(1),
+        chat.originals(2).first().copied(),
         Some(r#"{"role":"assistant","content":"x"}"#)
     );
     for (text, place) in [

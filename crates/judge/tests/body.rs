@@ -84,10 +84,13 @@ fn what_nobody_touched_is_the_same_text() {
             "user"
         ]
     );
-    assert_eq!((body.tools.len(), body.hosted_tools.len()), (1, 1));
+    assert_eq!(
+        (body.document.tools.len(), body.document.hosted_tools.len()),
+        (1, 1)
+    );
     assert_eq!(body.key("metadata"), Some(r#"{"user_id":"u\u0031"}"#));
     let counter = Chars4;
-    assert!(body.overhead(&counter) > counter.tool(&body.tools[0]));
+    assert!(body.overhead(&counter) > counter.tool(&body.document.tools[0]));
     assert_eq!(write(CLAUDE, &claude(), &originals(0..8)), CLAUDE);
 }
 
@@ -372,8 +375,11 @@ fn tools_of_the_server_are_weighed_and_stay() {
     let text = r#"{"model":"m","tools":[{"type":"browser_search", "n":1.50},{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}"#;
     let chat = target("openai", None);
     let body = Body::read(text, &chat).unwrap();
-    assert_eq!((body.tools.len(), body.hosted_tools.len()), (1, 1));
-    assert!(body.overhead(&Chars4) > Chars4.tool(&body.tools[0]));
+    assert_eq!(
+        (body.document.tools.len(), body.document.hosted_tools.len()),
+        (1, 1)
+    );
+    assert!(body.overhead(&Chars4) > Chars4.tool(&body.document.tools[0]));
     let written = body.write([Slot::Original(1)]).unwrap().text;
     assert!(
         written.contains(r#"[{"type":"browser_search", "n":1.50},{"#),

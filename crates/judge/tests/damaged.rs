@@ -10,7 +10,6 @@ use plimsoll_judge as judge;
 use plimsoll_judge::Fault;
 use plimsoll_judge::canonical::{Target, canonical};
 use plimsoll_wire::openai_chat::{Dialect, ToolStyle};
-use plimsoll_wire::openai_responses::Strict;
 use plimsoll_wire::overflow::{Verdict, classify};
 use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use plimsoll_wire::{anthropic, openai_chat, openai_responses};
@@ -138,7 +137,7 @@ fn profiles() -> Vec<openai_responses::Profile> {
     let named = named.filter_map(|name| openai_responses::Profile::named(name));
     let mut profiles: Vec<_> = named.collect();
     profiles.push(openai_responses::Profile {
-        strict: Strict::WhereItFits,
+        strict: true,
         ..openai_responses::Profile::openai()
     });
     profiles

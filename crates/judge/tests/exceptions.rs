@@ -670,7 +670,7 @@ fn what_messages_cannot_hold() {
     let specs = tools();
     // No row asks for thinking; a model that refuses any then has its own test.
     let profile = anthropic::Profile {
-        unasked_thinking: anthropic::UnaskedThinking::Accepted,
+        unasked_thinking: true,
         ..anthropic::Profile::of_model("claude-sonnet-4-5")
     };
     for (name, said, back, notes) in rows {

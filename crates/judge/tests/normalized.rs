@@ -6,7 +6,8 @@
 use plimsoll_judge::Rule;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::openai_chat::{Dialect, Slot, patch_content, read, render};
+use plimsoll_wire::Slot;
+use plimsoll_wire::openai_chat::{Dialect, patch_content, read, render};
 use serde_json::Value;
 
 mod recorded_sessions;
@@ -27,7 +28,7 @@ fn every_session_is_read_and_written_back() {
         let written: Value = serde_json::from_str(&chat.write(slots).unwrap()).unwrap();
         assert_eq!(written, whole);
         for (index, message) in chat.messages.iter().enumerate() {
-            let original = chat.original(index).unwrap();
+            let original = chat.originals(index)[0];
             assert_eq!(patch_content(original, message).unwrap(), original);
         }
 

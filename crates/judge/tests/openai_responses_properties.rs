@@ -12,9 +12,9 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
-    Profile, ReasoningItems, Slot, Strict, read, read_reply, render, render_next,
+    Profile, ReasoningItems, read, read_reply, render, render_next,
 };
-use plimsoll_wire::{Effort, RenderInput, WrittenMessages};
+use plimsoll_wire::{Effort, RenderInput, Slot, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use unique_ids::with_unique_ids;
@@ -218,7 +218,7 @@ fn profiles() -> Vec<Profile> {
         .filter_map(|name| Profile::named(name));
     let mut profiles: Vec<Profile> = named.collect();
     profiles.push(Profile {
-        strict: Strict::WhereItFits,
+        strict: true,
         efforts: vec![Effort::None, Effort::High, Effort::Xhigh],
         ..Profile::openai()
     });
@@ -319,10 +319,10 @@ proptest! {
         let body = String::from_utf8(bytes(&held, &profile)).unwrap();
         let chat = read(&body).unwrap();
         if !held.is_empty() {
-            prop_assert_eq!(&chat.messages, &held);
+            prop_assert_eq!(&chat.messages[1..], &held);
         }
-        prop_assert_eq!(chat.instructions.as_deref(), Some("s"));
-        prop_assert_eq!(bytes(&chat.messages, &profile), body.as_bytes());
+        prop_assert_eq!(&chat.messages[0], &Message::system("s"));
+        prop_assert_eq!(bytes(&chat.messages[1..], &profile), body.as_bytes());
         let all = (0..chat.messages.len()).map(Slot::Original);
         prop_assert_eq!(chat.write(all).unwrap(), body.clone());
         // An edit that changes nothing.

@@ -7,10 +7,8 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_responses::{
-    Images, MIN_OUTPUT, ParallelCalls, Profile, Slot, Strict, Summaries, SystemRole, read, render,
-};
-use plimsoll_wire::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use plimsoll_wire::openai_responses::{MIN_OUTPUT, Profile, read, render};
+use plimsoll_wire::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, Slot, ToolChoice};
 use serde_json::{Value, json};
 
 const REASONING: &str =
@@ -329,7 +327,7 @@ fn images_and_files_go_where_they_belong() {
     assert_eq!(read(&text).unwrap().messages, messages);
 
     let blind = Profile {
-        images: Images::Unsupported,
+        images: false,
         ..Profile::openai()
     };
     let input = RenderInput {
@@ -499,10 +497,10 @@ fn settings_are_sent_as_the_profile_has_them() {
     );
 
     let other = Profile {
-        strict: Strict::WhereItFits,
-        summaries: Summaries::Auto,
-        parallel_calls: ParallelCalls::OneAtATime,
-        system_role: SystemRole::System,
+        strict: true,
+        summaries: true,
+        parallel_calls: false,
+        developer_role: false,
         ..Profile::plain()
     };
     let plain = RenderInput {
@@ -542,7 +540,7 @@ fn settings_are_sent_as_the_profile_has_them() {
     }
 
     let reasons = Profile {
-        summaries: Summaries::Auto,
+        summaries: true,
         ..Profile::openai()
     };
     let bare = RenderInput {
@@ -589,7 +587,7 @@ fn a_request_is_read_as_it_stands() {
             {"type":"mcp_approval_response","approval_request_id":"m","approve":true}
         ]}"#;
     let chat = read(text).unwrap();
-    assert_eq!(chat.instructions.as_deref(), Some("Be brief."));
+    assert_eq!(chat.messages[0], Message::system("Be brief."));
     assert_eq!(chat.key("max_output_tokens"), Some("1.50"));
     assert_eq!(chat.tools.len(), 1);
     assert_eq!(
@@ -600,7 +598,7 @@ fn a_request_is_read_as_it_stands() {
         r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}"#;
     let approval = r#"{"type":"mcp_approval_response","approval_request_id":"m","approve":true}"#;
     assert_eq!(
-        chat.messages,
+        chat.messages[1..],
         [
             Message::user("hi"),
             assistant(vec![
@@ -629,8 +627,9 @@ fn a_request_is_read_as_it_stands() {
             },
         ]
     );
-    assert_eq!(chat.originals(0), [r#"{"role":"user","content":"hi"}"#]);
-    assert_eq!(chat.originals(1).len(), 3);
+    assert_eq!(chat.originals(0).len(), 0);
+    assert_eq!(chat.originals(1), [r#"{"role":"user","content":"hi"}"#]);
+    assert_eq!(chat.originals(2).len(), 3);
     assert_eq!(chat.originals(9).len(), 0);
     let said = read(r#"{"input":"hi"}"#).unwrap();
     assert_eq!(said.messages, [Message::user("hi")]);

@@ -5,9 +5,7 @@ use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use plimsoll_judge::openai_chat::validate;
-use plimsoll_wire::openai_chat::{
-    Dialect, EchoReasoning, NoContent, SystemRole, Template, read, render,
-};
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, NoContent, Template, read, render};
 use plimsoll_wire::{Delivery, LeftOut, Note, RenderInput, ToolChoice};
 use serde_json::{Value, json};
 
@@ -187,7 +185,7 @@ fn settings_follow_the_dialect() {
         json!(false)
     );
     let developer = Dialect {
-        system_role: SystemRole::Developer,
+        developer_role: true,
         ..Dialect::openai()
     };
     assert_eq!(

@@ -14,7 +14,6 @@ mod sentences;
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, HostedTool};
 use plimsoll_core::Provider;
-use plimsoll_wire::openai_chat::Images;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -126,7 +125,7 @@ pub(crate) struct Explanation {
     /// What they cannot contain.
     pub(crate) limitations: Vec<Peculiarity>,
     /// Whether the protocol has images in requests to this model.
-    pub(crate) images: Images,
+    pub(crate) images: bool,
 }
 
 /// An example: a question, thinking, two tool calls at once, and their results.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::Request;
 use plimsoll_context::MessageList;
-use plimsoll_wire::WrittenMessages;
+use plimsoll_wire::{
+    BodyChunks, RenderInput, Rendered, RequestRenderer, WrittenMessages, render_next,
+};
 
 /// Sessions that are kept at most. Beyond it, the one that was sent longest ago is dropped.
 const MAX_SESSIONS: usize = 4;
@@ -28,13 +30,14 @@ struct Session<D> {
 impl<D: Default> Sent<D> {
     /// Renders a request with what is kept of a request with the same beginning, and keeps what it writes.
     /// Requests at the same time do not wait for each other.
-    pub(crate) fn render<R>(
+    pub(crate) fn render(
         &self,
         request: &Request,
-        render: impl FnOnce(&mut WrittenMessages<D>, &MessageList) -> R,
-    ) -> R {
+        input: &RenderInput<'_>,
+        renderer: &impl RequestRenderer<Decided = D>,
+    ) -> Rendered<BodyChunks> {
         let mut written = self.take(request).unwrap_or_default();
-        let rendered = render(&mut written, &request.messages);
+        let rendered = render_next(&mut written, input, &request.messages, renderer);
         self.keep(Session {
             system: Arc::clone(&request.system),
             messages: request.messages.clone(),
@@ -80,8 +83,7 @@ impl<D> Session<D> {
 #[cfg(test)]
 mod tests {
     use plimsoll_context::Message;
-    use plimsoll_wire::RenderInput;
-    use plimsoll_wire::openai_chat::{Dialect, render, render_next};
+    use plimsoll_wire::openai_chat::{Dialect, render};
 
     use super::*;
     use crate::explain::question;
@@ -124,11 +126,9 @@ mod tests {
                 system: Some(&*request.system).filter(|system| !system.is_empty()),
                 ..RenderInput::default()
             };
-            let next = sent.render(request, |written, messages| {
-                render_next(written, &input, messages, &dialect)
-            });
+            let next = sent.render(request, &input, &dialect);
             let whole = render(&input, request.messages.iter().map(AsRef::as_ref), &dialect);
-            assert_eq!(next.unwrap().body.into_vec(), whole.unwrap().body);
+            assert_eq!(next.body.into_vec(), whole.unwrap().body);
             assert!(sent.lock().len() <= MAX_SESSIONS);
         }
     }
@@ -140,11 +140,9 @@ mod tests {
         for n in 0..20 {
             request.messages.push(message(&n.to_string()));
             let input = RenderInput::default();
-            let next = sent.render(&request, |written, messages| {
-                assert_eq!(written.bytes() > 0, n > 0, "{n}");
-                render_next(written, &input, messages, &dialect)
-            });
-            assert!(next.is_ok());
+            let written = sent.lock().first().map_or(0, |one| one.written.bytes());
+            assert_eq!(written > 0, n > 0, "{n}");
+            sent.render(&request, &input, &dialect);
             assert_eq!(sent.lock().len(), 1);
         }
     }

@@ -28,7 +28,6 @@ fn main() {
         ("growing_chat", || {
             growing("Chat", |written, input, messages| {
                 openai_chat::render_next(written, input, messages, &Dialect::openai())
-                    .expect("it is rendered")
             });
         }),
         ("growing_responses", || {

@@ -11,26 +11,23 @@ mod profile;
 mod read;
 mod read_block;
 pub(crate) mod render;
-mod settings;
+pub(crate) mod settings;
 mod stream;
 mod stream_block;
 mod usage;
 mod write;
 
+pub use crate::renderer::{render, render_next};
 pub use binding::Prefix;
 pub use hosted::{hosted_kinds, not_hosted};
-pub use profile::{
-    Binding, EffortSupport, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
-    ThinkingStyle, UnaskedThinking,
-};
-pub use read::{Chat, read};
-pub use render::{Decided, render, render_next};
+pub use patch::FORMAT;
+pub use profile::{EffortSupport, NoThinking, Profile, ThinkingStyle};
+pub use read::read;
+pub use render::Decided;
 pub use settings::MIN_BUDGET;
 pub use stream::{StreamState, read_reply};
-pub use usage::{CacheCreation, WireUsage};
 
 pub use crate::open_reply::MAX_REPLY;
-pub use crate::openai_chat::{Prefill, Slot};
 
 /// The origin of blocks that go back to Anthropic.
 pub const ORIGIN: &str = "anthropic";

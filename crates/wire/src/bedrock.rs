@@ -6,8 +6,9 @@ mod render;
 mod stream;
 mod write;
 
-pub use profile::{Maker, MixedTurn, Profile};
-pub use render::{Decided, render, render_next};
+pub use crate::renderer::{render, render_next};
+pub use profile::{Maker, Profile};
+pub use render::Decided;
 pub use stream::StreamState;
 
 /// The origin of reasoning that goes back to Bedrock.

@@ -31,7 +31,7 @@ pub(crate) trait Writer {
 }
 
 /// The messages of a request by their index.
-pub(crate) trait History {
+pub trait History {
     /// Returns their number.
     fn len(&self) -> usize;
 

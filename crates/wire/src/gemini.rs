@@ -7,8 +7,8 @@ mod signed;
 mod stream;
 mod write;
 
-pub use profile::{Profile, Signatures, Thinking};
-pub use render::{render, render_next};
+pub use crate::renderer::{render, render_next};
+pub use profile::{Profile, Thinking};
 pub use stream::StreamState;
 
 /// The origin of parts that go back to Gemini.

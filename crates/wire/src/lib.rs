@@ -83,14 +83,14 @@
 //!
 //! What a request may hold that [`openai_responses::read`] does not keep: ids and statuses of
 //! messages and results, annotations and further keys of texts, images and files, and whether a
-//! tool is `strict`, which the profile decides. [`openai_responses::Chat::write`] gives all of it
+//! tool is `strict`, which the profile decides. [`Document::write`] gives all of it
 //! back where a message was not edited. Besides these, what a reply can say and is not kept: log probabilities, item ids of tool
 //! calls (nothing is stored that they could name), and the response's id.
 //!
 //! # What Messages cannot hold
 //!
 //! `read(render(view)) == view` for everything but this, for a model that signs only its thinking
-//! ([`anthropic::Binding::Own`]):
+//! (not [`binds_prefix`](anthropic::Profile::binds_prefix)):
 //!
 //! - **A notice**, **the size and detail of an image** and **the order of tools**: as in Chat
 //!   Completions. A system message between others comes back as a user message.
@@ -135,6 +135,7 @@ mod call_ids;
 mod chunks;
 mod compose;
 mod decoder;
+mod document;
 mod error;
 pub mod frames;
 pub mod gemini;
@@ -147,6 +148,7 @@ pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
 mod raw;
+mod renderer;
 mod request;
 mod server_rules;
 mod sources;
@@ -157,7 +159,9 @@ pub use call_ids::{CallIdForm, CallIdMap};
 pub use chunks::BodyChunks;
 pub use compose::WrittenMessages;
 pub use decoder::StreamDecoder;
+pub use document::{Document, DocumentFormat, MessageSpan, Slot};
 pub use error::WireError;
+pub use renderer::{RequestRenderer, render_next};
 pub use request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
 /// What `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
@@ -183,7 +187,6 @@ pub mod __internals {
         pub use crate::openai_chat::details::{AUDIO, keys as message_keys};
         pub use crate::openai_chat::parts::CUSTOM;
         pub use crate::openai_chat::reach::reasons;
-        pub use crate::openai_chat::read::read_parsed;
         pub use crate::openai_chat::render::render_list;
     }
 
@@ -191,7 +194,6 @@ pub mod __internals {
     pub mod openai_responses {
         pub use crate::openai_responses::hosted::TOOLS;
         pub use crate::openai_responses::ids::{fits, is_name};
-        pub use crate::openai_responses::patch::Instructions;
         pub use crate::openai_responses::render::ENCRYPTED;
         pub use crate::openai_responses::schema::{unfit_for_strict, unfit_for_tool};
 

@@ -110,6 +110,17 @@ pub(crate) fn members(keys: &Map<String, Value>) -> String {
     members.collect::<Vec<_>>().join(",")
 }
 
+/// Returns an object with the members that have a value; `None` if none has.
+pub(crate) fn some_members<const N: usize>(
+    members: [(&str, Option<Value>); N],
+) -> Option<Map<String, Value>> {
+    let members = members.into_iter();
+    let members: Map<String, Value> = members
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect();
+    (!members.is_empty()).then_some(members)
+}
+
 /// Adds members to a JSON object; an object under the same key is merged, any other value replaced.
 pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (key, value) in from {

@@ -10,25 +10,20 @@ mod pieces;
 pub(crate) mod reach;
 pub(crate) mod read;
 pub(crate) mod render;
-mod response;
+pub(crate) mod response;
 mod stream;
 mod usage;
 mod write;
 
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
+pub use crate::renderer::{render, render_next};
 pub use dialect::{
-    Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
-    NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
-    SystemRole, Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice,
+    CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, Template, ToolStyle,
+    Voice,
 };
 pub use json_turns::TurnDecoder;
 pub use parts::ORIGIN;
-pub use patch::{Slot, patch_content};
+pub use patch::{FORMAT, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
-pub use read::{Chat, read};
-pub use render::{render, render_next};
-pub use response::{
-    CallPiece, Choice, CompletionDetails, CustomPiece, ErrorBody, ErrorDetail, Extra,
-    FunctionPiece, MessagePiece, PromptDetails, Response, WireUsage,
-};
+pub use read::read;
 pub use stream::{StreamState, read_reply};

@@ -4,7 +4,7 @@
 pub(crate) mod hosted;
 pub(crate) mod ids;
 pub(crate) mod items;
-pub(crate) mod patch;
+mod patch;
 mod profile;
 mod read;
 pub(crate) mod render;
@@ -14,10 +14,11 @@ mod stream;
 mod usage;
 mod write;
 
-pub use crate::openai_chat::{Images, ParallelCalls, Slot, SystemRole};
+pub use crate::renderer::{render, render_next};
 pub use hosted::{hosted_kinds, not_hosted};
 pub use items::ORIGIN;
-pub use profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
-pub use read::{Chat, read};
-pub use render::{MIN_OUTPUT, render, render_next};
+pub use patch::FORMAT;
+pub use profile::{Profile, ReasoningItems};
+pub use read::read;
+pub use render::MIN_OUTPUT;
 pub use stream::{StreamState, read_reply};

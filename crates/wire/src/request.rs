@@ -214,6 +214,26 @@ pub enum LeftOut {
 }
 
 impl Effort {
+    /// Returns the name of an API that knows three efforts; the lowest for `None`.
+    pub(crate) fn name_of_three(self) -> &'static str {
+        match self {
+            Self::None | Self::Minimal | Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High | Self::Xhigh | Self::Max => "high",
+        }
+    }
+
+    /// Returns the budget for a model that thinks by a budget of tokens. `None` has none.
+    pub(crate) fn budget(self, least: u64, most: u64) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Minimal => Some(least),
+            Self::Low => Some(2_048),
+            Self::Medium => Some(8_192),
+            Self::High | Self::Xhigh | Self::Max => Some(most),
+        }
+    }
+
     /// Every effort, the lowest first.
     pub const ALL: [Self; 7] = [
         Self::None,

@@ -36,6 +36,29 @@ pub(crate) struct ServerRules {
     pub(crate) reasoning: Option<ReasoningRule>,
 }
 
+impl ServerRules {
+    /// The rules that most protocols share whose messages are lists of blocks.
+    pub(crate) const BLOCKS: Self = Self {
+        ids: CallIdForm::Word,
+        max_name: None,
+        arguments: Arguments::Object,
+        system: SystemMessages::Apart,
+        neighbors: Neighbors::JoinBlocks,
+        results: Results::InUserTurn,
+        result_content: ResultContent::Texts,
+        breakpoints: Breakpoints::Blocks,
+        blank_texts: false,
+        user_first: true,
+        user_required: false,
+        user_after_result: true,
+        assistant_last: false,
+        parallel_calls: true,
+        items: false,
+        calls_apart: false,
+        reasoning: None,
+    };
+}
+
 /// The arguments of calls that a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arguments {

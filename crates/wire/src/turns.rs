@@ -23,7 +23,7 @@ pub(crate) enum Role {
 
 /// One message of a request, or one item.
 #[derive(Debug, Clone)]
-pub(crate) struct Turn {
+pub struct Turn {
     pub(crate) role: Role,
     pub(crate) blocks: Vec<Block>,
     /// How many blocks at the beginning are tool results.

@@ -89,7 +89,7 @@ fn chat_completions_share_their_chunks() {
     };
     check(
         "chat",
-        |written, input, list| openai_chat::render_next(written, input, list, &dialect).unwrap(),
+        |written, input, list| openai_chat::render_next(written, input, list, &dialect),
         |input, messages| openai_chat::render(input, messages, &dialect).unwrap(),
     );
 }

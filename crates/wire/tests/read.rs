@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Image, Message, Part, Source, Thinking, ToolCall};
-use plimsoll_wire::openai_chat::{Slot, patch_content, read};
+use plimsoll_wire::Slot;
+use plimsoll_wire::openai_chat::{patch_content, read};
 use serde_json::json;
 
 fn call(id: &str, name: &str, arguments: &str) -> Part {
@@ -99,7 +100,7 @@ fn every_form_of_a_message() {
     let chat = read(&text).unwrap();
     for (index, (json, expected)) in rows.into_iter().enumerate() {
         assert_eq!(chat.messages[index], expected, "{json}");
-        assert_eq!(chat.original(index).unwrap(), json.to_string());
+        assert_eq!(chat.originals(index)[0], json.to_string());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use plimsoll_wire::__internals::is_word;
-use plimsoll_wire::anthropic::{EffortSupport, ForcedTools, Profile, Samplers, Temperature};
+use plimsoll_wire::anthropic::{EffortSupport, Profile};
 use serde_json::Value;
 
 use super::validate_settings::thinks;
@@ -25,12 +25,9 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
                 value.is_some_and(|value| (0.0..=1.0).contains(&value))
             }),
             ("thinks", |_, request, _| thinks(request)),
-            ("unsampled", |check, _, _| {
-                check.profile.temperature == Temperature::Refused
-            }),
+            ("unsampled", |check, _, _| !check.profile.temperature),
             ("one-sampler", |check, _, _| {
-                check.profile.temperature != Temperature::Refused
-                    && check.profile.samplers == Samplers::One
+                check.profile.temperature && !check.profile.both_samplers
             }),
             ("temperature", |_, request, _| {
                 request.get("temperature").is_some_and(|one| !one.is_null())
@@ -44,9 +41,7 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
                     .and_then(Value::as_array)
                     .is_some_and(|stops| stops.iter().any(blank))
             }),
-            ("unforced", |check, _, _| {
-                check.profile.forced_tools == ForcedTools::Refused
-            }),
+            ("unforced", |check, _, _| !check.profile.forced_tools),
             ("forces", |_, _, choice| {
                 matches!(chosen(choice), "any" | "tool")
             }),

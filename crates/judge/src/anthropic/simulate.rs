@@ -4,7 +4,6 @@
 
 use plimsoll_wire::__internals::anthropic::MARK;
 use plimsoll_wire::__internals::anthropic::calls_server;
-use plimsoll_wire::anthropic::Binding;
 use serde_json::Value;
 
 use super::validate::{Check, content, is_thinking, kind, text};
@@ -91,9 +90,7 @@ fn verify(check: &mut Check<'_>, place: String, block: &Value, begun: &[Said]) {
     if expected.iter().all(|expected| own(given) != own(expected)) {
         let words = format!("{place}: Invalid `signature` in `thinking` block");
         check.fault(Rule::Am10, place, words);
-    } else if check.profile.binding == Binding::Prefix
-        && expected.iter().all(|expected| given != expected)
-    {
+    } else if check.profile.binds_prefix && expected.iter().all(|expected| given != expected) {
         // tidy:allow(conversation)
         let bound = "The block is bound to a different conversation";
         let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");

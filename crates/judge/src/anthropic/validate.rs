@@ -9,8 +9,7 @@
 use std::io::{self, Write};
 
 use plimsoll_wire::__internals::anthropic::goes_on_from;
-use plimsoll_wire::anthropic::{LaterSystem, Profile};
-use plimsoll_wire::openai_chat::Prefill;
+use plimsoll_wire::anthropic::Profile;
 use serde_json::{Value, json};
 
 use super::rules::TABLE;
@@ -110,7 +109,7 @@ impl Check<'_> {
         let list = Place::Dotted("messages");
         let place = list.entry(index);
         let role = role(message);
-        let system = self.profile.later_system == LaterSystem::Supported && index > 0;
+        let system = self.profile.later_system && index > 0;
         if role != "user" && role != "assistant" && !(role == "system" && system) {
             let words = match role {
                 "system" => "messages: Unexpected role \"system\". The Messages API accepts a \
@@ -170,7 +169,7 @@ impl Check<'_> {
         {
             return;
         }
-        if self.profile.prefill == Prefill::Refused {
+        if !self.profile.prefill {
             // tidy:allow(conversation)
             let words = "This model does not support assistant message prefill. The conversation \
                          must end with a user message.";

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_wire::__internals::anthropic::{FAMILIES, MCP_TOOLSET, family_of};
-use plimsoll_wire::anthropic::{MIN_BUDGET, NoThinking, Profile, ThinkingStyle, UnaskedThinking};
+use plimsoll_wire::anthropic::{MIN_BUDGET, NoThinking, Profile, ThinkingStyle};
 use serde_json::Value;
 
 use super::validate::{Check, content, is_thinking, kind, role, text};
@@ -74,7 +74,7 @@ const UNASKED: &str = "When thinking is disabled, an `assistant` message in the 
                        cannot contain";
 
 fn check_unasked(check: &mut Check<'_>, messages: &[Value]) {
-    if check.profile.unasked_thinking == UnaskedThinking::Accepted {
+    if check.profile.unasked_thinking {
         return;
     }
     let mut rest = messages.iter().enumerate().rev();

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_wire::bedrock::MixedTurn;
 use serde_json::Value;
 
 use super::validate::{Check, content, is_call, is_result, role, text};
@@ -64,7 +63,7 @@ fn answers(check: &mut Check<'_>, index: usize, asked: &[&str], given: &[&str]) 
 fn alone(check: &mut Check<'_>, index: usize, message: &Value, results: usize) {
     let blocks = content(message).iter();
     let said = blocks.filter(|block| block.get("cachePoint").is_none());
-    if results > 0 && said.count() > results && check.profile.mixed_turn == MixedTurn::Refused {
+    if results > 0 && said.count() > results && !check.profile.mixed_turn {
         let place = format!("messages.{index}.content");
         let words = "Conversation blocks and tool result blocks cannot be provided in the same \
                      turn.";

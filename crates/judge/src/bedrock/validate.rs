@@ -8,7 +8,6 @@
 //! The API's words are its own: tidy:allow-file(conversation)
 
 use plimsoll_wire::bedrock::Profile;
-use plimsoll_wire::openai_chat::Prefill;
 use serde_json::{Value, json};
 
 use super::pairing;
@@ -211,7 +210,7 @@ impl Check<'_> {
         let last = messages.last().filter(|last| role(last) == "assistant");
         let calls = last.is_some_and(|last| content(last).iter().any(is_call));
         // What calls tools is judged with its results.
-        if last.is_some() && !calls && self.profile.prefill == Prefill::Refused {
+        if last.is_some() && !calls && !self.profile.prefill {
             let words = "This model does not support assistant message prefill. The conversation \
                          must end with a user message.";
             let place = format!("messages.{}", messages.len().saturating_sub(1));

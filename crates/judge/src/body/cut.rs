@@ -1,5 +1,4 @@
-//! [`Body::cut`]: what a policy makes of a body, written back. Pure, and the same bytes every time;
-//! what is cut, the policy says. Not a run's compaction: that plans on its own log, and renders.
+//! [`Body::cut`]: compacts a request as a policy plans. Deterministic.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,19 +25,19 @@ const EXACT_SIZES: u32 = 8;
 /// A body that was cut.
 #[derive(Debug, Clone)]
 pub struct Cut {
-    /// It.
+    /// The request.
     pub text: String,
-    /// What was planned; `None` where it was enough that thinking left.
+    /// The plan; `None` if it was enough to remove thinking.
     pub plan: Option<Plan>,
-    /// The view that it was planned on: as it was read, without the thinking that had to leave.
+    /// The view that was planned on: as it was read, without the thinking that had to be removed.
     pub planned: Transcript,
-    /// What the messages weigh now.
+    /// The tokens of the messages that are left.
     pub tokens: Tokens,
-    /// How many of them are left, the markers of gaps not counted.
+    /// The number of messages that are left, without the markers of gaps.
     pub left: usize,
-    /// Messages that lost thinking that is bound to what is not there any more (AM10).
+    /// Messages that lost thinking that is bound to messages that have changed (AM10).
     pub unthinking: Vec<usize>,
-    /// What else had to be mended so that it is accepted; empty as a rule. Places are those of `text`.
+    /// The repairs that were necessary besides; usually none. Places are those of `text`.
     pub repairs: Vec<Repair>,
 }
 

@@ -2,15 +2,14 @@
 
 use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
-use plimsoll_wire::__internals::openai_chat::{message_keys, read_parsed, render_list};
-use plimsoll_wire::Rendered;
-use plimsoll_wire::WireError;
-use plimsoll_wire::openai_chat::{Dialect, ORIGIN, Prefill, ToolStyle, Voice};
+use plimsoll_wire::__internals::openai_chat::{message_keys, render_list};
+use plimsoll_wire::openai_chat::{Dialect, FORMAT, ORIGIN, ToolStyle, Voice};
+use plimsoll_wire::{DocumentFormat, Rendered, WireError};
 use serde_json::Value;
 
-use super::form::{Form, OwnBlock, PairRules, Read, Rewritten, Situation};
+use super::form::{Form, OwnBlock, PairRules, Rewritten, Situation};
+use super::lenient::{self, IdPlace, Notes, What, list, object, text};
 use super::patch::patched;
-use super::spelled::{self, IdPlace, Notes, What, list, object, text};
 use super::target::Target;
 use crate::fault::{Fault, Rule};
 use crate::openai_chat::{is_prefix, unfit, validate};
@@ -28,25 +27,18 @@ impl Form for Dialect {
         ORIGIN
     }
 
+    fn document(&self) -> &'static DocumentFormat {
+        &FORMAT
+    }
+
     /// A history may end with the beginning of an answer, and so may a request to Mistral that says so.
     fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
         let continues = || self.voice == Voice::Mistral && is_prefix(&(situation.last)());
         let dialect = || Self {
-            prefill: Prefill::Allowed,
+            prefill: true,
             ..self.clone()
         };
         (!situation.is_request || continues()).then(|| dialect().into())
-    }
-
-    fn read(
-        &self,
-        list: &str,
-        values: Option<Vec<Value>>,
-        _: Option<&str>,
-    ) -> Result<Read, WireError> {
-        let chat = read_parsed(list, values)?;
-        let counts = vec![Some(1); chat.messages.len()];
-        Ok((chat.messages, counts))
     }
 
     fn is_legacy(&self, message: &Value) -> bool {
@@ -92,8 +84,8 @@ impl Form for Dialect {
         unfit(&block.json, self).map(|fault| (fault.rule, fault.words))
     }
 
-    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
-        spelled::chat::message(raw, place, notes)
+    fn converted(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+        lenient::chat::message(raw, place, notes)
     }
 
     fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {

@@ -7,20 +7,15 @@ use std::fmt::Debug;
 use plimsoll_context::{Message, Opaque};
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::At;
-use plimsoll_wire::Rendered;
-use plimsoll_wire::WireError;
+use plimsoll_wire::{DocumentFormat, Rendered, WireError};
 use serde_json::Value;
 
-use super::given::Unit;
-use super::own::kind;
+use super::lenient::{IdPlace, Notes, What};
+use super::opaque::kind;
+use super::parsed_request::Unit;
 use super::repair::Finding;
-use super::spelled::{IdPlace, Notes, What};
 use super::target::Target;
 use crate::fault::{Fault, Rule};
-
-/// Messages, and how many entries of the list each was read from: `None` for one that stands beside it,
-/// 0 for one more message of the entry before it.
-pub(crate) type Read = (Vec<Message>, Vec<Option<usize>>);
 
 /// What decides which messages a server accepts, besides the messages.
 pub(crate) struct Situation<'s> {
@@ -90,14 +85,17 @@ pub(crate) trait Form: Debug {
     /// Returns the origin of the provider's own blocks.
     fn origin(&self) -> &'static str;
 
+    /// Returns how the protocol reads a list of messages, and writes it back.
+    fn document(&self) -> &'static DocumentFormat;
+
     /// Returns the key of the messages or items.
     fn list(&self) -> &'static str {
-        "messages"
+        self.document().key
     }
 
-    /// Whether a turn is several entries of the list.
+    /// Returns `true` if a turn consists of several entries of the list.
     fn has_items(&self) -> bool {
-        false
+        self.document().has_items
     }
 
     /// Returns the key of a system prompt beside the list that is one of the messages.
@@ -110,8 +108,13 @@ pub(crate) trait Form: Debug {
         None
     }
 
-    /// Whether thinking is bound to all that the model had read.
+    /// Returns `true` if thinking is bound to all that the model had read.
     fn binds_thinking(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if a tool loop has to begin with thinking while the model thinks with a budget.
+    fn opens_with_thinking(&self) -> bool {
         false
     }
 
@@ -132,14 +135,6 @@ pub(crate) trait Form: Debug {
     fn adapted(&self, _: &Situation<'_>) -> Option<Target> {
         None
     }
-
-    /// Reads a list of messages or items, which may have been parsed already.
-    fn read(
-        &self,
-        list: &str,
-        values: Option<Vec<Value>>,
-        system: Option<&str>,
-    ) -> Result<Read, WireError>;
 
     /// Whether a message names no ids, as all did before the protocol had them.
     fn is_legacy(&self, _: &Value) -> bool {
@@ -166,10 +161,10 @@ pub(crate) trait Form: Debug {
     }
 
     /// Returns a message or an item as readers expect it, if it differs.
-    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String>;
+    fn converted(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String>;
 
     /// Returns the system prompt as readers expect it, if it differs.
-    fn spelled_system(&self, _: &RawObject<'_>, _: &mut Notes) -> Option<String> {
+    fn converted_system(&self, _: &RawObject<'_>, _: &mut Notes) -> Option<String> {
         None
     }
 

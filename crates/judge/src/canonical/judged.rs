@@ -4,9 +4,9 @@
 use plimsoll_context::{Message, repair};
 use serde_json::Value;
 
-use super::attempt::judge_parsed;
 use super::form::Situation;
-use super::own;
+use super::opaque;
+use super::repair_attempt::judge_parsed;
 use super::target::Target;
 
 /// The verdict of a wire's validator on a parsed request.
@@ -61,7 +61,7 @@ impl Judged {
 
     /// Returns the messages if nothing has to be repaired in them that the validator does not judge.
     pub(crate) fn unrepaired(&self, mut messages: Vec<Message>) -> Option<Vec<Message>> {
-        if !own::clean(&mut messages, &self.target, self.stored).is_empty() {
+        if !opaque::clean(&mut messages, &self.target, self.stored).is_empty() {
             return None;
         }
         let whole = repair(messages);

@@ -6,15 +6,15 @@ use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::{At, parted};
 use plimsoll_wire::WireError;
-use plimsoll_wire::anthropic::{self, Binding, ORIGIN, Prefill, Profile, UnaskedThinking};
-use plimsoll_wire::{RenderInput, Rendered};
+use plimsoll_wire::anthropic::{self, FORMAT, ORIGIN, Profile};
+use plimsoll_wire::{DocumentFormat, RenderInput, Rendered};
 use serde_json::{Value, json};
 
-use super::form::{Form, OwnBlock, PairRules, Read, Rewritten, Situation};
-use super::own::finding;
+use super::form::{Form, OwnBlock, PairRules, Rewritten, Situation};
+use super::lenient::{self, IdPlace, Notes, What, list, object, text};
+use super::opaque::finding;
 use super::patch::with_mark_of;
 use super::repair::Finding;
-use super::spelled::{self, IdPlace, Notes, What, list, object, text};
 use super::target::Target;
 use crate::anthropic::{unfit, validate};
 use crate::fault::{Fault, Rule};
@@ -32,12 +32,20 @@ impl Form for Profile {
         ORIGIN
     }
 
+    fn document(&self) -> &'static DocumentFormat {
+        &FORMAT
+    }
+
     fn system_key(&self) -> Option<&'static str> {
         Some("system")
     }
 
     fn binds_thinking(&self) -> bool {
-        self.binding == Binding::Prefix
+        self.binds_prefix
+    }
+
+    fn opens_with_thinking(&self) -> bool {
+        true
     }
 
     fn wrap(&self, request: &mut Value) {
@@ -54,12 +62,12 @@ impl Form for Profile {
     /// none.
     fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
         let (prefill, unasked_thinking) = match situation.is_request {
-            false => (Prefill::Allowed, UnaskedThinking::Accepted),
+            false => (true, true),
             true => {
                 let thinking = (situation.thinking)();
                 let kind = thinking.get("type").and_then(Value::as_str);
                 let prefill = match kind {
-                    Some("enabled" | "adaptive") => Prefill::Refused,
+                    Some("enabled" | "adaptive") => false,
                     _ => self.prefill,
                 };
                 (prefill, self.unasked_thinking)
@@ -73,25 +81,10 @@ impl Form for Profile {
         Some(profile.into())
     }
 
-    fn read(
-        &self,
-        list: &str,
-        _: Option<Vec<Value>>,
-        system: Option<&str>,
-    ) -> Result<Read, WireError> {
-        let beside = system.map(|system| format!("{{\"system\":{system},\"messages\":{list}}}"));
-        let chat = anthropic::read(beside.as_deref().unwrap_or(list))?;
-        let mut before = None;
-        let mut begins = |from| usize::from(before.replace(from) != Some(from));
-        let counts = chat.from.iter().map(|from| from.map(&mut begins));
-        let counts = counts.collect();
-        Ok((chat.messages, counts))
-    }
-
     /// The validator sees whether a request asks for thinking.
     fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
         let profile = Self {
-            unasked_thinking: UnaskedThinking::Accepted,
+            unasked_thinking: true,
             ..self.clone()
         };
         let input = RenderInput {
@@ -143,13 +136,13 @@ impl Form for Profile {
         unanswered.chain(unasked).collect()
     }
 
-    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
-        spelled::messages::message(raw, place, notes)
+    fn converted(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+        lenient::messages::message(raw, place, notes)
     }
 
-    fn spelled_system(&self, request: &RawObject<'_>, notes: &mut Notes) -> Option<String> {
+    fn converted_system(&self, request: &RawObject<'_>, notes: &mut Notes) -> Option<String> {
         let system = request.get("system").filter(|system| *system != "null")?;
-        spelled::messages::system(system, notes)
+        lenient::messages::system(system, notes)
     }
 
     fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {

@@ -1,12 +1,10 @@
-//! Texts of a request with only what has to change changed: keys, and breakpoints of the cache.
-//! Decides nothing; `attempt.rs` does.
+//! Changes single keys of a request's texts, and breakpoints of the prompt cache.
 
-use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::MARK;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::given::Unit;
+use super::lenient::{list, object};
+use super::parsed_request::Unit;
 
 /// Keys of a chat's message that mean something to Plimsoll: they are as it writes them.
 const KNOWN: [&str; 9] = [
@@ -28,7 +26,7 @@ fn array(texts: &[String]) -> String {
 
 /// A chat's message as it is written now, with the further keys that it had.
 pub(super) fn patched(before: &str, after: &str) -> String {
-    let (Ok(old), Ok(new)) = (object(before), object(after)) else {
+    let (Some(old), Some(new)) = (object(before), object(after)) else {
         return after.to_owned();
     };
     let mut changes: Vec<(&str, Option<String>)> = Vec::new();
@@ -57,7 +55,7 @@ pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
     for raw in after {
         reasoned |= kind(raw).is_some_and(|kind| kind == "reasoning");
         let came = said(raw).and_then(|now| before.find(|(_, then)| *then == now));
-        items.push(match came.and_then(|(raw, _)| object(raw).ok()) {
+        items.push(match came.and_then(|(raw, _)| object(raw)) {
             Some(object) if reasoned => object.with(&[]),
             Some(object) => object.with(&[("id", None)]),
             None => raw.clone(),
@@ -92,17 +90,17 @@ pub(super) fn with_mark_of(units: &[&Unit<'_>], after: &str) -> String {
     let marks = units.iter().flat_map(|unit| &unit.raws);
     let mark = marks.filter_map(|raw| last_mark(raw)).next_back();
     let marked = mark.and_then(|mark| {
-        let message = object(after).ok()?;
-        let blocks: Vec<&RawValue> = serde_json::from_str(message.get("content")?).ok()?;
+        let message = object(after)?;
+        let blocks = list(message.get("content")?)?;
         let (last, before) = blocks.split_last()?;
-        let block = object(last.get()).ok()?;
+        let block = object(last)?;
         let thinks = block
             .get("type")
             .is_some_and(|kind| kind.contains("thinking"));
         if thinks {
             return None;
         }
-        let mut texts: Vec<String> = before.iter().map(|raw| raw.get().to_owned()).collect();
+        let mut texts: Vec<String> = before.iter().map(|raw| (*raw).to_owned()).collect();
         texts.push(block.with(&[(MARK, Some(mark))]));
         Some(message.with(&[("content", Some(array(&texts)))]))
     });
@@ -111,21 +109,21 @@ pub(super) fn with_mark_of(units: &[&Unit<'_>], after: &str) -> String {
 
 /// A request that does not tell its model to think; `None` where it did not anyway.
 pub(super) fn without_thinking(request: &str) -> Option<String> {
-    let object = object(request).ok()?;
+    let object = object(request)?;
     object.get("thinking")?;
     Some(object.with(&[("thinking", None)]))
 }
 
 /// A list of blocks, or of what holds blocks in `content`, without its breakpoints but the last
 /// `keep` ones.
-pub(super) fn unmarked(list: &str, keep: &mut usize) -> String {
-    let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(list) else {
-        return list.to_owned();
+pub(super) fn unmarked(blocks: &str, keep: &mut usize) -> String {
+    let Some(entries) = list(blocks) else {
+        return blocks.to_owned();
     };
     let mut texts: Vec<String> = Vec::with_capacity(entries.len());
-    for raw in entries.iter().rev().map(|raw| raw.get()) {
-        let Ok(entry) = object(raw) else {
-            texts.push(raw.to_owned());
+    for raw in entries.iter().rev() {
+        let Some(entry) = object(raw) else {
+            texts.push((*raw).to_owned());
             continue;
         };
         let mut changes = Vec::new();
@@ -142,13 +140,13 @@ pub(super) fn unmarked(list: &str, keep: &mut usize) -> String {
             }
         }
         texts.push(match changes.is_empty() {
-            true => raw.to_owned(),
+            true => (*raw).to_owned(),
             false => entry.with(&changes),
         });
     }
     texts.reverse();
-    match entries.iter().map(|raw| raw.get()).eq(texts.iter()) {
-        true => list.to_owned(),
+    match entries == texts {
+        true => blocks.to_owned(),
         false => array(&texts),
     }
 }
@@ -165,10 +163,10 @@ pub(super) fn marks(list: &str) -> usize {
 }
 
 fn last_mark(message: &str) -> Option<String> {
-    let message = object(message).ok()?;
-    let blocks: Vec<&RawValue> = serde_json::from_str(message.get("content")?).ok()?;
-    let mark = |raw: &&RawValue| {
-        let mark = object(raw.get()).ok()?.get(MARK)?.to_owned();
+    let message = object(message)?;
+    let blocks = list(message.get("content")?)?;
+    let mark = |raw: &&str| {
+        let mark = object(raw)?.get(MARK)?.to_owned();
         (mark != "null").then_some(mark)
     };
     blocks.iter().filter_map(mark).next_back()
@@ -177,8 +175,4 @@ fn last_mark(message: &str) -> Option<String> {
 fn same(one: &str, other: &str) -> bool {
     let value = |raw| serde_json::from_str::<Value>(raw).ok();
     one == other || value(one) == value(other)
-}
-
-fn object(raw: &str) -> Result<RawObject<'_>, serde_json::Error> {
-    serde_json::from_str(raw)
 }

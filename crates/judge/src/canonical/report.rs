@@ -1,33 +1,33 @@
-//! [`told`]: what became of a request, message by message. Finds it by comparing what came with what
-//! goes, so that nothing can be changed in silence.
+//! Reports the repairs of a request, message by message. The report compares the messages before and
+//! after, so that no change can be missed.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::attempt::Attempt;
 use super::difference::{changed, places};
-use super::given::Unit;
+use super::parsed_request::Unit;
 use super::repair::Repair;
+use super::repair_attempt::{RepairAttempt, Rewrite};
 use super::request::Reasoning;
-use crate::fault::{Fault, Rule};
+use crate::fault::Rule;
 
 /// Characters shown of a message that was put in.
 const SHOWN: usize = 60;
 
-/// Everything that was done, in the order of the request.
-pub(super) fn told(attempt: &Attempt<'_, '_>, reasoning: Reasoning) -> Vec<Repair> {
-    let mut repairs = attempt.given.unreadable.clone();
+/// Returns all repairs, in the order of the request.
+pub(super) fn told(attempt: &RepairAttempt<'_, '_>, reasoning: Reasoning) -> Vec<Repair> {
+    let mut repairs = attempt.request.unreadable.clone();
     for finding in &attempt.findings {
         repairs.push(Repair {
-            place: place(attempt, finding.at),
+            place: attempt.request.place(finding.at),
             rule: finding.rule,
             done: finding.done.clone(),
             words: finding.words.clone(),
         });
     }
     for index in &attempt.stripped {
-        let repair = Repair::new(place(attempt, *index), "left out its thinking");
+        let repair = Repair::new(attempt.request.place(*index), "left out its thinking");
         repairs.push(match reasoning {
             Reasoning::Drop => repair,
             Reasoning::Keep => Repair {
@@ -36,13 +36,15 @@ pub(super) fn told(attempt: &Attempt<'_, '_>, reasoning: Reasoning) -> Vec<Repai
             },
         });
     }
-    for (turn, fault) in &attempt.written {
-        let turn = Written {
-            attempt,
-            turn: *turn,
-            fault: fault.as_ref(),
-        };
-        turn.told(&mut repairs);
+    for (turn, one) in attempt.turns.iter().enumerate() {
+        if let Some(rewrite) = &one.rewrite {
+            let turn = Written {
+                attempt,
+                turn,
+                rewrite,
+            };
+            turn.told(&mut repairs);
+        }
     }
     vanished(attempt, &mut repairs);
     system(attempt, &mut repairs);
@@ -54,68 +56,61 @@ pub(super) fn told(attempt: &Attempt<'_, '_>, reasoning: Reasoning) -> Vec<Repai
 
 /// A turn that is written as it is rendered.
 struct Written<'t, 'g, 'a> {
-    attempt: &'t Attempt<'g, 'a>,
+    attempt: &'t RepairAttempt<'g, 'a>,
     turn: usize,
-    fault: Option<&'t Fault>,
+    rewrite: &'t Rewrite,
 }
 
 impl Written<'_, '_, '_> {
     fn told(&self, repairs: &mut Vec<Repair>) {
         let attempt = self.attempt;
-        let Some(turn) = attempt.drawn.turns.get(self.turn) else {
-            return;
-        };
+        let from = attempt.from(self.turn);
+        let fault = self.rewrite.fault.as_ref();
         let units = attempt.units_of(self.turn);
         match units.as_slice() {
             // A closing result, which is told where its call is.
-            [] if !turn.from.is_empty() => {}
+            [] if !from.is_empty() => {}
             [] => repairs.push(self.put_in()),
             [unit] if attempt.is_whole(self.turn) => {
-                let told = turn.from.iter().any(|index| {
-                    let origin = attempt.origins.get(*index).copied().flatten();
+                let told = from.iter().any(|index| {
+                    let origin = attempt.origin(*index);
                     origin.is_some_and(|origin| attempt.touched.contains(&origin))
                 });
-                let stands = attempt.stands.get(&self.turn);
-                let stands = stands.map(Vec::as_slice).unwrap_or_default();
-                if let Some(done) = differs(unit, stands, told) {
-                    repairs.push(Repair::new(&unit.place, done).because(self.fault));
+                if let Some(done) = differs(unit, &self.rewrite.entries, told) {
+                    repairs.push(Repair::new(&unit.place, done).because(fault));
                 }
             }
             [unit] => {
                 let done = "the messages of its turn are parted otherwise";
-                repairs.push(Repair::new(&unit.place, done).because(self.fault));
+                repairs.push(Repair::new(&unit.place, done).because(fault));
             }
             [first, ..] => {
                 let places: Vec<&str> = units.iter().map(|unit| unit.place.as_str()).collect();
                 let done = format!("made one message of {}", places.join(", "));
-                repairs.push(Repair::new(&first.place, done).because(self.fault));
+                repairs.push(Repair::new(&first.place, done).because(fault));
             }
         }
-        for index in &turn.from {
-            let Some(origin) = attempt.origins.get(*index).copied().flatten() else {
+        for index in from {
+            let Some(origin) = attempt.origin(*index) else {
                 continue;
             };
-            for note in attempt.drawn.notes_of(*index) {
-                let place = place(attempt, origin);
-                repairs.push(Repair::new(place, note).because(self.fault));
+            for note in attempt.rendered.notes_of(*index) {
+                let place = attempt.request.place(origin);
+                repairs.push(Repair::new(place, note).because(fault));
             }
         }
     }
 
     /// A message that only makes room.
     fn put_in(&self) -> Repair {
-        let next = (self.turn + 1..self.attempt.drawn.turns.len())
+        let next = (self.turn + 1..self.attempt.turns.len())
             .find_map(|turn| self.attempt.units_of(turn).first().copied());
         let place = match next {
             Some(unit) => unit.place.clone(),
             None => "the end".to_owned(),
         };
-        let raw = self
-            .attempt
-            .raws
-            .get(&self.turn)
-            .and_then(|raws| raws.first());
-        let raw = raw.map(String::as_str).unwrap_or_default();
+        let raws = self.rewrite.raws.as_deref().unwrap_or_default();
+        let raw = raws.first().map(String::as_str).unwrap_or_default();
         let message: Value = serde_json::from_str(raw).unwrap_or_default();
         let role = message.get("role").and_then(Value::as_str);
         let role = role.unwrap_or_default();
@@ -125,25 +120,24 @@ impl Written<'_, '_, '_> {
             None => "",
         };
         let done = format!("put a message of the {role}'s{before}: {said:?}");
-        Repair::new(place, done).because(self.fault)
+        Repair::new(place, done).because(self.rewrite.fault.as_ref())
     }
 }
 
 /// Messages of which nothing is left.
-fn vanished(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
-    let turns = attempt.drawn.turns.iter();
-    let said: BTreeSet<usize> = turns.flat_map(|turn| turn.from.iter().copied()).collect();
-    for (index, is_system) in attempt.is_system.iter().enumerate() {
-        let origin = attempt.origins.get(index).copied().flatten();
-        let unit = origin.and_then(|at| attempt.given.unit_of.get(at).copied().flatten());
-        let Some(unit) = unit.and_then(|unit| attempt.given.units.get(unit)) else {
+fn vanished(attempt: &RepairAttempt<'_, '_>, repairs: &mut Vec<Repair>) {
+    for (index, message) in attempt.messages.iter().enumerate() {
+        let unit = message
+            .origin
+            .and_then(|origin| attempt.request.unit_of(origin));
+        let Some(unit) = unit.and_then(|unit| attempt.request.units.get(unit)) else {
             continue;
         };
-        if said.contains(&index) {
+        if message.turns > 0 {
             continue;
         }
-        let (rule, done) = match attempt.drawn.notes_of(index).next() {
-            _ if *is_system => (Some(Rule::Shape), "it stands in the system prompt now"),
+        let (rule, done) = match attempt.rendered.notes_of(index).next() {
+            _ if message.is_system => (Some(Rule::Shape), "it stands in the system prompt now"),
             Some(note) => (None, note),
             None => (
                 None,
@@ -158,7 +152,7 @@ fn vanished(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
 }
 
 /// The system prompt beside the messages.
-fn system(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
+fn system(attempt: &RepairAttempt<'_, '_>, repairs: &mut Vec<Repair>) {
     if !attempt.system {
         return;
     }
@@ -166,8 +160,8 @@ fn system(attempt: &Attempt<'_, '_>, repairs: &mut Vec<Repair>) {
         raw.and_then(|raw| serde_json::from_str(raw).ok())
             .unwrap_or_default()
     };
-    let before = value(attempt.given.key("system"));
-    let after = value(attempt.drawn.system.as_deref());
+    let before = value(attempt.request.key("system"));
+    let after = value(attempt.rendered.system.as_deref());
     if before != after {
         let done = match (&before, &after) {
             (Value::Null, _) => "put in",
@@ -208,14 +202,6 @@ fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
         all.retain(|place| !whole.contains(&place.as_str()));
     }
     changed(all)
-}
-
-fn place(attempt: &Attempt<'_, '_>, message: usize) -> String {
-    let unit = attempt.given.unit_of.get(message).copied().flatten();
-    match unit.and_then(|unit| attempt.given.units.get(unit)) {
-        Some(unit) => unit.place.clone(),
-        None => "system".to_owned(),
-    }
 }
 
 /// The number in a place; what has none comes first, the end last.

@@ -8,12 +8,12 @@ use plimsoll_context::{MAX_BREAKPOINTS, Message, Part};
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::WireError;
 
-use super::attempt::{self, Attempt};
-use super::given::Given;
+use super::lenient::LenientParse;
+use super::parsed_request::ParsedRequest;
 use super::patch::{marks, unmarked, without_thinking};
 use super::repair::Repair;
+use super::repair_attempt::{self, RepairAttempt, RepairedTurn};
 use super::report;
-use super::spelled::{Spelled, spelled};
 use super::target::Target;
 use crate::anthropic::is_unasked;
 use crate::fault::{Fault, MAX_FAULTS, Rule};
@@ -70,37 +70,36 @@ pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended,
 }
 
 fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
-    let unrepaired = || Mended {
-        request: text.to_owned(),
-        repairs: Vec::new(),
-        faults: Vec::new(),
-    };
-    let untouched = Spelled::untouched(text);
-    let mut as_it_came = Given::read(&untouched, target);
-    if let Ok(given) = &mut as_it_came
-        && given.is_accepted()
-        && (reasoning == Reasoning::Keep || thinking(&given.messages).is_empty())
+    let untouched = LenientParse::untouched(text);
+    let mut as_it_came = ParsedRequest::read(&untouched, target);
+    if let Ok(request) = &mut as_it_came
+        && request.is_accepted()
+        && (reasoning == Reasoning::Keep || thinking(&request.document.messages).is_empty())
     {
-        let messages = std::mem::take(&mut given.messages);
-        if attempt::is_whole(given, messages) {
-            return Ok(unrepaired());
+        let messages = std::mem::take(&mut request.document.messages);
+        if repair_attempt::is_whole(request, messages) {
+            return Ok(Mended {
+                request: text.to_owned(),
+                repairs: Vec::new(),
+                faults: Vec::new(),
+            });
         }
-        as_it_came = Given::read(&untouched, target);
+        as_it_came = ParsedRequest::read(&untouched, target);
     }
-    let spelled = spelled(text, target);
-    let mut given = match as_it_came {
-        Ok(given) if spelled.repairs.is_empty() => given,
-        _ => Given::read(&spelled, target)?,
+    let lenient = LenientParse::of(text, target);
+    let mut request = match as_it_came {
+        Ok(request) if lenient.repairs.is_empty() => request,
+        _ => ParsedRequest::read(&lenient, target)?,
     };
-    let thought = Thought::of(&given.messages);
+    let messages = std::mem::take(&mut request.document.messages);
+    let thought = Thought::of(&messages);
     let stripped = match reasoning {
         Reasoning::Keep => BTreeSet::new(),
         Reasoning::Drop => thought.messages.clone(),
     };
-    let messages = std::mem::take(&mut given.messages);
-    let target = &given.target;
-    let read = || Ok(Given::read(&spelled, target)?.messages);
-    let mut attempt = Attempt::new(&given, &read, messages, stripped)?;
+    let target = &request.target;
+    let read = || Ok(ParsedRequest::read(&lenient, target)?.document.messages);
+    let mut attempt = RepairAttempt::new(&request, &read, messages, stripped)?;
     for round in 0..=STRIPS {
         let more = match round {
             STRIPS => thought.messages.clone(),
@@ -110,13 +109,13 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
             break;
         }
         let stripped = attempt.stripped.union(&more).copied().collect();
-        attempt = Attempt::new(&given, &read, read()?, stripped)?;
+        attempt = RepairAttempt::new(&request, &read, read()?, stripped)?;
     }
     let mut repairs = report::told(&attempt, reasoning);
     let mut request = std::mem::take(&mut attempt.text);
     for mend in [unthinking, fewer_marks, no_marks] {
         if let Some((mended, repair)) = mend(&request, &attempt.faults) {
-            attempt.faults = attempt::judge(&mended, target);
+            attempt.faults = repair_attempt::judge(&mended, target);
             request = mended;
             repairs.push(repair);
         }
@@ -162,23 +161,21 @@ pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
 
 /// Messages whose thinking cannot stay, tool loop by tool loop (V4): that of a refused signature, that
 /// of the loop under way where the request asks for none (AM9), and where a model's thinking is bound to all that it had read (AM10), all behind the first change.
-fn must_go(attempt: &Attempt<'_, '_>, target: &Target, thought: &Thought) -> BTreeSet<usize> {
+fn must_go(attempt: &RepairAttempt<'_, '_>, target: &Target, thought: &Thought) -> BTreeSet<usize> {
     let loop_of = |index: usize| thought.loops.get(index).copied();
     let thinking = &thought.messages;
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     for fault in attempt
         .faults
         .iter()
-        .chain(attempt.written.values().flatten())
+        .chain(attempt.turns.iter().filter_map(RepairedTurn::fault))
     {
         if fault.rule != Rule::Am10 && !is_unasked(fault) {
             continue;
         }
         let turns = attempt.turn_of(fault);
         let from = turns.map(|turn| attempt.from(turn)).unwrap_or_default();
-        let origins = from
-            .iter()
-            .filter_map(|at| attempt.origins.get(*at).copied().flatten());
+        let origins = from.iter().filter_map(|at| attempt.origin(*at));
         gone.extend(origins.filter_map(loop_of));
     }
     if target.form().binds_thinking()
@@ -214,26 +211,24 @@ pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
 }
 
 /// The first message, as it was read, that is not what it was; `None` where all are.
-fn first_change(attempt: &Attempt<'_, '_>) -> Option<usize> {
-    let given = attempt.given;
-    if attempt.system || given.is_lacking() {
+fn first_change(attempt: &RepairAttempt<'_, '_>) -> Option<usize> {
+    if attempt.system || attempt.request.is_lacking {
         return Some(0);
     }
-    let found = first_written(attempt).into_iter();
-    found.chain(given.changed).min()
+    let found = first_rewritten(attempt).into_iter();
+    found.chain(attempt.request.changed).min()
 }
 
-fn first_written(attempt: &Attempt<'_, '_>) -> Option<usize> {
+fn first_rewritten(attempt: &RepairAttempt<'_, '_>) -> Option<usize> {
     let mut unit = 0;
     let mut last = 0;
-    for turn in 0..attempt.drawn.turns.len() {
-        let kept = attempt.keeps.get(turn).and_then(Option::as_ref);
-        let kept = kept.filter(|_| !attempt.written.contains_key(&turn));
+    for turn in 0..attempt.turns.len() {
+        let kept = attempt.kept(turn);
         let from = attempt.from(turn).iter();
-        let mut origins = from.filter_map(|at| attempt.origins.get(*at).copied().flatten());
+        let mut origins = from.filter_map(|at| attempt.origin(*at));
         let first = origins.next();
-        // What only makes room and is not needed is not there.
-        if attempt.from(turn).is_empty() && !attempt.written.contains_key(&turn) {
+        // A turn between others that was not necessary is not there.
+        if attempt.from(turn).is_empty() && kept.is_some() {
             continue;
         }
         match kept {

@@ -7,15 +7,15 @@ use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::At;
 use plimsoll_wire::__internals::openai_responses::items::{PAIRS, is_clients};
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_responses::{self, ORIGIN, Profile};
-use plimsoll_wire::{RenderInput, Rendered};
+use plimsoll_wire::openai_responses::{self, FORMAT, ORIGIN, Profile};
+use plimsoll_wire::{DocumentFormat, RenderInput, Rendered};
 use serde_json::Value;
 
-use super::form::{Form, OwnBlock, PairRules, Read, Rewritten};
-use super::own::{block_of, finding, kind, text};
+use super::form::{Form, OwnBlock, PairRules, Rewritten};
+use super::lenient::{self, IdPlace, Notes, What};
+use super::opaque::{block_of, finding, kind, text};
 use super::patch::restored;
 use super::repair::Finding;
-use super::spelled::{self, IdPlace, Notes, What};
 use crate::fault::{Fault, Rule};
 use crate::openai_responses::{unfit, validate};
 
@@ -32,12 +32,8 @@ impl Form for Profile {
         ORIGIN
     }
 
-    fn list(&self) -> &'static str {
-        "input"
-    }
-
-    fn has_items(&self) -> bool {
-        true
+    fn document(&self) -> &'static DocumentFormat {
+        &FORMAT
     }
 
     fn instructions_key(&self) -> Option<&'static str> {
@@ -69,13 +65,6 @@ impl Form for Profile {
             }
         }
         persons
-    }
-
-    fn read(&self, list: &str, _: Option<Vec<Value>>, _: Option<&str>) -> Result<Read, WireError> {
-        let chat = openai_responses::read(list)?;
-        let counts = (0..chat.messages.len()).map(|index| Some(chat.originals(index).len()));
-        let counts = counts.collect();
-        Ok((chat.messages, counts))
     }
 
     fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
@@ -127,18 +116,18 @@ impl Form for Profile {
         of_clients(messages, gone)
     }
 
-    fn spelled(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
-        spelled::responses::item(raw, place, notes)
+    fn converted(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+        lenient::responses::item(raw, place, notes)
     }
 
     fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {
-        let kind = spelled::text(entry.get("type")).unwrap_or_default();
+        let kind = lenient::text(entry.get("type")).unwrap_or_default();
         let what = match kind.as_str() {
             "function_call" | "custom_tool_call" => What::Call, // tidy:allow(function call)
             "function_call_output" | "custom_tool_call_output" => What::Result, // tidy:allow(function call)
             _ => return Vec::new(),
         };
-        vec![(what, spelled::text(entry.get("call_id")))]
+        vec![(what, lenient::text(entry.get("call_id")))]
     }
 
     fn id_place(&self, _: What) -> IdPlace {

@@ -7,7 +7,7 @@ use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::Value;
 
 use super::form::Form;
-use super::own::{kind, text};
+use super::opaque::{kind, text};
 use crate::fault::Fault;
 
 /// Who is to accept a transcript: a wire, and what one server or model wants on it.

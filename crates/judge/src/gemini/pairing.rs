@@ -3,8 +3,6 @@
 //!
 //! The API's words are its own: tidy:allow-file(function call)
 
-use plimsoll_wire::gemini::Signatures;
-use plimsoll_wire::openai_chat::Prefill;
 use serde_json::Value;
 
 use super::validate::{
@@ -100,7 +98,7 @@ fn alone(check: &mut Check<'_>, at: usize, answer: &Value) {
     let first = first.count();
     let mixed = parts.iter().any(|part| response(part).is_none());
     let late = first < responses(answer).len();
-    let words = if mixed && check.profile.prefill == Prefill::Refused {
+    let words = if mixed && !check.profile.prefill {
         // Said of a request that does not end so: the content is taken for no responses at all.
         "Requests ending with a model turn are not supported."
     } else if late {
@@ -123,7 +121,7 @@ fn in_order(asked: &[&Value], given: &[&Value]) -> bool {
 
 /// GM3: since the user last said something, the first call of each step is signed.
 fn signatures(check: &mut Check<'_>, contents: &[Value]) {
-    if check.profile.signatures != Signatures::Required {
+    if !check.profile.signatures_required {
         return;
     }
     let says = |content: &Value| {

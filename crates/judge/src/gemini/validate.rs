@@ -9,7 +9,6 @@
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::gemini::Profile;
-use plimsoll_wire::openai_chat::Prefill;
 use serde_json::{Value, json};
 
 use super::pairing;
@@ -203,7 +202,7 @@ impl Check<'_> {
 
     /// The model does not have the last word where it may not.
     fn last(&mut self, contents: &[Value]) {
-        let refused = self.profile.prefill == Prefill::Refused;
+        let refused = !self.profile.prefill;
         let Some(last) = contents.last().filter(|_| refused) else {
             return;
         };

@@ -16,10 +16,7 @@ use plimsoll_wire::__internals::is_json_object;
 use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
 use plimsoll_wire::__internals::openai_responses::is_name;
 use plimsoll_wire::CallIdForm;
-use plimsoll_wire::openai_chat::{
-    Arguments, CallIds, CallNames, Dialect, EchoReasoning, NoContent, ParallelCalls, Prefill,
-    SameRole, SystemPlace, UserAfterTool, UserMessage, Voice,
-};
+use plimsoll_wire::openai_chat::{CallIds, Dialect, EchoReasoning, NoContent, Voice};
 use serde_json::{Value, json};
 
 use super::echo;
@@ -54,8 +51,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
                 is_silent(check.profile, message, content)
             }),
             ("parallel", |check, message, _| {
-                check.profile.parallel_calls != ParallelCalls::OneAtATime
-                    || calls(message).len() < 2
+                check.profile.parallel_calls || calls(message).len() < 2
             }),
             // Whoever is configured to get it knows it.
             ("no-reasoning", |check, _, _| {
@@ -73,14 +69,13 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             }),
             // Others know functions alone.
             ("custom", |check, call, _| {
-                text(call, "type") == CUSTOM && check.profile.arguments == Arguments::AnyText
+                text(call, "type") == CUSTOM && !check.profile.object_arguments
             }),
             ("name", |check, _, name| {
-                check.profile.call_names == CallNames::Any
-                    || name.and_then(Value::as_str).is_some_and(is_name)
+                !check.profile.plain_names || name.and_then(Value::as_str).is_some_and(is_name)
             }),
             ("arguments", |check, _, arguments| {
-                check.profile.arguments != Arguments::JsonObject
+                !check.profile.object_arguments
                     || arguments
                         .and_then(Value::as_str)
                         .is_some_and(is_json_object)
@@ -226,7 +221,7 @@ impl Check<'_> {
             let place = format!("messages[{index}].role");
             let role = role(message);
             let system = role == "system" || role == "developer";
-            if system && index > 0 && dialect.system == SystemPlace::First {
+            if system && index > 0 && dialect.system_first {
                 if dialect.voice == Voice::Mistral {
                     self.unexpected(place.clone(), role, previous);
                 } else {
@@ -234,10 +229,7 @@ impl Check<'_> {
                     self.fault(Rule::T3, place.clone(), words);
                 }
             }
-            if role == "user"
-                && previous == "tool"
-                && dialect.user_after_tool == UserAfterTool::Bridge
-            {
+            if role == "user" && previous == "tool" && !dialect.user_after_tool {
                 if dialect.voice == Voice::Mistral {
                     self.unexpected(place.clone(), role, previous);
                 } else {
@@ -253,10 +245,10 @@ impl Check<'_> {
                 // It takes neighbours of the user's, and an assistant who speaks first. Calls without
                 // results are told of already.
                 let assistant = role == "assistant" && !asked;
-                if twice && assistant && dialect.same_role == SameRole::Merge {
+                if twice && assistant && dialect.merges_roles {
                     self.unexpected(place, role, previous);
                 }
-            } else if (twice || headless) && dialect.same_role == SameRole::Merge {
+            } else if (twice || headless) && dialect.merges_roles {
                 let words = "Conversation roles must alternate user/assistant/user/assistant/...";
                 self.fault(Rule::T1, place, words);
             }
@@ -266,7 +258,7 @@ impl Check<'_> {
         }
         let last = messages.len().saturating_sub(1);
         if previous == "assistant"
-            && dialect.prefill == Prefill::Refused
+            && !dialect.prefill
             && !(dialect.voice == Voice::Mistral && messages.last().is_some_and(is_prefix))
         {
             let words = match dialect.voice {
@@ -279,7 +271,7 @@ impl Check<'_> {
             self.fault(Rule::Oc8, format!("messages[{last}]"), words);
         }
         let no_user = !messages.iter().any(|message| role(message) == "user");
-        if no_user && dialect.user == UserMessage::Required {
+        if no_user && dialect.needs_user {
             self.fault(Rule::T4, "messages", "No user query found in messages.");
         }
     }

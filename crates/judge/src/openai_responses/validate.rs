@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use plimsoll_wire::__internals::MAX_ID;
 use plimsoll_wire::__internals::openai_responses::{is_name, items};
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems, Sampling};
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
 use serde_json::{Value, json};
 
 use super::pairing;
@@ -48,7 +48,7 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
             // Who does not think is sampled as it likes.
             ("unsampled", |check, request, _| {
                 let effort = request.get("reasoning").map(|one| text(one, "effort"));
-                check.profile.sampling == Sampling::Refused && effort != Some("none")
+                !check.profile.sampling && effort != Some("none")
             }),
             ("connector", |_, tool, _| tool.get("connector_id").is_some()),
         ],

@@ -2,9 +2,8 @@
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::{
-    Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
-    NoContent, OutputKey, ParallelCalls, Prefill, Reach, SameRole, StreamUsage, SystemPlace,
-    SystemRole, Texts, ToolStyle, UserAfterTool, UserMessage, takes_temperature,
+    CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, Reach, ToolStyle,
+    takes_temperature,
 };
 
 use super::sentences::{
@@ -35,7 +34,7 @@ fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
     };
     let mut all = those([
         (
-            of.output_key == OutputKey::MaxCompletionTokens,
+            of.completion_tokens_key,
             "The longest answer is `max_completion_tokens`.",
             &[Rule::Shape],
         ),
@@ -55,17 +54,17 @@ fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
             &[Rule::Oc5],
         ),
         (
-            of.texts == Texts::Joined,
+            of.joins_texts,
             "Several texts of one message are joined into one.",
             &[Rule::Shape],
         ),
         (
-            of.same_role == SameRole::Merge,
+            of.merges_roles,
             "Messages of one role in a row become one: roles alternate.",
             &[Rule::T1],
         ),
         (
-            of.user_after_tool == UserAfterTool::Bridge,
+            !of.user_after_tool,
             "A short assistant message stands between a tool's result and a user's message.",
             &[Rule::T2, Rule::Oc7],
         ),
@@ -75,42 +74,42 @@ fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
             &[Rule::Oc7],
         ),
         (
-            of.call_ids == CallIds::UpTo40 || of.call_names == CallNames::Plain,
+            of.call_ids == CallIds::UpTo40 || of.plain_names,
             "Ids of tool calls with more than 40 characters are mapped, names that a model made up get `_` for what no name may have.",
             &[Rule::Shape],
         ),
         (
-            of.arguments == Arguments::JsonObject,
+            of.object_arguments,
             "Arguments that are no JSON object are sent inside one.",
             &[Rule::Oc4],
         ),
         (
-            of.system == SystemPlace::First,
+            of.system_first,
             "One system message, at the beginning; later ones are said in the user's role.",
             &[Rule::T3],
         ),
         (
-            of.system_role == SystemRole::Developer,
+            of.developer_role,
             "System messages have the role `developer`.",
             &[Rule::Shape],
         ),
         (
-            of.user == UserMessage::Required,
+            of.needs_user,
             "There is always a message of the user's.",
             &[Rule::T4],
         ),
         (
-            of.parallel_calls == ParallelCalls::OneAtATime,
+            !of.parallel_calls,
             "Calls made at once are sent one message each.",
             &[Rule::T5],
         ),
         (
-            of.prefill == Prefill::Refused,
+            !of.prefill,
             "The assistant never has the last word: a short user message follows.",
             &[Rule::Oc8],
         ),
         (
-            of.stream_usage == StreamUsage::Ask,
+            of.asks_for_usage,
             "The usage of a stream is asked for.",
             &[Rule::Shape],
         ),
@@ -159,7 +158,7 @@ pub(crate) fn explain(of: &Dialect, connection: &Connection) -> Explanation {
     ]);
     caching.extend(minimum(&connection.facts));
     let limitations = those([
-        (of.images == Images::Unsupported, NO_MEDIA, &[Rule::Shape]),
+        (!of.images, NO_MEDIA, &[Rule::Shape]),
         (
             of.echo_reasoning == EchoReasoning::Never,
             "Its own reasoning: it is not sent back.",

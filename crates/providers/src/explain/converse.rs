@@ -2,8 +2,7 @@
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{Maker, MixedTurn, Profile};
-use plimsoll_wire::openai_chat::Images;
+use plimsoll_wire::bedrock::{Maker, Profile};
 
 use super::Explanation;
 use super::sentences::{minimum, peculiarity, those};
@@ -20,7 +19,7 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
             &[Rule::Br1, Rule::Br2, Rule::Br3],
         ),
         (
-            of.mixed_turn == MixedTurn::Refused,
+            !of.mixed_turn,
             "Results stand alone: a word of the assistant's stands between them and a text.",
             &[Rule::Br4],
         ),
@@ -71,6 +70,6 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
         peculiarities,
         caching,
         limitations,
-        images: Images::Supported,
+        images: true,
     }
 }

@@ -1,8 +1,7 @@
 //! What is said of `generateContent`.
 
 use plimsoll_judge::Rule;
-use plimsoll_wire::gemini::{Profile, Signatures, Thinking};
-use plimsoll_wire::openai_chat::{Images, Prefill};
+use plimsoll_wire::gemini::{Profile, Thinking};
 
 use super::Explanation;
 use super::sentences::{minimum, peculiarity, those};
@@ -18,13 +17,13 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
             &[Rule::Gm1, Rule::Gm2, Rule::Gm4],
         ),
         (
-            of.signatures == Signatures::Required,
+            of.signatures_required,
             "Each thought signature goes back in the part that it came with. Calls of other \
              providers get the mark that Google has for them.",
             &[Rule::Gm3],
         ),
         (
-            of.prefill == Prefill::Refused,
+            !of.prefill,
             "The model never has the last word.",
             &[Rule::Gm5],
         ),
@@ -64,6 +63,6 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
         peculiarities,
         caching,
         limitations,
-        images: Images::Supported,
+        images: true,
     }
 }

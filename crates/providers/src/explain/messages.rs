@@ -1,10 +1,7 @@
 //! What is said of Messages.
 
 use plimsoll_judge::Rule;
-use plimsoll_wire::anthropic::{
-    Binding, EffortSupport, ForcedTools, LaterSystem, Profile, Temperature, ThinkingStyle,
-};
-use plimsoll_wire::openai_chat::{Images, Prefill};
+use plimsoll_wire::anthropic::{EffortSupport, Profile, ThinkingStyle};
 
 use super::Explanation;
 use super::sentences::{NO_TEMPERATURE, peculiarity, those};
@@ -29,7 +26,7 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
             &[Rule::Am6, Rule::Am7],
         ),
         (
-            of.prefill == Prefill::Refused,
+            !of.prefill,
             "The assistant never has the last word.",
             &[Rule::Am8],
         ),
@@ -49,28 +46,24 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
             &[Rule::Am9],
         ),
         (
-            of.thinking != ThinkingStyle::None && of.binding == Binding::Own,
+            of.thinking != ThinkingStyle::None && !of.binds_prefix,
             "Signed thinking goes back byte for byte, whole loops of it or none.",
             &[Rule::Am9, Rule::Am10],
         ),
         (
-            of.thinking != ThinkingStyle::None && of.binding == Binding::Prefix,
+            of.thinking != ThinkingStyle::None && of.binds_prefix,
             "Signed thinking is bound to all that stands before it: after an edit of that, it is \
              left out, whole loops of it.",
             &[Rule::Am9, Rule::Am10],
         ),
+        (!of.temperature, NO_TEMPERATURE, &[Rule::Shape]),
         (
-            of.temperature == Temperature::Refused,
-            NO_TEMPERATURE,
-            &[Rule::Shape],
-        ),
-        (
-            of.forced_tools == ForcedTools::Refused,
+            !of.forced_tools,
             "It cannot be made to call a tool.",
             &[Rule::Shape],
         ),
         (
-            of.later_system == LaterSystem::Supported,
+            of.later_system,
             "It would take system messages between others; they are said in the user's role.",
             &[],
         ),
@@ -118,6 +111,6 @@ pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
         peculiarities,
         caching,
         limitations,
-        images: Images::Supported,
+        images: true,
     }
 }

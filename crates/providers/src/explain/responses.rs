@@ -1,8 +1,8 @@
 //! What is said of Responses.
 
 use plimsoll_judge::Rule;
-use plimsoll_wire::openai_chat::{Images, ParallelCalls, Reach};
-use plimsoll_wire::openai_responses::{CacheKey, Profile, ReasoningItems, Sampling};
+use plimsoll_wire::openai_chat::Reach;
+use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
 
 use super::sentences::{
     CACHE_BY_KEY, CACHE_UNASKED, NO_MEDIA, NO_TEMPERATURE, minimum, peculiarity, those,
@@ -41,13 +41,9 @@ pub(crate) fn explain(of: &Profile, connection: &Connection) -> Explanation {
             "Ids of items begin as their kind does, and long ones are mapped.",
             &[Rule::Or5],
         ),
+        (!of.sampling, NO_TEMPERATURE, &[Rule::Shape]),
         (
-            of.sampling == Sampling::Refused,
-            NO_TEMPERATURE,
-            &[Rule::Shape],
-        ),
-        (
-            of.parallel_calls == ParallelCalls::OneAtATime,
+            !of.parallel_calls,
             "Calls made at once are sent one by one.",
             &[Rule::Or1],
         ),
@@ -59,12 +55,12 @@ pub(crate) fn explain(of: &Profile, connection: &Connection) -> Explanation {
     }
     peculiarities.extend(detour(&connection.model));
     let mut caching = those([
-        (of.cache == CacheKey::Sent, CACHE_BY_KEY, &[]),
-        (of.cache == CacheKey::Unsent, CACHE_UNASKED, &[]),
+        (of.cache_key, CACHE_BY_KEY, &[]),
+        (!of.cache_key, CACHE_UNASKED, &[]),
     ]);
     caching.extend(minimum(&connection.facts));
     let limitations = those([
-        (of.images == Images::Unsupported, NO_MEDIA, &[Rule::Shape]),
+        (!of.images, NO_MEDIA, &[Rule::Shape]),
         (
             true,
             "Reasoning of another provider, or without its encrypted content.",

@@ -2,7 +2,6 @@
 
 use plimsoll_context::{CacheRetention, LongerCache};
 use plimsoll_judge::Rule;
-use plimsoll_wire::openai_chat::Images;
 
 use super::Peculiarity;
 use crate::models::ModelFacts;
@@ -70,12 +69,12 @@ pub(super) fn minimum(facts: &ModelFacts) -> Option<Peculiarity> {
 }
 
 /// What the model cannot do, as far as that is known.
-pub(super) fn unable(sent: Images, facts: &ModelFacts) -> Vec<Peculiarity> {
+pub(super) fn unable(sent: bool, facts: &ModelFacts) -> Vec<Peculiarity> {
     let no =
         |fact: &Option<crate::models::Fact<bool>>| fact.as_ref().is_some_and(|fact| !fact.value);
     those([
         (
-            sent == Images::Supported && facts.takes_images() == Some(false),
+            sent && facts.takes_images() == Some(false),
             "Images: the model is said not to take them, though its wire does.",
             &[],
         ),

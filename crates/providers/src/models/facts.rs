@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_context::{CacheRetention, LongerCache, Money, PriceSheet, Rates, Tokens};
 use plimsoll_wire::Effort;
-use plimsoll_wire::openai_chat::{Dialect, Images};
+use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::openai_responses as responses;
 use plimsoll_wire::{anthropic, bedrock, gemini};
 use serde::{Deserialize, Serialize};
@@ -115,12 +115,12 @@ impl ModelFacts {
         let profile = match thinks {
             Some(false) => responses::Profile {
                 name: profile.name,
-                cache: profile.cache,
+                cache_key: profile.cache_key,
                 ..responses::Profile::plain()
             },
             // It does, and we did not know.
             Some(true) if profile.efforts.is_empty() => responses::Profile {
-                cache: profile.cache,
+                cache_key: profile.cache_key,
                 ..responses::Profile::openai()
             },
             _ => profile,
@@ -196,12 +196,8 @@ impl ModelFacts {
     }
 
     /// Whether the model takes images, by the user's own figures before the protocol's.
-    fn images_or(&self, usual: Images) -> Images {
-        match self.images.as_ref().and_then(Fact::own) {
-            Some(true) => Images::Supported,
-            Some(false) => Images::Unsupported,
-            None => usual,
-        }
+    fn images_or(&self, usual: bool) -> bool {
+        self.images.as_ref().and_then(Fact::own).unwrap_or(usual)
     }
 }
 

@@ -7,8 +7,7 @@ use plimsoll_context::{CacheRetention, Reply};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
-    CacheMarks, Dialect, Images, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice,
-    render_next,
+    CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice,
 };
 use plimsoll_wire::openai_responses::Profile;
 use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
@@ -22,7 +21,6 @@ use crate::efforts;
 use crate::explain::{Explanation, chat as sentences};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::refusal::refused;
 use crate::sent::Sent;
 use crate::thinking_off::{self, ThinkingOff};
 use crate::vendor::Place;
@@ -64,7 +62,7 @@ impl Protocol for ChatProtocol {
     }
 
     fn takes_images(&self) -> bool {
-        self.dialect.images == Images::Supported
+        self.dialect.images
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -85,10 +83,7 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, |written, messages| {
-            render_next(written, &input, messages, &self.dialect)
-        });
-        let rendered = rendered.map_err(|error| refused(error.to_string()))?;
+        let rendered = self.sent.render(request, &input, &self.dialect);
         let notes = rendered.notes.iter().chain(&left_out);
         let left_out = notes.map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))
@@ -257,7 +252,6 @@ fn effort(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_wire::openai_chat::{SameRole, UserAfterTool};
 
     fn sent(model: &str, dialect: &str, request: &Request) -> (Option<&'static str>, bool) {
         let dialect = Dialect::named(dialect).unwrap();
@@ -358,20 +352,20 @@ mod tests {
     #[test]
     fn a_family_of_templates_adds_its_demands_where_a_template_runs_and_mistrals_everywhere() {
         let after_tool = |model| dialect_of(&ModelRef::parse(model).unwrap()).user_after_tool;
-        assert_eq!(after_tool("ollama/devstral:24b"), UserAfterTool::Bridge);
-        assert_eq!(after_tool("ollama/qwen3"), UserAfterTool::Allowed);
+        assert!(!after_tool("ollama/devstral:24b"));
+        assert!(after_tool("ollama/qwen3"));
         for mistral in [
             "openrouter/mistralai/devstral",
             "together/mistralai/Mixtral-8x7B",
         ] {
-            assert_eq!(after_tool(mistral), UserAfterTool::Bridge);
+            assert!(!after_tool(mistral));
         }
-        let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).same_role;
-        assert_eq!(alternates("openrouter/qwen/qwen3"), SameRole::Keep);
-        assert_eq!(alternates("vllm/qwen/qwen3"), SameRole::Merge);
+        let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).merges_roles;
+        assert!(!alternates("openrouter/qwen/qwen3"));
+        assert!(alternates("vllm/qwen/qwen3"));
         // Its server may be any.
-        assert_eq!(alternates("compatible/qwen3"), SameRole::Merge);
-        assert_eq!(after_tool("compatible/gemma-3"), UserAfterTool::Bridge);
+        assert!(alternates("compatible/qwen3"));
+        assert!(!after_tool("compatible/gemma-3"));
         for (name, _) in TEMPLATES {
             assert_eq!(name, name.to_ascii_lowercase());
         }

@@ -5,7 +5,7 @@ use plimsoll_context::Tokens;
 use plimsoll_judge::Fault;
 use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState, render_next};
+use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState};
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
@@ -57,9 +57,7 @@ impl Protocol for ConverseProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, |written, messages| {
-            render_next(written, &input, messages, &self.profile)
-        });
+        let rendered = self.sent.render(request, &input, &self.profile);
         let left_out = rendered.notes.iter().map(|note| note.what);
         let mut rendered = RenderedRequest::new(rendered.body, left_out.chain(no_images));
         rendered.headers.insert(ACCEPT, STREAM);

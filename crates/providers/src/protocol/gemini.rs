@@ -4,7 +4,7 @@ use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Message, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_judge::gemini::validate;
-use plimsoll_wire::gemini::{Profile, StreamState, Thinking, render_next};
+use plimsoll_wire::gemini::{Profile, StreamState, Thinking};
 use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -66,9 +66,7 @@ impl Protocol for GeminiProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, |written, messages| {
-            render_next(written, &input, messages, &self.profile)
-        });
+        let rendered = self.sent.render(request, &input, &self.profile);
         let left_out = rendered.notes.iter().map(|note| note.what);
         Ok(RenderedRequest::new(
             rendered.body,

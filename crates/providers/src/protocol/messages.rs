@@ -5,7 +5,6 @@ use plimsoll_judge::Fault;
 use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
     Decided, NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted,
-    render_next,
 };
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -93,9 +92,7 @@ impl Protocol for MessagesProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, |written, messages| {
-            render_next(written, &input, messages, &self.profile)
-        });
+        let rendered = self.sent.render(request, &input, &self.profile);
         let left_out = rendered.notes.iter().map(|note| note.what);
         Ok(RenderedRequest {
             headers: headers(&rendered.betas),

@@ -4,8 +4,7 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
-    CacheKey, Images, ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted,
-    render_next,
+    ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted,
 };
 use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -78,7 +77,7 @@ impl Protocol for ResponsesProtocol {
     }
 
     fn takes_images(&self) -> bool {
-        self.profile.images == Images::Supported
+        self.profile.images
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -99,9 +98,7 @@ impl Protocol for ResponsesProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, |written, messages| {
-            render_next(written, &input, messages, &self.profile)
-        });
+        let rendered = self.sent.render(request, &input, &self.profile);
         let left_out = rendered.notes.iter().map(|note| note.what);
         Ok(RenderedRequest::new(rendered.body, left_out))
     }
@@ -119,9 +116,9 @@ impl Protocol for ResponsesProtocol {
     }
 
     fn cache_lifetime(&self) -> CacheLifetime {
-        match self.profile.cache {
-            CacheKey::Sent => CacheLifetime::ByKey,
-            CacheKey::Unsent => CacheLifetime::Fixed,
+        match self.profile.cache_key {
+            true => CacheLifetime::ByKey,
+            false => CacheLifetime::Fixed,
         }
     }
 

@@ -6,7 +6,7 @@ use plimsoll_context::{Message, Opaque, Part, Reply, ToolSpec};
 use serde::Serialize;
 
 use super::ORIGIN;
-use super::profile::{Binding, Profile};
+use super::profile::Profile;
 use crate::object::Object;
 use crate::raw::RawObject;
 use crate::request::RenderInput;
@@ -88,7 +88,7 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn new(input: &RenderInput<'_>, tools: &[&ToolSpec], profile: &Profile) -> Self {
-        let bound = profile.binding == Binding::Prefix;
+        let bound = profile.binds_prefix;
         let mut trace = Self {
             hasher: bound.then(blake3::Hasher::new),
         };

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::binding::{Bound, Prefix, Told, Trace};
 use super::pause;
-use super::profile::{Binding, Profile, ThinkingStyle};
+use super::profile::{Profile, ThinkingStyle};
 use crate::compose::History;
 use crate::frames;
 use crate::request::LeftOut;
@@ -123,7 +123,7 @@ impl Judge {
             if profile.thinking == ThinkingStyle::None || bound.model.is_some_and(other) {
                 return Some(LeftOut::OtherModel);
             }
-            if profile.binding == Binding::Own {
+            if !profile.binds_prefix {
                 continue;
             }
             match (bound.hash, self.trace.hash()) {

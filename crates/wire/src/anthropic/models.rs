@@ -3,11 +3,7 @@
 
 use plimsoll_context::Tokens;
 
-use super::profile::{
-    Binding, EffortSupport, ForcedTools, LaterSystem, NoThinking, Profile, Samplers, Temperature,
-    ThinkingStyle, UnaskedThinking,
-};
-use crate::openai_chat::Prefill;
+use super::profile::{EffortSupport, NoThinking, Profile, ThinkingStyle};
 
 /// One family of models.
 struct Family {
@@ -128,7 +124,7 @@ pub(super) fn profile(name: &str) -> Profile {
         None => Profile {
             name: "claude".into(),
             max_output: None,
-            later_system: LaterSystem::Supported,
+            later_system: true,
             no_thinking: NoThinking::Unknown,
             ..family("", Era::Bound, 0, 1_024).profile()
         },
@@ -146,11 +142,7 @@ impl Family {
         let since = |era: Era| self.era >= era;
         Profile {
             name: format!("claude-{}", self.prefix),
-            prefill: if since(Era::Adaptive) {
-                Prefill::Refused
-            } else {
-                Prefill::Allowed
-            },
+            prefill: !since(Era::Adaptive),
             thinking: match self.era {
                 Era::Plain => ThinkingStyle::None,
                 Era::Budget => ThinkingStyle::Budget,
@@ -164,37 +156,16 @@ impl Family {
             } else {
                 EffortSupport::Refused
             },
-            unasked_thinking: match self.era {
-                Era::Budget => UnaskedThinking::Refused,
-                _ => UnaskedThinking::Accepted,
-            },
+            unasked_thinking: self.era != Era::Budget,
             no_thinking: match ALWAYS_THINK.contains(&self.prefix) {
                 true => NoThinking::Refused,
                 false => NoThinking::Supported,
             },
-            samplers: match BOTH_SAMPLERS.contains(&self.prefix) {
-                true => Samplers::Both,
-                false => Samplers::One,
-            },
-            temperature: if since(Era::Fixed) {
-                Temperature::Refused
-            } else {
-                Temperature::Supported
-            },
-            binding: if since(Era::Bound) {
-                Binding::Prefix
-            } else {
-                Binding::Own
-            },
-            later_system: match LATER_SYSTEM.contains(&self.prefix) {
-                true => LaterSystem::Supported,
-                false => LaterSystem::Refused,
-            },
-            forced_tools: if since(Era::Bound) {
-                ForcedTools::Refused
-            } else {
-                ForcedTools::Supported
-            },
+            both_samplers: BOTH_SAMPLERS.contains(&self.prefix),
+            temperature: !since(Era::Fixed),
+            binds_prefix: since(Era::Bound),
+            later_system: LATER_SYSTEM.contains(&self.prefix),
+            forced_tools: !since(Era::Bound),
             max_output: Some(self.max_output),
             default_output: Profile::compatible()
                 .default_output
@@ -237,29 +208,29 @@ mod tests {
     fn demands_came_one_after_the_other() {
         let of = Profile::of_model;
         assert_eq!(of("claude-3-5-haiku-latest").thinking, ThinkingStyle::None);
-        assert_eq!(of("claude-sonnet-4-5").prefill, Prefill::Allowed);
-        assert_eq!(of("claude-sonnet-4-6").prefill, Prefill::Refused);
+        assert!(of("claude-sonnet-4-5").prefill);
+        assert!(!of("claude-sonnet-4-6").prefill);
         assert_eq!(of("claude-opus-4-6").thinking, ThinkingStyle::Either);
         assert_eq!(of("claude-opus-4-7").thinking, ThinkingStyle::Adaptive);
-        assert_eq!(of("claude-opus-5").forced_tools, ForcedTools::Supported);
-        assert_eq!(of("claude-opus-5-5").forced_tools, ForcedTools::Refused);
-        assert_eq!(of("claude-opus-4-6").temperature, Temperature::Supported);
-        assert_eq!(of("claude-opus-4-7").temperature, Temperature::Refused);
-        assert_eq!(of("claude-opus-4-7").later_system, LaterSystem::Refused);
-        assert_eq!(of("claude-opus-4-8").later_system, LaterSystem::Supported);
-        assert_eq!(of("claude-opus-5").binding, Binding::Own);
-        assert_eq!(of("claude-opus-5-5").binding, Binding::Prefix);
+        assert!(of("claude-opus-5").forced_tools);
+        assert!(!of("claude-opus-5-5").forced_tools);
+        assert!(of("claude-opus-4-6").temperature);
+        assert!(!of("claude-opus-4-7").temperature);
+        assert!(!of("claude-opus-4-7").later_system);
+        assert!(of("claude-opus-4-8").later_system);
+        assert!(!of("claude-opus-5").binds_prefix);
+        assert!(of("claude-opus-5-5").binds_prefix);
         assert_eq!(of("claude-opus-5").min_cacheable, Tokens(512));
         assert_eq!(of("claude-opus-4-6").min_cacheable, Tokens(4_096));
         assert_eq!(of("claude-3-opus").default_output, 4_096);
-        assert_eq!(of("claude-sonnet-4-20250514").samplers, Samplers::Both);
-        assert_eq!(of("claude-sonnet-4-5").samplers, Samplers::One);
-        assert_eq!(of("claude-opus-4-1").samplers, Samplers::One);
+        assert!(of("claude-sonnet-4-20250514").both_samplers);
+        assert!(!of("claude-sonnet-4-5").both_samplers);
+        assert!(!of("claude-opus-4-1").both_samplers);
         assert_eq!(of("claude-opus-4-5").effort, EffortSupport::Accepted);
         assert_eq!(of("claude-fable-5").no_thinking, NoThinking::Refused);
         let unasked = |name: &str| of(name).unasked_thinking;
-        assert_eq!(unasked("claude-haiku-4-5"), UnaskedThinking::Refused);
-        assert_eq!(unasked("claude-opus-4-6"), UnaskedThinking::Accepted);
+        assert!(!unasked("claude-haiku-4-5"));
+        assert!(unasked("claude-opus-4-6"));
         assert_eq!(of("claude-opus-9").max_output, None);
     }
 

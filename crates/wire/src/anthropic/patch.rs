@@ -1,172 +1,83 @@
-//! Writing a request back: messages that nobody touched as the very bytes that were read, of the
-//! others only the blocks changed that were edited. Not rendering a request; `render.rs` does.
-
-use std::collections::BTreeSet;
+//! Edits the messages of a Messages request in place: of an edited message only the changed blocks.
 
 use plimsoll_context::{Message, Part, ToolResult};
 
 use super::MARK;
-use super::read::Chat;
+use super::read;
 use super::read_block::{self, parts};
 use super::write::{MessagesParts, MessagesWriter, RULES, block_json};
 use crate::aligned::{PiecePatcher, is_thinking};
 use crate::arguments;
 use crate::compose::Writer;
+use crate::document::{DocumentFormat, Member, WHOLE};
 use crate::error::WireError;
 use crate::frames;
 use crate::normalize::Normalizer;
 use crate::object::{Object, array};
-use crate::openai_chat::Slot;
 use crate::raw::{RawObject, parse, pieces, quoted};
 use crate::turns::Turn;
 
-impl Chat<'_> {
-    /// Writes the request with other messages, in the shape in which it was read, all other keys
-    /// kept as they were. What several messages stand in keeps its bytes where all of them do; of an
-    /// edited message each block that the edit did not touch does, and so do the breakpoints of what
-    /// stays. A system prompt beside the messages that has no slot is taken out. A slot whose index
-    /// is beyond the request is left out.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::NotJson`] or [`WireError::Expected`] if an original is not what was read.
-    pub fn write<'m>(
-        &self,
-        slots: impl IntoIterator<Item = Slot<'m>>,
-    ) -> Result<String, WireError> {
-        self.write_without(slots, &BTreeSet::new())
-    }
+/// The messages of Anthropic Messages.
+pub static FORMAT: DocumentFormat = DocumentFormat {
+    key: "messages",
+    system: Some("system"),
+    has_items: false,
+    expected: ["an array of messages", "an array"],
+    bare: "messages",
+    read_system: read::system,
+    read_entries: read::messages,
+    read_tools: read::tools,
+    edit_system,
+    edit,
+    write: |messages, _| Ok(messages.iter().map(|message| written(message)).collect()),
+};
 
-    /// The same, but these messages lose their thinking.
-    pub fn write_without<'m>(
-        &self,
-        slots: impl IntoIterator<Item = Slot<'m>>,
-        without: &BTreeSet<usize>,
-    ) -> Result<String, WireError> {
-        let mut list: Vec<String> = Vec::new();
-        let mut system = self
-            .from
-            .first()
-            .is_some_and(Option::is_none)
-            .then_some(None);
-        for group in self.groups(slots) {
-            match group {
-                Group::System(None) => system = None,
-                Group::System(Some(edited)) => {
-                    let raw = self.key("system").unwrap_or("null");
-                    system = Some(Some(content(raw, &[(0..usize::MAX, Some(edited), false)])?));
-                }
-                Group::Entry(entry, members) => list.extend(self.entry(entry, &members, without)?),
-                Group::New(message) => list.extend(
-                    rendered(message)
-                        .iter()
-                        .map(|turn| MessagesWriter.json(turn)),
-                ),
-            }
-        }
-        let list = array(list.iter().map(String::as_str));
-        let Some(object) = &self.object else {
-            return Ok(list);
-        };
-        let mut changes = vec![("messages", Some(list))];
-        changes.extend(system.map(|system| ("system", system)));
-        Ok(object.with(&changes))
-    }
+fn edit_system(raw: &str, message: &Message) -> Result<String, WireError> {
+    let whole = Member {
+        blocks: WHOLE,
+        edited: Some(message),
+        unthinking: false,
+    };
+    content(raw, &[whole])
+}
 
-    /// The slots, those together that are written as one message.
-    fn groups<'m>(&self, slots: impl IntoIterator<Item = Slot<'m>>) -> Vec<Group<'m>> {
-        let mut groups: Vec<Group<'m>> = Vec::new();
-        for slot in slots {
-            let (index, edited) = match slot {
-                Slot::New(message) => {
-                    groups.push(Group::New(message));
-                    continue;
-                }
-                Slot::Original(index) => (index, None),
-                Slot::Edited(index, message) => (index, Some(message)),
-            };
-            let Some(from) = self.from.get(index) else {
-                continue;
-            };
-            let Some(entry) = *from else {
-                groups.push(Group::System(edited));
-                continue;
-            };
-            let member = Member { index, edited };
-            match groups.last_mut() {
-                Some(Group::Entry(last, members))
-                    if *last == entry && members.last().is_some_and(|one| one.index < index) =>
-                {
-                    members.push(member);
-                }
-                _ => groups.push(Group::Entry(entry, vec![member])),
-            }
-        }
-        groups
-    }
-
-    /// One message of the request with what is left of it; `None` where nothing is.
-    fn entry(
-        &self,
-        entry: usize,
-        members: &[Member<'_>],
-        without: &BTreeSet<usize>,
-    ) -> Result<Option<String>, WireError> {
-        let Some(raw) = self.original(entry) else {
-            return Ok(None);
-        };
-        let first = self.from.partition_point(|from| *from < Some(entry));
-        let end = self.from.partition_point(|from| *from <= Some(entry));
-        let untouched = |one: &Member<'_>| one.edited.is_none() && !without.contains(&one.index);
-        if members.len() == end - first && members.iter().all(untouched) {
-            return Ok(Some(raw.to_owned()));
-        }
+/// Keeps the breakpoints of the blocks that stay. A message without blocks is left out.
+fn edit(entries: &[&str], members: &[Member<'_>]) -> Result<Vec<String>, WireError> {
+    let mut edited = Vec::with_capacity(entries.len());
+    for raw in entries {
         let object: RawObject<'_> = parse(raw)?;
-        let members = members.iter().map(|one| {
-            let span = self.spans.get(one.index).cloned().unwrap_or_default();
-            (span, one.edited, without.contains(&one.index))
-        });
-        let members: Vec<Of<'_>> = members.collect();
-        let content = content(object.get("content").unwrap_or("null"), &members)?;
-        Ok((content != "[]").then(|| object.with(&[("content", Some(content))])))
+        let content = content(object.get("content").unwrap_or("null"), members)?;
+        if content != "[]" {
+            edited.push(object.with(&[("content", Some(content))]));
+        }
     }
+    Ok(edited)
 }
 
-/// What is written together.
-enum Group<'m> {
-    /// The system prompt beside the messages.
-    System(Option<&'m Message>),
-    /// Messages that stand in one of the request.
-    Entry(usize, Vec<Member<'m>>),
-    New(&'m Message),
+fn written(message: &Message) -> Vec<String> {
+    let turns = rendered(message);
+    turns.iter().map(|turn| MessagesWriter.json(turn)).collect()
 }
 
-struct Member<'m> {
-    index: usize,
-    edited: Option<&'m Message>,
-}
-
-/// The blocks of a message, what it says now, and whether it loses its thinking.
-type Of<'m> = (std::ops::Range<usize>, Option<&'m Message>, bool);
-
-/// A content with the blocks of these messages, one text where it was one.
-fn content(raw: &str, members: &[Of<'_>]) -> Result<String, WireError> {
+/// Returns a content with the blocks of these messages; a text stays one.
+fn content(raw: &str, members: &[Member<'_>]) -> Result<String, WireError> {
     let raws = pieces(raw)?;
     let mut blocks: Vec<String> = Vec::new();
-    for (span, edited, is_silent) in members {
-        let end = span.end.min(raws.len());
-        let mut mine: Vec<&str> = raws.get(span.start..end).unwrap_or_default().to_vec();
-        if *is_silent {
-            mine.retain(|raw| !thinks(raw));
+    for member in members {
+        let end = member.blocks.end.min(raws.len());
+        let own = raws.get(member.blocks.start..end).unwrap_or_default();
+        let mut own: Vec<&str> = own.to_vec();
+        if member.unthinking {
+            own.retain(|raw| !thinks(raw));
         }
-        match edited {
-            None => blocks.extend(mine.into_iter().map(str::to_owned)),
-            Some(Message::Assistant { parts }) if *is_silent => {
+        match member.edited {
+            None => blocks.extend(own.into_iter().map(str::to_owned)),
+            Some(Message::Assistant { parts }) if member.unthinking => {
                 let parts = parts.iter().filter(|part| !is_thinking(part));
                 let parts = parts.cloned().collect();
-                blocks.extend(BlockPatcher.edited(&mine, &Message::Assistant { parts })?);
+                blocks.extend(BlockPatcher.edited(&own, &Message::Assistant { parts })?);
             }
-            Some(message) => blocks.extend(BlockPatcher.edited(&mine, message)?),
+            Some(message) => blocks.extend(BlockPatcher.edited(&own, message)?),
         }
     }
     Ok(join(raw, &blocks))

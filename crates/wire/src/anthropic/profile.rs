@@ -5,7 +5,6 @@ use plimsoll_context::{Bytes, Tokens, USUAL_MINIMUM};
 use serde::{Deserialize, Serialize};
 
 use super::models;
-use crate::openai_chat::Prefill;
 
 /// What Anthropic's servers take in one body (AM13).
 const MAX_BODY: Bytes = Bytes(32 * 1024 * 1024);
@@ -19,27 +18,28 @@ pub struct Profile {
     /// Its name.
     pub name: String,
     /// Whether the assistant may have the last word (AM8).
-    pub prefill: Prefill,
+    pub prefill: bool,
     /// How thinking is asked for.
     pub thinking: ThinkingStyle,
     /// Whether the effort may be said.
     pub effort: EffortSupport,
-    /// Whether a request that asks for no thinking may hold thinking of the tool loop under way
-    /// (AM9).
-    pub unasked_thinking: UnaskedThinking,
+    /// Whether a request without thinking may contain thinking of the current tool loop (AM9). If not,
+    /// thinking goes back only while the model thinks.
+    pub unasked_thinking: bool,
     /// Whether thinking may be switched off.
     pub no_thinking: NoThinking,
-    /// Whether a temperature may be said.
-    pub temperature: Temperature,
-    /// Whether a temperature may be said together with `top_p`.
-    pub samplers: Samplers,
-    /// Whether system messages may stand between others. We send them in the user's role all the
-    /// same, which every model takes.
-    pub later_system: LaterSystem,
-    /// Whether the model may be made to call a tool.
-    pub forced_tools: ForcedTools,
-    /// What a signed thinking block is bound to (AM10).
-    pub binding: Binding,
+    /// Whether a temperature is accepted: from 0 to 1, and only 1 while the model thinks.
+    pub temperature: bool,
+    /// Whether a temperature is accepted together with `top_p`.
+    pub both_samplers: bool,
+    /// Whether system messages are accepted behind the first message. They are sent in the user's role
+    /// anyway, which every model accepts.
+    pub later_system: bool,
+    /// Whether the model can be forced to call a tool, while it does not think.
+    pub forced_tools: bool,
+    /// Whether a signed thinking block is bound to the system prompt, the tools and all messages before
+    /// it, and not only to its own text (AM10).
+    pub binds_prefix: bool,
     /// Tokens of a reply, at most; `None` where it is not known.
     pub max_output: Option<u64>,
     /// Tokens of a reply where the request does not say.
@@ -79,16 +79,6 @@ pub enum EffortSupport {
     Supported,
 }
 
-/// Whether a request that asks for no thinking may hold thinking of the tool loop under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UnaskedThinking {
-    /// It may.
-    Accepted,
-    /// It is refused with its loop: it goes back only where the model thinks on.
-    Refused,
-}
-
 /// Whether thinking may be switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,56 +89,6 @@ pub enum NoThinking {
     Refused,
     /// The model is not known: it is not told, since it might refuse that.
     Unknown,
-}
-
-/// Whether a temperature may be said together with `top_p`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Samplers {
-    /// Both may.
-    Both,
-    /// One of them.
-    One,
-}
-
-/// Whether a temperature may be said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Temperature {
-    /// From 0 to 1, and only 1 while the model thinks.
-    Supported,
-    /// Only what the model has anyway.
-    Refused,
-}
-
-/// Whether system messages may stand between others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LaterSystem {
-    /// Only before all others, as the system prompt.
-    Refused,
-    /// They may, behind the first message.
-    Supported,
-}
-
-/// Whether the model may be made to call a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ForcedTools {
-    /// It may, while it does not think.
-    Supported,
-    /// It calls as it likes, or not at all.
-    Refused,
-}
-
-/// What a signed thinking block is bound to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Binding {
-    /// To its own text.
-    Own,
-    /// Also to the system prompt, the tools and all messages before it.
-    Prefix,
 }
 
 impl Profile {
@@ -166,16 +106,16 @@ impl Profile {
     pub fn compatible() -> Self {
         Self {
             name: "compatible".into(),
-            prefill: Prefill::Refused,
+            prefill: false,
             thinking: ThinkingStyle::Unknown,
             effort: EffortSupport::Accepted,
-            unasked_thinking: UnaskedThinking::Accepted,
+            unasked_thinking: true,
             no_thinking: NoThinking::Supported,
-            temperature: Temperature::Supported,
-            samplers: Samplers::Both,
-            later_system: LaterSystem::Supported,
-            forced_tools: ForcedTools::Supported,
-            binding: Binding::Own,
+            temperature: true,
+            both_samplers: true,
+            later_system: true,
+            forced_tools: true,
+            binds_prefix: false,
             max_output: None,
             default_output: DEFAULT_OUTPUT,
             min_cacheable: USUAL_MINIMUM,

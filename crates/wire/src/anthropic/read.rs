@@ -1,8 +1,6 @@
-//! [`read`]: a request in the shape of Anthropic Messages as a transcript: each result a message of
-//! its own, what is said beside results a user message. Repairs nothing: a request with orphans is
-//! read with its orphans.
+//! Reads a request in the shape of Anthropic Messages. A request with orphaned results is read with them;
+//! nothing is repaired.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use plimsoll_context::{CallId, Message, Opaque, Part, ToolResult, ToolSpec};
@@ -10,119 +8,52 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::ORIGIN;
+use super::patch::FORMAT;
 use super::read_block::{self, text};
+use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
 use crate::frames;
 use crate::raw::{RawObject, parse};
 
-/// A request that was read.
-#[derive(Debug, Clone)]
-pub struct Chat<'a> {
-    /// The messages; the system prompt is the first, where there is one.
-    pub messages: Vec<Message>,
-    /// For each, which message of the request it stands in; `None` for the system prompt.
-    pub from: Vec<Option<usize>>,
-    /// The tools that the caller runs.
-    pub tools: Vec<ToolSpec>,
-    /// The tools that the provider runs, as they are.
-    pub hosted_tools: Vec<Opaque>,
-    /// The names of the tools that the model does not see yet: those that are loaded only once a
-    /// tool reference names them.
-    pub deferred: BTreeSet<String>,
-    /// For each message, the blocks of its content that it was read from.
-    pub(super) spans: Vec<Range<usize>>,
-    originals: Vec<&'a str>,
-    pub(super) object: Option<RawObject<'a>>,
-}
-
-/// All blocks of a content.
-const WHOLE: Range<usize> = 0..usize::MAX;
-
-/// Reads a bare array of messages, or an object with `messages` and any other keys.
+/// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
+/// message of its own, and text beside results is a user message.
 ///
 /// # Errors
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
 /// wrong kind.
-pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
-    let text = text.trim();
-    let object: Option<RawObject<'_>> = match text.starts_with('{') {
-        true => Some(parse(text)?),
-        false => None,
-    };
-    let list = match &object {
-        Some(object) => object
-            .get("messages")
-            .ok_or_else(|| WireError::expected("messages", "an array of messages", None))?,
-        None => text,
-    };
-    let mut chat = Chat {
-        messages: Vec::new(),
-        from: Vec::new(),
-        tools: Vec::new(),
-        hosted_tools: Vec::new(),
-        deferred: BTreeSet::new(),
-        spans: Vec::new(),
-        originals: array(list, "messages")?,
-        object,
-    };
-    if let Some(system) = chat.key("system") {
-        let parts = content(system, "system")?;
-        if !parts.is_empty() {
-            chat.push(Message::System { parts }, None, WHOLE);
-        }
-    }
-    for (index, raw) in chat.originals.clone().into_iter().enumerate() {
-        chat.message(raw, index)?;
-    }
-    if let Some(tools) = chat.key("tools").filter(|tools| *tools != "null") {
-        for (index, raw) in array(tools, "tools")?.into_iter().enumerate() {
-            chat.tool(raw, &format!("tools[{index}]"))?;
-        }
-    }
-    if !chat.deferred.is_empty() {
-        for name in chat.messages.iter().flat_map(loaded_tools) {
-            chat.deferred.remove(&name);
-        }
-    }
-    Ok(chat)
+pub fn read(text: &str) -> Result<Document<'_>, WireError> {
+    Document::read(text, &FORMAT)
 }
 
-impl<'a> Chat<'a> {
-    /// The original JSON text of a message of the request.
-    #[must_use]
-    pub fn original(&self, index: usize) -> Option<&'a str> {
-        self.originals.get(index).copied()
-    }
+/// Reads the system prompt beside the messages.
+pub(super) fn system(raw: &str) -> Result<Option<Message>, WireError> {
+    let parts = content(raw, "system")?;
+    Ok((!parts.is_empty()).then_some(Message::System { parts }))
+}
 
-    /// The raw JSON text of a key beside `messages`, such as `max_tokens`.
-    #[must_use]
-    pub fn key(&self, name: &str) -> Option<&'a str> {
-        self.object.as_ref()?.get(name)
-    }
-
-    fn push(&mut self, message: Message, from: Option<usize>, span: Range<usize>) {
-        self.messages.push(message);
-        self.from.push(from);
-        self.spans.push(span);
-    }
-
-    fn message(&mut self, raw: &'a str, index: usize) -> Result<(), WireError> {
-        let place = format!("messages[{index}]");
-        let object: RawObject<'a> = object(raw, &place)?;
+/// Reads the messages of a list.
+pub(super) fn messages(entries: &[&str], _: Option<Vec<Value>>, place: Places<'_>) -> ReadEntries {
+    let mut messages = Vec::new();
+    for (index, raw) in entries.iter().enumerate() {
+        let place = place(index);
+        let object: RawObject<'_> = object(raw, &place)?;
         let role = text(&object, "role", &place)?;
         let inside = format!("{place}.content");
         let raw = object.get("content").unwrap_or("null");
         match role.as_str() {
             "assistant" => {
                 let parts = content(raw, &inside)?;
-                self.push(Message::Assistant { parts }, Some(index), WHOLE);
+                messages.push((Message::Assistant { parts }, MessageSpan::entry(index)));
             }
             "system" => {
                 let parts = content(raw, &inside)?;
-                self.push(Message::System { parts }, Some(index), WHOLE);
+                messages.push((Message::System { parts }, MessageSpan::entry(index)));
             }
-            "user" => self.user(raw, &inside, index)?,
+            "user" => {
+                let mut reader = UserReader::new(&mut messages, index);
+                reader.read(raw, &inside)?;
+            }
             other => {
                 return Err(WireError::Expected {
                     place: format!("{place}.role"),
@@ -131,21 +62,39 @@ impl<'a> Chat<'a> {
                 });
             }
         }
-        Ok(())
+    }
+    Ok(messages)
+}
+
+/// Reads a user message: each result by itself, summaries by their frame, all else together.
+struct UserReader<'r> {
+    messages: &'r mut Vec<(Message, MessageSpan)>,
+    /// The index of the entry.
+    entry: usize,
+    /// The parts of blocks that follow each other, and these blocks.
+    parts: Vec<Part>,
+    blocks: Range<usize>,
+}
+
+impl<'r> UserReader<'r> {
+    fn new(messages: &'r mut Vec<(Message, MessageSpan)>, entry: usize) -> Self {
+        Self {
+            messages,
+            entry,
+            parts: Vec::new(),
+            blocks: 0..0,
+        }
     }
 
-    /// A user message: results each by itself, summaries by their frame, all else together.
-    fn user(&mut self, raw: &'a str, place: &str, index: usize) -> Result<(), WireError> {
+    fn read(&mut self, raw: &str, place: &str) -> Result<(), WireError> {
         let before = self.messages.len();
-        let mut said = UserParts::default();
         for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
             let place = format!("{place}[{at}]");
             let block = match block {
                 ContentEntry::Text(text) => vec![Part::text(text)],
                 ContentEntry::Raw(raw) => match result(raw, &place)? {
                     Some(result) => {
-                        self.say(&mut said, index);
-                        self.push(Message::ToolResult(result), Some(index), at..at + 1);
+                        self.push(Message::ToolResult(result), at..at + 1);
                         continue;
                     }
                     None => read_block::parts(raw, &place)?,
@@ -156,52 +105,79 @@ impl<'a> Chat<'a> {
                 _ => None,
             };
             match own {
-                Some(message) => {
-                    self.say(&mut said, index);
-                    self.push(message, Some(index), at..at + 1);
+                Some(message) => self.push(message, at..at + 1),
+                None => {
+                    if self.parts.is_empty() {
+                        self.blocks.start = at;
+                    }
+                    self.blocks.end = at + 1;
+                    self.parts.extend(block);
                 }
-                None => said.take(block, at),
             }
         }
-        if self.messages.len() == before && said.parts.is_empty() {
+        if self.messages.len() == before && self.parts.is_empty() {
             let parts = Vec::new();
-            self.push(Message::User { parts }, Some(index), WHOLE);
+            self.push(Message::User { parts }, WHOLE);
         }
-        self.say(&mut said, index);
+        self.end_parts();
         Ok(())
     }
 
-    fn say(&mut self, said: &mut UserParts, index: usize) {
-        if !said.parts.is_empty() {
-            let UserParts { parts, span } = std::mem::take(said);
-            self.push(Message::User { parts }, Some(index), span);
-        }
+    /// Adds a message behind the parts that were read so far.
+    fn push(&mut self, message: Message, blocks: Range<usize>) {
+        self.end_parts();
+        let entry = MessageSpan::entry(self.entry);
+        self.messages
+            .push((message, MessageSpan { blocks, ..entry }));
     }
 
-    fn tool(&mut self, raw: &'a str, place: &str) -> Result<(), WireError> {
-        let object: RawObject<'a> = object(raw, place)?;
-        if object.get("defer_loading") == Some("true") {
-            let name = text(&object, "name", place).unwrap_or_default();
-            self.deferred.insert(name);
+    fn end_parts(&mut self) {
+        if !self.parts.is_empty() {
+            let parts = std::mem::take(&mut self.parts);
+            let blocks = std::mem::take(&mut self.blocks);
+            self.push(Message::User { parts }, blocks);
         }
-        let Some(schema) = object.get("input_schema") else {
-            self.hosted_tools.push(Opaque {
-                origin: ORIGIN.into(),
-                data: raw.trim().to_owned(),
-            });
-            return Ok(());
-        };
-        let description = match object.get("description") {
-            Some(_) => text(&object, "description", place)?,
-            None => String::new(),
-        };
-        self.tools.push(ToolSpec {
-            name: text(&object, "name", place)?,
-            description,
-            schema: parse(schema)?,
+    }
+}
+
+/// Reads the tools of a request.
+pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
+    let tools = document.key("tools").filter(|tools| *tools != "null");
+    let tools = tools.map_or_else(|| Ok(Vec::new()), |tools| array(tools, "tools"))?;
+    for (index, raw) in tools.into_iter().enumerate() {
+        tool(document, raw, &format!("tools[{index}]"))?;
+    }
+    if !document.deferred_tools.is_empty() {
+        for name in document.messages.iter().flat_map(loaded_tools) {
+            document.deferred_tools.remove(&name);
+        }
+    }
+    Ok(())
+}
+
+fn tool(document: &mut Document<'_>, raw: &str, place: &str) -> Result<(), WireError> {
+    let object: RawObject<'_> = object(raw, place)?;
+    if object.get("defer_loading") == Some("true") {
+        let name = text(&object, "name", place).unwrap_or_default();
+        document.deferred_tools.insert(name);
+    }
+    let Some(schema) = object.get("input_schema") else {
+        document.hosted_tools.push(Opaque {
+            origin: ORIGIN.into(),
+            data: raw.trim().to_owned(),
         });
-        Ok(())
-    }
+        return Ok(());
+    };
+    let description = match object.get("description") {
+        Some(_) => text(&object, "description", place)?,
+        None => String::new(),
+    };
+    document.tools.push(ToolSpec {
+        name: text(&object, "name", place)?,
+        description,
+        schema: parse(schema)?,
+    });
+    Ok(())
 }
 
 /// Returns the names of the tools that a message loads.
@@ -231,23 +207,6 @@ fn references(block: &Value, names: &mut Vec<String>) {
     let listed = listed.into_iter().flatten();
     for block in inside.into_iter().flatten().chain(listed) {
         references(block, names);
-    }
-}
-
-/// What is said in blocks that follow each other.
-#[derive(Default)]
-struct UserParts {
-    parts: Vec<Part>,
-    span: Range<usize>,
-}
-
-impl UserParts {
-    fn take(&mut self, block: Vec<Part>, at: usize) {
-        if self.parts.is_empty() {
-            self.span.start = at;
-        }
-        self.span.end = at + 1;
-        self.parts.extend(block);
     }
 }
 

@@ -4,26 +4,23 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{
-    Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, MessageList, Opaque, ToolSpec,
-};
+use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Opaque, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::MARK;
 use super::binding::Trace;
 use super::loops::Judge;
 use super::pause::{self, At, ServerCalls};
-use super::profile::{Profile, UnaskedThinking};
+use super::profile::Profile;
 use super::settings::{LoopBegan, Settings};
 use super::write::{
     MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
 };
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages, cache_control};
-use crate::error::WireError;
 use crate::frames;
 use crate::object::{Object, array};
-use crate::openai_chat::Prefill;
+use crate::renderer::RequestRenderer;
 use crate::request::{LeftOut, Note, RenderInput, Rendered};
 use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
@@ -32,41 +29,6 @@ use crate::turns::{Block, Content, Role, Turn};
 pub const FILES: &str = "files-api-2025-04-14";
 /// Context editing, where somebody asks for it in further keys.
 pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
-
-/// Renders a transcript.
-///
-/// # Errors
-///
-/// None in practice: only a value that is no JSON could fail.
-pub fn render<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    profile: &Profile,
-) -> Result<Rendered, WireError> {
-    let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = WrittenMessages::default();
-    let (rendered, end) = next(&mut written, input, &messages, profile);
-    Ok(Rendered {
-        from: written.from(&end),
-        ..rendered.into_whole()
-    })
-}
-
-/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are shared with the requests before.
-///
-/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
-/// are the same. [`Rendered::from`] stays empty. If thinking or calls of the provider's tools in messages
-/// that were rendered before have to be left out now, or no longer, all messages are rendered again.
-#[must_use]
-pub fn render_next(
-    written: &mut WrittenMessages<Decided>,
-    input: &RenderInput<'_>,
-    messages: &MessageList,
-    profile: &Profile,
-) -> Rendered<BodyChunks> {
-    next(written, input, messages, profile).0
-}
 
 /// What is decided about the messages as a whole.
 #[derive(Debug, Default)]
@@ -81,87 +43,90 @@ pub struct Decided {
     files: bool,
 }
 
-/// Returns a request, and its turns behind the final ones.
-fn next(
-    written: &mut WrittenMessages<Decided>,
-    input: &RenderInput<'_>,
-    messages: &dyn History,
-    profile: &Profile,
-) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let mut left_out = Vec::new();
-    let tools = tools::named(input.tools, legal_name, &mut left_out);
-    // A paused turn goes back as it is: nothing is said after it.
-    let mut server_calls = std::mem::take(&mut written.decided.server_calls);
-    server_calls.take(messages);
-    let paused = pause::is_paused(messages);
-    let waiting = paused || server_calls.is_waiting(messages);
-    let context = input.context.filter(|_| !waiting);
-    let input = &RenderInput {
-        context,
-        ..input.clone()
-    };
-    let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
-    let start = Trace::new(input, &specs, profile);
-    let judge = written.decided.judge.take();
-    let judge = judge.filter(|judge| judge.began(input.model, &start));
-    let mut judge = judge.unwrap_or_else(|| Judge::new(input.model, start));
-    judge.take(messages, profile);
-    let unanswered = server_calls.unanswered(messages);
-    let mut compose = |without: &[Option<LeftOut>]| {
-        compose(written, input, messages, without, &unanswered);
-        let composer = written.composer(RULES, input.system);
-        let end = composer.end(input.context);
-        let turns = composer.outlines(&end);
-        let began = match paused {
-            true => LoopBegan::of_paused(&turns),
-            false => LoopBegan::of(&turns),
-        };
-        (end, Settings::of(input, profile, began))
-    };
-    let (mut end, mut settings) = compose(&judge.without);
-    // Whether the model thinks is known only now.
-    if !settings.thinks
-        && profile.unasked_thinking == UnaskedThinking::Refused
-        && let Some(without) = judge.without_any()
-    {
-        (end, settings) = compose(&without);
-    }
-    let prefix = judge.prefix(input.context, messages);
-    written.decided.judge = Some(judge);
-    written.decided.server_calls = server_calls;
-    let files = written.decided.files;
-    let composer = written.composer(RULES, input.system);
-    if !paused {
-        last_word(&mut end, profile, &settings);
-    }
-    let mut notes = composer.normalizer.notes.clone();
-    let hosted = hosted(input.hosted_tools, &mut notes);
-    notes.append(&mut left_out);
-    notes.append(&mut settings.notes);
+impl RequestRenderer for Profile {
+    type Decided = Decided;
 
-    let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
-    let breakpoints = newest(breakpoints);
-    let tools = tools.iter().map(definition).chain(hosted).collect();
-    let head = head(input, breakpoints, tools, &composer.normalizer.system);
-    let mut rest = vec![b']'];
-    settings.keys.write(&mut rest);
-    rest.push(b'}');
-    let marks = (breakpoints, cache_control(retention(input)));
-    let body = composer.body(
-        head.open_list("messages"),
-        &end,
-        marks,
-        &MessagesWriter,
-        &rest,
-    );
-    let rendered = Rendered {
-        body,
-        notes,
-        prefix,
-        betas: betas(input, files),
-        ..Rendered::default()
-    };
-    (rendered, end)
+    fn render(
+        &self,
+        written: &mut WrittenMessages<Decided>,
+        input: &RenderInput<'_>,
+        messages: &dyn History,
+    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+        let mut left_out = Vec::new();
+        let tools = tools::named(input.tools, legal_name, &mut left_out);
+        // A paused turn goes back as it is: nothing is said after it.
+        let mut server_calls = std::mem::take(&mut written.decided.server_calls);
+        server_calls.take(messages);
+        let paused = pause::is_paused(messages);
+        let waiting = paused || server_calls.is_waiting(messages);
+        let context = input.context.filter(|_| !waiting);
+        let input = &RenderInput {
+            context,
+            ..input.clone()
+        };
+        let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
+        let start = Trace::new(input, &specs, self);
+        let judge = written.decided.judge.take();
+        let judge = judge.filter(|judge| judge.began(input.model, &start));
+        let mut judge = judge.unwrap_or_else(|| Judge::new(input.model, start));
+        judge.take(messages, self);
+        let unanswered = server_calls.unanswered(messages);
+        let mut compose = |without: &[Option<LeftOut>]| {
+            compose(written, input, messages, without, &unanswered);
+            let composer = written.composer(RULES, input.system);
+            let end = composer.end(input.context);
+            let turns = composer.outlines(&end);
+            let began = match paused {
+                true => LoopBegan::of_paused(&turns),
+                false => LoopBegan::of(&turns),
+            };
+            (end, Settings::of(input, self, began))
+        };
+        let (mut end, mut settings) = compose(&judge.without);
+        // Whether the model thinks is known only now.
+        if !settings.thinks
+            && !self.unasked_thinking
+            && let Some(without) = judge.without_any()
+        {
+            (end, settings) = compose(&without);
+        }
+        let prefix = judge.prefix(input.context, messages);
+        written.decided.judge = Some(judge);
+        written.decided.server_calls = server_calls;
+        let files = written.decided.files;
+        let composer = written.composer(RULES, input.system);
+        if !paused {
+            last_word(&mut end, self, &settings);
+        }
+        let mut notes = composer.normalizer.notes.clone();
+        let hosted = hosted(input.hosted_tools, &mut notes);
+        notes.append(&mut left_out);
+        notes.append(&mut settings.notes);
+
+        let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
+        let breakpoints = newest(breakpoints);
+        let tools = tools.iter().map(definition).chain(hosted).collect();
+        let head = head(input, breakpoints, tools, &composer.normalizer.system);
+        let mut rest = vec![b']'];
+        settings.keys.write(&mut rest);
+        rest.push(b'}');
+        let marks = (breakpoints, cache_control(retention(input)));
+        let body = composer.body(
+            head.open_list("messages"),
+            &end,
+            marks,
+            &MessagesWriter,
+            &rest,
+        );
+        let rendered = Rendered {
+            body,
+            notes,
+            prefix,
+            betas: betas(input, files),
+            ..Rendered::default()
+        };
+        (rendered, end)
+    }
 }
 
 /// Writes the messages that are not written yet; all of them if something else is left out of the others
@@ -241,7 +206,7 @@ fn last_word(turns: &mut Vec<Turn>, profile: &Profile, settings: &Settings) {
     if last.role != Role::Assistant {
         return;
     }
-    if profile.prefill == Prefill::Refused || settings.thinks {
+    if !profile.prefill || settings.thinks {
         turns.push(Turn::fixed(Role::User, frames::GO_ON));
     } else if let Some(Content::Text(text)) = last.blocks.last_mut().map(|last| &mut last.content) {
         text.truncate(text.trim_end().len());

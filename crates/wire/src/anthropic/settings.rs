@@ -3,15 +3,17 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{self, ForcedTools, NoThinking, Profile, Temperature, ThinkingStyle};
+use super::profile::{self, NoThinking, Profile, ThinkingStyle};
 use super::write::{legal_name, says};
 use crate::compose::Outline;
 use crate::object;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
 
-/// The smallest budget of thinking that the API takes.
+/// The smallest budget of thinking that the API accepts.
 pub const MIN_BUDGET: u64 = 1_024;
-/// The hottest that the API takes.
+/// The largest budget that Anthropic advises for a single request.
+pub(crate) const MAX_BUDGET: u64 = 32_000;
+/// The highest temperature that the API accepts.
 const MAX_TEMPERATURE: f64 = 1.0;
 
 /// The keys that stand after the messages.
@@ -30,13 +32,6 @@ pub(super) enum LoopBegan {
     NoLoop,
     WithThinking,
     WithoutThinking,
-}
-
-/// Whether a tool is forced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
-    Free,
-    Forced,
 }
 
 impl LoopBegan {
@@ -74,8 +69,8 @@ impl Settings {
             thinks: false,
         };
         let max = settings.output(input, profile);
-        let choice = settings.tool_choice(input, profile);
-        settings.thinking(input, profile, (began, choice), max);
+        let forced = settings.tool_choice(input, profile);
+        settings.thinking(input, profile, (began, forced), max);
         settings.temperature(input, profile);
         // What is only white space is refused.
         let stops = input.stop.iter().filter(|stop| says(stop));
@@ -114,32 +109,33 @@ impl Settings {
         max
     }
 
-    fn tool_choice(&mut self, input: &RenderInput<'_>, profile: &Profile) -> Choice {
+    /// Returns `true` if a tool is forced.
+    fn tool_choice(&mut self, input: &RenderInput<'_>, profile: &Profile) -> bool {
         if input.tools.is_empty() && input.hosted_tools.is_empty() {
-            return Choice::Free;
+            return false;
         }
         let choice = match &input.tool_choice {
-            ToolChoice::Auto => return Choice::Free,
+            ToolChoice::Auto => return false,
             ToolChoice::None => {
                 self.set("tool_choice", json!({"type": "none"}));
-                return Choice::Free;
+                return false;
             }
-            _ if profile.forced_tools == ForcedTools::Refused => {
+            _ if !profile.forced_tools => {
                 self.note(LeftOut::ToolForced);
-                return Choice::Free;
+                return false;
             }
             ToolChoice::Required => json!({"type": "any"}),
             ToolChoice::Tool(name) => json!({"type": "tool", "name": legal_name(name)}),
         };
         self.set("tool_choice", choice);
-        Choice::Forced
+        true
     }
 
     fn thinking(
         &mut self,
         input: &RenderInput<'_>,
         profile: &Profile,
-        (began, choice): (LoopBegan, Choice),
+        (began, forced): (LoopBegan, bool),
         max: u64,
     ) {
         let effort = match input.effort {
@@ -147,7 +143,6 @@ impl Settings {
             Some(Effort::None) => return self.no_thinking(profile),
             Some(effort) => effort,
         };
-        let forced = choice == Choice::Forced;
         let budget = budget(input, profile, max);
         let thinking = match profile.thinking {
             ThinkingStyle::Adaptive | ThinkingStyle::Either if !forced => {
@@ -168,7 +163,7 @@ impl Settings {
             None => self.note(LeftOut::ThinkingOff),
         }
         if profile.effort == profile::EffortSupport::Supported {
-            let effort = json!({"effort": name(effort)});
+            let effort = json!({"effort": effort.name_of_three()});
             self.set("output_config", effort);
         }
     }
@@ -181,7 +176,10 @@ impl Settings {
             (_, NoThinking::Refused | NoThinking::Unknown) => {
                 self.note(LeftOut::ThinkingOn);
                 if profile.effort == profile::EffortSupport::Supported {
-                    self.set("output_config", json!({"effort": name(Effort::Minimal)}));
+                    self.set(
+                        "output_config",
+                        json!({"effort": Effort::Minimal.name_of_three()}),
+                    );
                 }
             }
         }
@@ -191,7 +189,7 @@ impl Settings {
         let Some(wanted) = input.temperature.filter(|wanted| wanted.is_finite()) else {
             return;
         };
-        if self.thinks || profile.temperature == Temperature::Refused {
+        if self.thinks || !profile.temperature {
             self.note(LeftOut::Temperature);
             return;
         }
@@ -210,25 +208,10 @@ impl Settings {
     }
 }
 
-/// Tokens of thinking for models with a budget: from the least that the API takes to the most that
-/// Anthropic advises for a single request.
+/// Returns the tokens of thinking for models with a budget.
 fn usual_budget(effort: Option<Effort>) -> u64 {
-    match effort {
-        None | Some(Effort::None) => 0,
-        Some(Effort::Minimal) => MIN_BUDGET,
-        Some(Effort::Low) => 2_048,
-        Some(Effort::Medium) => 8_192,
-        Some(Effort::High | Effort::Xhigh | Effort::Max) => 32_000,
-    }
-}
-
-/// The API's name of an effort.
-fn name(effort: Effort) -> &'static str {
-    match effort {
-        Effort::None | Effort::Minimal | Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High | Effort::Xhigh | Effort::Max => "high",
-    }
+    let budget = effort.and_then(|effort| effort.budget(MIN_BUDGET, MAX_BUDGET));
+    budget.unwrap_or_default()
 }
 
 /// The tokens that the model may think in; its answer has to fit behind them. Each other number costs the

@@ -2,50 +2,49 @@
 //! cache costs more than five minutes of it, so that its part of the sum stays known.
 
 use plimsoll_context::{Tokens, Usage};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// Usage as the API spells it; `input_tokens` are fresh input only. Numbers of the wrong type are
 /// read as absent: a count is never worth a reply.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct WireUsage {
+pub(super) struct WireUsage {
     /// Input neither read from the cache nor written to it.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) input_tokens: Option<u64>,
     /// Everything written, thinking included.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) output_tokens: Option<u64>,
     /// Input written to the cache.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub cache_creation_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) cache_creation_input_tokens: Option<u64>,
     /// Input read from the cache.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) cache_read_input_tokens: Option<u64>,
     /// What was written, by how long it lives.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_creation: Option<CacheCreation>,
+    pub(super) cache_creation: Option<CacheCreation>,
     /// All other keys.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub(super) extra: Map<String, Value>,
 }
 
 /// What was written to the cache, by how long it lives.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct CacheCreation {
+pub(super) struct CacheCreation {
     /// For five minutes.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub ephemeral_5m_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) ephemeral_5m_input_tokens: Option<u64>,
     /// For an hour.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub ephemeral_1h_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) ephemeral_1h_input_tokens: Option<u64>,
 }
 
 impl WireUsage {
     /// The usage in Plimsoll's meaning; `None` if no counts were reported.
     #[must_use]
-    pub fn normalized(&self) -> Option<Usage> {
+    pub(super) fn normalized(&self) -> Option<Usage> {
         if self.input_tokens.is_none() && self.output_tokens.is_none() {
             return None;
         }

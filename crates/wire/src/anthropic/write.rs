@@ -9,14 +9,11 @@ use super::pause::At;
 use super::{MARK, ORIGIN, media};
 use crate::arguments;
 use crate::block_list::BlockWriter;
-use crate::call_ids::CallIdForm;
 use crate::normalize::Native;
 use crate::object::{Object, array};
 use crate::raw::RawObject;
 use crate::request::LeftOut;
-use crate::server_rules::{
-    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
-};
+use crate::server_rules::{ResultContent, ServerRules};
 use crate::turns::{Answer, Block, Call, Content, Role};
 
 /// The longest name of a tool.
@@ -25,23 +22,10 @@ const MAX_NAME: usize = 128;
 /// The demands of the API on the messages of a request. Whether the assistant may speak last depends on
 /// the model and on its thinking.
 pub(super) const RULES: ServerRules = ServerRules {
-    ids: CallIdForm::Word,
     max_name: Some(MAX_NAME),
-    arguments: Arguments::Object,
-    system: SystemMessages::Apart,
-    neighbors: Neighbors::JoinBlocks,
-    results: Results::InUserTurn,
     result_content: ResultContent::TextsIfFailed,
-    breakpoints: Breakpoints::Blocks,
-    blank_texts: false,
-    user_first: true,
-    user_required: false,
-    user_after_result: true,
     assistant_last: true,
-    parallel_calls: true,
-    items: false,
-    calls_apart: false,
-    reasoning: None,
+    ..ServerRules::BLOCKS
 };
 
 /// Converts the parts of messages.

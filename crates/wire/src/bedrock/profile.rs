@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::anthropic;
-use crate::openai_chat::Prefill;
 
 /// Makers whose models take text beside results, by the part of a model's id that names them.
 const MIXING: [&str; 2] = ["anthropic.", "amazon.nova"];
@@ -25,9 +24,9 @@ pub struct Profile {
     /// Its name.
     pub name: String,
     /// Whether results of tools may share their message with anything else (BR4).
-    pub mixed_turn: MixedTurn,
+    pub mixed_turn: bool,
     /// Whether the assistant may have the last word.
-    pub prefill: Prefill,
+    pub prefill: bool,
     /// The maker of the model.
     pub maker: Maker,
     /// Whether the model takes breakpoints of the prompt cache.
@@ -48,16 +47,6 @@ pub enum Maker {
     Other,
 }
 
-/// Whether results of tools may share their message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MixedTurn {
-    /// They may.
-    Allowed,
-    /// They stand alone.
-    Refused,
-}
-
 impl Profile {
     /// The profile of a model by its id, as it stands in the address of a request: with or without
     /// a region (`eu.`) or the beginning of an ARN. One that is not known has all demands.
@@ -73,15 +62,11 @@ impl Profile {
         } else {
             Maker::Other
         };
-        let mixes = MIXING.iter().any(|maker| id.contains(maker));
         Self {
-            mixed_turn: match mixes {
-                true => MixedTurn::Allowed,
-                false => MixedTurn::Refused,
-            },
+            mixed_turn: MIXING.iter().any(|maker| id.contains(maker)),
             prefill: match &maker {
                 Maker::Anthropic(claude) => claude.prefill,
-                _ => Prefill::Refused,
+                _ => false,
             },
             cache_points: CACHING.iter().any(|name| id.contains(name)),
             maker,
@@ -103,27 +88,11 @@ mod tests {
     #[test]
     fn a_model_has_the_demands_of_its_maker() {
         for (id, mixed_turn, prefill) in [
-            (
-                "anthropic.claude-sonnet-4-5-20250929-v1:0",
-                MixedTurn::Allowed,
-                Prefill::Allowed,
-            ),
-            (
-                "eu.anthropic.claude-opus-4-6-v1",
-                MixedTurn::Allowed,
-                Prefill::Refused,
-            ),
-            (
-                "us.amazon.nova-lite-v1:0",
-                MixedTurn::Allowed,
-                Prefill::Refused,
-            ),
-            (
-                "mistral.mistral-large-2407-v1:0",
-                MixedTurn::Refused,
-                Prefill::Refused,
-            ),
-            ("", MixedTurn::Refused, Prefill::Refused),
+            ("anthropic.claude-sonnet-4-5-20250929-v1:0", true, true),
+            ("eu.anthropic.claude-opus-4-6-v1", true, false),
+            ("us.amazon.nova-lite-v1:0", true, false),
+            ("mistral.mistral-large-2407-v1:0", false, false),
+            ("", false, false),
         ] {
             let profile = Profile::of_model(id);
             assert_eq!(profile.mixed_turn, mixed_turn, "{id}");

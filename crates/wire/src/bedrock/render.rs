@@ -3,17 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Breakpoint, Message, MessageList};
+use plimsoll_context::{Breakpoint, Message};
 use serde_json::{Map, Value, json};
 
 use super::profile::{Maker, Profile};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
-use crate::anthropic::{self, MIN_BUDGET, Temperature, ThinkingStyle};
+use crate::anthropic::settings::MAX_BUDGET;
+use crate::anthropic::{self, MIN_BUDGET, ThinkingStyle};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::error::WireError;
-use crate::object::{Object, array, members, merge};
+use crate::object::{Object, array, members, merge, some_members};
+use crate::renderer::RequestRenderer;
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
@@ -22,40 +23,6 @@ use crate::turns::Turn;
 const NOT_SETTINGS: [&str; 4] = ["model", "messages", "system", "toolConfig"];
 /// The models that reason at the maker Amazon.
 const REASONING_NOVA: &str = "nova-2";
-
-/// Renders a transcript. The model's id is part of the address and not of the body.
-///
-/// # Errors
-///
-/// None in practice: only a value that is no JSON could fail.
-pub fn render<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    profile: &Profile,
-) -> Result<Rendered, WireError> {
-    let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = WrittenMessages::default();
-    let (rendered, end) = next(&mut written, input, &messages, profile);
-    Ok(Rendered {
-        from: written.from(&end),
-        ..rendered.into_whole()
-    })
-}
-
-/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are shared with the requests before.
-///
-/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
-/// are the same. [`Rendered::from`] stays empty.
-#[must_use]
-pub fn render_next(
-    written: &mut WrittenMessages<Decided>,
-    input: &RenderInput<'_>,
-    messages: &MessageList,
-    profile: &Profile,
-) -> Rendered<BodyChunks> {
-    next(written, input, messages, profile).0
-}
 
 /// What is decided about the messages as a whole.
 #[derive(Debug, Default)]
@@ -68,72 +35,75 @@ pub struct Decided {
     called: BTreeSet<String>,
 }
 
-/// Returns a request, and its turns behind the final ones.
-fn next(
-    written: &mut WrittenMessages<Decided>,
-    input: &RenderInput<'_>,
-    messages: &dyn History,
-    profile: &Profile,
-) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let budget = match &profile.maker {
-        Maker::Anthropic(claude) => budget(input, claude)
-            .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
-        _ => None,
-    };
-    // A Claude takes its reasoning back only while it thinks.
-    let replays = budget.is_some() || !matches!(profile.maker, Maker::Anthropic(_));
-    if written.decided.replays != replays {
-        *written = WrittenMessages::default();
-        written.decided.replays = replays;
-    }
-    let reasoning_of = replays.then_some(input.model);
-    let mut decided = std::mem::take(&mut written.decided);
-    let calls = messages.since(written.messages()).flat_map(Message::calls);
-    for call in calls {
-        let name = legal_name(&call.name, MAX_NAME);
-        if !decided.called.contains(&*name) {
-            decided.called.insert(name.into_owned());
-        }
-    }
-    let mut parts = ConverseParts::new(reasoning_of, decided.documents);
-    let composer = written.composer(profile.rules(), input.system);
-    for message in messages.since(composer.messages) {
-        composer.message(message, &mut parts, &ConverseWriter(profile));
-    }
-    let mut notes = composer.normalizer.notes.clone();
-    let plan = input.cache.filter(|_| profile.cache_points);
-    let breakpoints = plan.map_or(&[][..], |plan| &plan.breakpoints);
+impl RequestRenderer for Profile {
+    type Decided = Decided;
 
-    let mut head = Object::new();
-    let system = composer.normalizer.system.iter();
-    let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
-    if !system.is_empty() {
-        let text = Object::new().text("text", &system.join("\n\n")).end();
-        let mark = breakpoints.contains(&Breakpoint::System);
-        let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
-        head = head.raw("system", &array(blocks));
+    fn render(
+        &self,
+        written: &mut WrittenMessages<Decided>,
+        input: &RenderInput<'_>,
+        messages: &dyn History,
+    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+        let budget = match &self.maker {
+            Maker::Anthropic(claude) => budget(input, claude)
+                .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
+            _ => None,
+        };
+        // A Claude takes its reasoning back only while it thinks.
+        let replays = budget.is_some() || !matches!(self.maker, Maker::Anthropic(_));
+        if written.decided.replays != replays {
+            *written = WrittenMessages::default();
+            written.decided.replays = replays;
+        }
+        let reasoning_of = replays.then_some(input.model);
+        let mut decided = std::mem::take(&mut written.decided);
+        let calls = messages.since(written.messages()).flat_map(Message::calls);
+        for call in calls {
+            let name = legal_name(&call.name, MAX_NAME);
+            if !decided.called.contains(&*name) {
+                decided.called.insert(name.into_owned());
+            }
+        }
+        let mut parts = ConverseParts::new(reasoning_of, decided.documents);
+        let composer = written.composer(self.rules(), input.system);
+        for message in messages.since(composer.messages) {
+            composer.message(message, &mut parts, &ConverseWriter(self));
+        }
+        let mut notes = composer.normalizer.notes.clone();
+        let plan = input.cache.filter(|_| self.cache_points);
+        let breakpoints = plan.map_or(&[][..], |plan| &plan.breakpoints);
+
+        let mut head = Object::new();
+        let system = composer.normalizer.system.iter();
+        let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
+        if !system.is_empty() {
+            let text = Object::new().text("text", &system.join("\n\n")).end();
+            let mark = breakpoints.contains(&Breakpoint::System);
+            let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
+            head = head.raw("system", &array(blocks));
+        }
+        if let Some(config) = tool_config(input, &decided.called, breakpoints, &mut notes) {
+            head = head.raw("toolConfig", &config);
+        }
+        let mut rest = vec![b']'];
+        let settings = settings(input, budget, self, &mut notes);
+        if !settings.is_empty() {
+            rest.push(b',');
+            rest.extend_from_slice(members(&settings).as_bytes());
+        }
+        rest.push(b'}');
+        let (head, end) = (head.open_list("messages"), composer.end(input.context));
+        let marks = (breakpoints, "");
+        let body = composer.body(head, &end, marks, &ConverseWriter(self), &rest);
+        decided.documents = parts.documents;
+        written.decided = decided;
+        let rendered = Rendered {
+            body,
+            notes,
+            ..Rendered::default()
+        };
+        (rendered, end)
     }
-    if let Some(config) = tool_config(input, &decided.called, breakpoints, &mut notes) {
-        head = head.raw("toolConfig", &config);
-    }
-    let mut rest = vec![b']'];
-    let settings = settings(input, budget, profile, &mut notes);
-    if !settings.is_empty() {
-        rest.push(b',');
-        rest.extend_from_slice(members(&settings).as_bytes());
-    }
-    rest.push(b'}');
-    let (head, end) = (head.open_list("messages"), composer.end(input.context));
-    let marks = (breakpoints, "");
-    let body = composer.body(head, &end, marks, &ConverseWriter(profile), &rest);
-    decided.documents = parts.documents;
-    written.decided = decided;
-    let rendered = Rendered {
-        body,
-        notes,
-        ..Rendered::default()
-    };
-    (rendered, end)
 }
 
 /// Returns the tools. The API has no word for a choice of none, and requires tools if the messages contain
@@ -193,14 +163,14 @@ fn settings(
     let mut most = input.max_output;
     if let Maker::Anthropic(claude) = &profile.maker {
         most = Some(output_limit(input, claude, budget.unwrap_or_default()));
-        if budget.is_some() || claude.temperature == Temperature::Refused {
+        if budget.is_some() || !claude.temperature {
             notes.extend(temperature.map(|_| Note::setting(LeftOut::Temperature)));
             temperature = None;
         }
         temperature = temperature.map(|wanted| wanted.clamp(0.0, 1.0));
     }
     let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
-    let inference = object([
+    let inference = some_members([
         ("maxTokens", most.map(Value::from)),
         ("temperature", temperature.map(Value::from)),
         ("stopSequences", stop),
@@ -213,7 +183,7 @@ fn settings(
     if is_asked && thinking.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
-    let mut settings = object([
+    let mut settings = some_members([
         ("inferenceConfig", inference.map(Value::from)),
         ("additionalModelRequestFields", thinking),
     ])
@@ -226,23 +196,10 @@ fn settings(
     settings
 }
 
-/// Returns an object with the members that have a value; `None` if none has.
-fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Option<Map<String, Value>> {
-    let members = members.into_iter();
-    let members: Map<String, Value> = members
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-        .collect();
-    (!members.is_empty()).then_some(members)
-}
-
 /// Returns the further keys by which a model that has no budget is told how hard to think.
 fn effort(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
-    let name = match input.effort? {
-        Effort::None => None,
-        Effort::Minimal | Effort::Low => Some("low"),
-        Effort::Medium => Some("medium"),
-        Effort::High | Effort::Xhigh | Effort::Max => Some("high"),
-    };
+    let name = Some(input.effort?).filter(|effort| *effort != Effort::None);
+    let name = name.map(Effort::name_of_three);
     match (&profile.maker, name) {
         (Maker::Amazon, Some(name)) if input.model.contains(REASONING_NOVA) => {
             // With the highest effort it takes no output limit, and a limit is worth more.
@@ -266,13 +223,7 @@ fn by_budget(claude: &anthropic::Profile) -> bool {
 
 /// Returns the tokens that a Claude may think; `None` if no budget leaves room for an answer.
 fn budget(input: &RenderInput<'_>, claude: &anthropic::Profile) -> Option<u64> {
-    let wanted = match input.effort? {
-        Effort::None => return None,
-        Effort::Minimal => MIN_BUDGET,
-        Effort::Low => 2_048,
-        Effort::Medium => 8_192,
-        Effort::High | Effort::Xhigh | Effort::Max => 32_000,
-    };
+    let wanted = input.effort?.budget(MIN_BUDGET, MAX_BUDGET)?;
     let most = output_limit(input, claude, wanted);
     let budget = wanted.min(most.saturating_sub(most / 4 + 1));
     (budget >= MIN_BUDGET).then_some(budget)

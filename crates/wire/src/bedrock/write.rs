@@ -4,16 +4,13 @@ use plimsoll_context::{Message, Opaque, Part, Source, Thinking, ToolCall};
 use serde::Deserialize;
 
 use super::ORIGIN;
-use super::profile::{Maker, MixedTurn, Profile};
+use super::profile::{Maker, Profile};
 use crate::block_list::BlockWriter;
-use crate::call_ids::CallIdForm;
 use crate::compose::History;
 use crate::normalize::Native;
 use crate::object::{Object, array};
 use crate::request::LeftOut;
-use crate::server_rules::{
-    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
-};
+use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Answer, Block, Call, Content, Role};
 
 /// The longest name of a tool.
@@ -49,28 +46,14 @@ const DOCUMENTS: [(&str, &str); 9] = [
 impl Profile {
     /// Returns the demands of the API on the messages of a request.
     pub(super) fn rules(&self) -> ServerRules {
-        let mixes = self.mixed_turn == MixedTurn::Allowed;
         ServerRules {
-            ids: CallIdForm::Word,
             max_name: Some(MAX_NAME),
-            arguments: Arguments::Object,
-            system: SystemMessages::Apart,
-            neighbors: Neighbors::JoinBlocks,
-            results: match mixes {
+            results: match self.mixed_turn {
                 true => Results::InUserTurn,
                 false => Results::ApartFromUser,
             },
-            result_content: ResultContent::Texts,
-            breakpoints: Breakpoints::Blocks,
-            blank_texts: false,
-            user_first: true,
-            user_required: false,
-            user_after_result: mixes,
-            assistant_last: false,
-            parallel_calls: true,
-            items: false,
-            calls_apart: false,
-            reasoning: None,
+            user_after_result: self.mixed_turn,
+            ..ServerRules::BLOCKS
         }
     }
 }

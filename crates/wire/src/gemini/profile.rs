@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use plimsoll_context::Tokens;
 use serde::{Deserialize, Serialize};
 
-use crate::openai_chat::Prefill;
 use crate::request::Effort;
 
 /// What a model wants. A configuration may start from a model's own and change single fields.
@@ -16,10 +15,10 @@ pub struct Profile {
     /// Its name.
     pub name: String,
     /// Whether thought signatures have to come back (GM3).
-    pub signatures: Signatures,
+    pub signatures_required: bool,
     /// Whether the model may have the last word. Where it may not, responses to tool calls may not
     /// share their content with anything else either: it is taken for the model's turn.
-    pub prefill: Prefill,
+    pub prefill: bool,
     /// The least that an explicit cache takes (GM5).
     pub min_cached: Tokens,
     /// How the model is told how hard to think.
@@ -41,24 +40,14 @@ pub enum Thinking {
     Levels(Vec<Effort>),
 }
 
-/// Whether thought signatures have to come back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Signatures {
-    /// Nobody looks.
-    Unchecked,
-    /// On the first tool call of each step of the current turn.
-    Required,
-}
-
 /// One generation.
 struct Generation {
     /// How it is called, behind `gemini-`.
     name: &'static str,
     /// Its versions: from the first to the last of them.
     versions: RangeInclusive<Version>,
-    signatures: Signatures,
-    prefill: Prefill,
+    signatures: bool,
+    prefill: bool,
     min_cached: u64,
 }
 
@@ -68,8 +57,8 @@ type Version = (u64, u64);
 const fn generation(
     name: &'static str,
     versions: RangeInclusive<Version>,
-    signatures: Signatures,
-    prefill: Prefill,
+    signatures: bool,
+    prefill: bool,
     min_cached: u64,
 ) -> Generation {
     Generation {
@@ -90,12 +79,12 @@ const MAX_MINOR: usize = 2;
 /// true one.
 #[rustfmt::skip]
 const GENERATIONS: [Generation; 6] = [
-    generation("1", (0, 0)..=(1, LAST), Signatures::Unchecked, Prefill::Allowed, 32_768),
-    generation("2-0", (2, 0)..=(2, 4), Signatures::Unchecked, Prefill::Allowed, 4_096),
-    generation("2-5", (2, 5)..=(2, LAST), Signatures::Unchecked, Prefill::Allowed, 2_048),
-    generation("3", (3, 0)..=(3, 5), Signatures::Required, Prefill::Allowed, 4_096),
-    generation("3-6", (3, 6)..=(3, 6), Signatures::Required, Prefill::Refused, 4_096),
-    generation("3-7", (3, 7)..=(3, 7), Signatures::Required, Prefill::Refused, 4_096),
+    generation("1", (0, 0)..=(1, LAST), false, true, 32_768),
+    generation("2-0", (2, 0)..=(2, 4), false, true, 4_096),
+    generation("2-5", (2, 5)..=(2, LAST), false, true, 2_048),
+    generation("3", (3, 0)..=(3, 5), true, true, 4_096),
+    generation("3-6", (3, 6)..=(3, 6), true, false, 4_096),
+    generation("3-7", (3, 7)..=(3, 7), true, false, 4_096),
 ];
 
 impl Profile {
@@ -118,7 +107,7 @@ impl Profile {
             .find(|generation| generation.versions.contains(&version));
         found.map_or(unknown, |found| Self {
             name: format!("gemini-{}", found.name),
-            signatures: found.signatures,
+            signatures_required: found.signatures,
             prefill: found.prefill,
             min_cached: Tokens(found.min_cached),
             thinking,
@@ -140,8 +129,8 @@ impl Profile {
     pub fn newest() -> Self {
         Self {
             name: "gemini".into(),
-            signatures: Signatures::Required,
-            prefill: Prefill::Refused,
+            signatures_required: true,
+            prefill: false,
             min_cached: Tokens(4_096),
             thinking: Thinking::None,
         }
@@ -218,58 +207,22 @@ mod tests {
             assert_eq!(Profile::of_model(name).name, generation, "{name}");
         }
         let newer = Profile::of_model("gemini-3.8-pro");
-        assert_eq!(newer.prefill, Prefill::Refused);
+        assert!(!newer.prefill);
     }
 
     #[test]
     fn a_model_has_the_demands_of_its_generation() {
         for (name, generation, signatures, prefill, minimum) in [
-            (
-                "gemini-2.5-flash",
-                "gemini-2-5",
-                Signatures::Unchecked,
-                Prefill::Allowed,
-                2_048,
-            ),
-            (
-                "models/gemini-3-pro-preview",
-                "gemini-3",
-                Signatures::Required,
-                Prefill::Allowed,
-                4_096,
-            ),
-            (
-                "gemini-3.1-pro",
-                "gemini-3",
-                Signatures::Required,
-                Prefill::Allowed,
-                4_096,
-            ),
-            (
-                "gemini-3.6-flash",
-                "gemini-3-6",
-                Signatures::Required,
-                Prefill::Refused,
-                4_096,
-            ),
-            (
-                "gemini-9",
-                "gemini",
-                Signatures::Required,
-                Prefill::Refused,
-                4_096,
-            ),
-            (
-                "learnlm",
-                "gemini",
-                Signatures::Required,
-                Prefill::Refused,
-                4_096,
-            ),
+            ("gemini-2.5-flash", "gemini-2-5", false, true, 2_048),
+            ("models/gemini-3-pro-preview", "gemini-3", true, true, 4_096),
+            ("gemini-3.1-pro", "gemini-3", true, true, 4_096),
+            ("gemini-3.6-flash", "gemini-3-6", true, false, 4_096),
+            ("gemini-9", "gemini", true, false, 4_096),
+            ("learnlm", "gemini", true, false, 4_096),
         ] {
             let profile = Profile::of_model(name);
             assert_eq!(profile.name, generation, "{name}");
-            assert_eq!(profile.signatures, signatures, "{name}");
+            assert_eq!(profile.signatures_required, signatures, "{name}");
             assert_eq!(profile.prefill, prefill, "{name}");
             assert_eq!(profile.min_cached, Tokens(minimum), "{name}");
         }

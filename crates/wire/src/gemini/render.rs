@@ -1,7 +1,6 @@
 //! [`render`]: a transcript as the body of a `generateContent` request. Deterministic: an older request,
 //! up to the end of its contents, is a byte prefix of a newer one.
 
-use plimsoll_context::{Message, MessageList};
 use serde_json::{Map, Value, json};
 
 use super::profile::{Profile, Thinking};
@@ -9,8 +8,8 @@ use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::error::WireError;
-use crate::object::{Object, array, members, merge};
+use crate::object::{Object, array, members, merge, some_members};
+use crate::renderer::RequestRenderer;
 use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
@@ -19,87 +18,58 @@ use crate::turns::Turn;
 const MAX_SEED: i64 = i32::MAX as i64;
 /// The smallest budget of thinking that all models accept.
 const MIN_BUDGET: u64 = 512;
+/// The largest budget of thinking that all models accept.
+const MAX_BUDGET: u64 = 24_576;
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 4] = ["model", "contents", "systemInstruction", "tools"];
 
-/// Renders a transcript. The model's name is part of the address and not of the body.
-///
-/// # Errors
-///
-/// None in practice: only a value that is no JSON could fail.
-pub fn render<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    profile: &Profile,
-) -> Result<Rendered, WireError> {
-    let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = WrittenMessages::default();
-    let (rendered, end) = next(&mut written, input, &messages, profile);
-    Ok(Rendered {
-        from: written.from(&end),
-        ..rendered.into_whole()
-    })
-}
+impl RequestRenderer for Profile {
+    type Decided = ();
 
-/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are shared with the requests before.
-///
-/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
-/// are the same. [`Rendered::from`] stays empty.
-#[must_use]
-pub fn render_next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &MessageList,
-    profile: &Profile,
-) -> Rendered<BodyChunks> {
-    next(written, input, messages, profile).0
-}
-
-/// Returns a request, and its turns behind the final ones.
-fn next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &dyn History,
-    profile: &Profile,
-) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let composer = written.composer(RULES, input.system);
-    for message in messages.since(composer.messages) {
-        composer.message(message, &mut GeminiParts::default(), &GeminiWriter(profile));
+    fn render(
+        &self,
+        written: &mut WrittenMessages,
+        input: &RenderInput<'_>,
+        messages: &dyn History,
+    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+        let composer = written.composer(RULES, input.system);
+        for message in messages.since(composer.messages) {
+            composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
+        }
+        let mut notes = composer.normalizer.notes.clone();
+        let system = composer.normalizer.system.iter();
+        let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
+        let mut head = Object::new();
+        if !system.is_empty() {
+            let part = Object::new().text("text", &system.join("\n\n")).end();
+            let parts = Object::new().raw("parts", &array([part.as_str()]));
+            head = head.raw("systemInstruction", &parts.end());
+        }
+        let declarations = declarations(input, &mut notes);
+        let callable = declarations.is_some();
+        let own = input.extra.and_then(|extra| extra.get("tools"));
+        let own = own.and_then(Value::as_array).into_iter().flatten();
+        let tools: Vec<String> = { declarations.into_iter() }
+            .chain(own.map(Value::to_string))
+            .collect();
+        if !tools.is_empty() {
+            head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+        }
+        let mut rest = vec![b']'];
+        let settings = settings(input, callable, self, &mut notes);
+        if !settings.is_empty() {
+            rest.push(b',');
+            rest.extend_from_slice(members(&settings).as_bytes());
+        }
+        rest.push(b'}');
+        let (head, end) = (head.open_list("contents"), composer.end(input.context));
+        let rendered = Rendered {
+            body: composer.body(head, &end, (&[], ""), &GeminiWriter(self), &rest),
+            notes,
+            ..Rendered::default()
+        };
+        (rendered, end)
     }
-    let mut notes = composer.normalizer.notes.clone();
-    let system = composer.normalizer.system.iter();
-    let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
-    let mut head = Object::new();
-    if !system.is_empty() {
-        let part = Object::new().text("text", &system.join("\n\n")).end();
-        let parts = Object::new().raw("parts", &array([part.as_str()]));
-        head = head.raw("systemInstruction", &parts.end());
-    }
-    let declarations = declarations(input, &mut notes);
-    let callable = declarations.is_some();
-    let own = input.extra.and_then(|extra| extra.get("tools"));
-    let own = own.and_then(Value::as_array).into_iter().flatten();
-    let tools: Vec<String> = { declarations.into_iter() }
-        .chain(own.map(Value::to_string))
-        .collect();
-    if !tools.is_empty() {
-        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
-    }
-    let mut rest = vec![b']'];
-    let settings = settings(input, callable, profile, &mut notes);
-    if !settings.is_empty() {
-        rest.push(b',');
-        rest.extend_from_slice(members(&settings).as_bytes());
-    }
-    rest.push(b'}');
-    let (head, end) = (head.open_list("contents"), composer.end(input.context));
-    let rendered = Rendered {
-        body: composer.body(head, &end, (&[], ""), &GeminiWriter(profile), &rest),
-        notes,
-        ..Rendered::default()
-    };
-    (rendered, end)
 }
 
 /// Returns the declarations of all tools as one tool, if there are any.
@@ -147,18 +117,14 @@ fn settings(
     }
     let temperature = input.temperature.filter(|wanted| wanted.is_finite());
     let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
-    let config = [
+    let config = some_members([
         ("maxOutputTokens", input.max_output.map(Value::from)),
         ("temperature", temperature.map(Value::from)),
         ("seed", input.seed.map(|seed| Value::from(seed & MAX_SEED))),
         ("stopSequences", stop),
         ("thinkingConfig", thinking),
-    ];
-    let config = config.into_iter();
-    let config: Map<String, Value> = config
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-        .collect();
-    if !config.is_empty() {
+    ]);
+    if let Some(config) = config {
         settings.insert("generationConfig".into(), config.into());
     }
     if let Some(extra) = input.extra {
@@ -178,12 +144,7 @@ fn thinking(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
             ("thinkingBudget", 0.into())
         }
         Thinking::Budget { .. } => {
-            let wanted = match effort {
-                Effort::None | Effort::Minimal => MIN_BUDGET,
-                Effort::Low => 2_048,
-                Effort::Medium => 8_192,
-                Effort::High | Effort::Xhigh | Effort::Max => 24_576,
-            };
+            let wanted = effort.budget(MIN_BUDGET, MAX_BUDGET).unwrap_or(MIN_BUDGET);
             // Thoughts are a part of the output: half of it is for the answer.
             let budget = wanted.min(input.max_output.map_or(u64::MAX, |max| max / 2));
             if budget < MIN_BUDGET {

@@ -6,16 +6,14 @@ use plimsoll_context::{Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
 use super::ORIGIN;
-use super::profile::{Profile, Signatures};
+use super::profile::Profile;
 use super::signed::{TextSignature, UNSIGNED, members_of_call, text_parts};
 use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
 use crate::normalize::Native;
 use crate::object::Object;
 use crate::request::LeftOut;
-use crate::server_rules::{
-    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
-};
+use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Answer, Block, Call, Content, Role};
 
 /// The longest name of a tool.
@@ -39,21 +37,8 @@ const OWN_PARTS: [&str; 2] = ["executableCode", "codeExecutionResult"];
 pub(super) const RULES: ServerRules = ServerRules {
     ids: CallIdForm::Any,
     max_name: Some(MAX_NAME),
-    arguments: Arguments::Object,
-    system: SystemMessages::Apart,
-    neighbors: Neighbors::JoinBlocks,
     results: Results::ApartFromUser,
-    result_content: ResultContent::Texts,
-    breakpoints: Breakpoints::Blocks,
-    blank_texts: false,
-    user_first: true,
-    user_required: false,
-    user_after_result: true,
-    assistant_last: false,
-    parallel_calls: true,
-    items: false,
-    calls_apart: false,
-    reasoning: None,
+    ..ServerRules::BLOCKS
 };
 
 /// Converts the parts of one message.
@@ -168,7 +153,7 @@ impl BlockWriter for GeminiWriter<'_> {
     /// The first call of a turn must be signed.
     fn call(&self, call: &Call, is_first: bool) -> String {
         let function = function(&call.id, &call.name).raw("args", &call.arguments);
-        let is_first = is_first && self.0.signatures == Signatures::Required;
+        let is_first = is_first && self.0.signatures_required;
         let members = match call.members.as_str() {
             "" if is_first => UNSIGNED,
             members => members,

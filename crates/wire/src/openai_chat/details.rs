@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::dialect::{Dialect, Voice};
 use super::parts::ORIGIN;
-use super::response::Extra;
 
 /// The gateway that asks for its details.
 const GATEWAY: &str = "openrouter";
@@ -67,15 +66,15 @@ pub(super) fn part(key: &str, value: Value) -> Part {
 }
 
 /// The keys that a part stands for; `None` for any other part.
-pub fn keys(opaque: &Opaque) -> Option<Extra> {
+pub fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
     let own = Some(&opaque.data).filter(|_| opaque.origin == ORIGIN)?;
-    let keys: Extra = serde_json::from_str(own).ok()?;
+    let keys: Map<String, Value> = serde_json::from_str(own).ok()?;
     let known = |key: &String| key == DETAILS || key == AUDIO;
     (!keys.is_empty() && keys.keys().all(known)).then_some(keys)
 }
 
 /// Those of them that the server of a dialect reads.
-pub(super) fn read_by(dialect: &Dialect, mut keys: Extra) -> Extra {
+pub(super) fn read_by(dialect: &Dialect, mut keys: Map<String, Value>) -> Map<String, Value> {
     keys.retain(|key, _| match key.as_str() {
         DETAILS => dialect.name == GATEWAY,
         _ => dialect.voice == Voice::OpenAi,

@@ -13,68 +13,57 @@ use crate::call_ids::CallIdForm;
 pub struct Dialect {
     /// Its name.
     pub name: String,
-    /// The key of the output limit.
-    pub output_key: OutputKey,
-    /// The key of the sampler's seed.
-    pub seed_key: SeedKey,
+    /// Whether the output limit is sent as `max_completion_tokens`, and not as `max_tokens`.
+    pub completion_tokens_key: bool,
+    /// Whether the seed is sent as `random_seed`, and not as `seed`.
+    pub random_seed_key: bool,
     /// How an assistant message with tool calls and no text says so.
     pub no_content: NoContent,
-    /// How several texts in one message are sent.
-    pub texts: Texts,
-    /// What happens to two messages of one role in a row.
-    pub same_role: SameRole,
-    /// Whether a user message may directly follow a tool result.
-    pub user_after_tool: UserAfterTool,
+    /// Whether several texts in one message are sent as one string, joined by line feeds: many servers
+    /// accept lists of parts only in user messages.
+    pub joins_texts: bool,
+    /// Whether two messages of one role in a row become one, and the user speaks first, for templates
+    /// that require alternation (T1).
+    pub merges_roles: bool,
+    /// Whether a user message may directly follow a tool result. If not, a short assistant message goes
+    /// between them (T2, OC7).
+    pub user_after_tool: bool,
     /// Which ids of tool calls are accepted.
     pub call_ids: CallIds,
-    /// Which names of tools are accepted in earlier tool calls.
-    pub call_names: CallNames,
-    /// Which texts are accepted as arguments of earlier tool calls.
-    pub arguments: Arguments,
+    /// Whether tools in earlier calls may only have names of at most 64 letters, digits, `_` and `-`.
+    /// `_` replaces all other characters.
+    pub plain_names: bool,
+    /// Whether the arguments of earlier tool calls must be JSON objects, because a template parses them
+    /// (OC4). Other texts are wrapped into one.
+    pub object_arguments: bool,
     /// In which messages reasoning is given back.
     pub echo_reasoning: EchoReasoning,
     /// What stands for reasoning that has to be given back and is not there.
     pub empty_reasoning: EmptyReasoning,
-    /// Where system messages may stand.
-    pub system: SystemPlace,
-    /// The role of a system message.
-    pub system_role: SystemRole,
-    /// Whether a user message must be there.
-    pub user: UserMessage,
-    /// Whether one assistant message may call several tools.
-    pub parallel_calls: ParallelCalls,
-    /// Whether the usage of a stream has to be asked for.
-    pub stream_usage: StreamUsage,
-    /// Whether images and files are read.
-    pub images: Images,
-    /// Whether the assistant may have the last word.
-    pub prefill: Prefill,
+    /// Whether only one system message is accepted, at the beginning (T3). Several at the beginning
+    /// become one; a later one is sent in the user's role where it stands, because moving it up would
+    /// change earlier parts of the request.
+    pub system_first: bool,
+    /// Whether the role of a system message is `developer`, and not `system`.
+    pub developer_role: bool,
+    /// Whether a user message is required (T4). The user speaks first then.
+    pub needs_user: bool,
+    /// Whether one assistant message may call several tools. If not, a batch is sent as one message for
+    /// each call (T5).
+    pub parallel_calls: bool,
+    /// Whether usage is requested with `stream_options.include_usage`. Some servers report it anyway, and
+    /// some reject the key.
+    pub asks_for_usage: bool,
+    /// Whether images and files are read. If not, a note replaces them.
+    pub images: bool,
+    /// Whether the assistant may have the last word. If not, a short user message follows (OC8).
+    pub prefill: bool,
     /// How tools are offered and called.
     pub tools: ToolStyle,
     /// How a prompt cache is asked for.
     pub cache: CacheMarks,
     /// Whose words a refusal is in.
     pub voice: Voice,
-}
-
-/// The key of the output limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OutputKey {
-    /// `max_tokens`.
-    MaxTokens,
-    /// `max_completion_tokens`.
-    MaxCompletionTokens,
-}
-
-/// The key of the sampler's seed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SeedKey {
-    /// `seed`.
-    Seed,
-    /// `random_seed`.
-    RandomSeed,
 }
 
 /// How an assistant message with tool calls and no text says so.
@@ -87,36 +76,6 @@ pub enum NoContent {
     Empty,
     /// No `content` key.
     Omit,
-}
-
-/// How several texts in one message are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Texts {
-    /// As a list of parts.
-    Parts,
-    /// As one string, joined by line feeds: many servers know no lists outside user messages.
-    Joined,
-}
-
-/// What happens to two messages of one role in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SameRole {
-    /// They stay two.
-    Keep,
-    /// They become one, and the user speaks first: templates that insist on alternation (T1).
-    Merge,
-}
-
-/// Whether a user message may directly follow a tool result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UserAfterTool {
-    /// It may.
-    Allowed,
-    /// A short assistant message goes between them (T2, OC7).
-    Bridge,
 }
 
 /// Which ids of tool calls are accepted.
@@ -139,26 +98,6 @@ impl CallIds {
             Self::NineAlphanumeric => CallIdForm::NineAlphanumeric,
         }
     }
-}
-
-/// Which names of tools are accepted in earlier tool calls: a model makes up what it likes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallNames {
-    /// All.
-    Any,
-    /// Of at most 64 letters, digits, `_` and `-`; `_` stands for anything else.
-    Plain,
-}
-
-/// Which texts are accepted as arguments of earlier tool calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arguments {
-    /// All: what a model wrote is sent back as it wrote it.
-    AnyText,
-    /// Only JSON objects, because a template parses them (OC4); anything else is wrapped into one.
-    JsonObject,
 }
 
 /// In which messages reasoning is given back.
@@ -186,77 +125,6 @@ pub enum EmptyReasoning {
     Empty,
     /// One space, where an empty text counts as missing.
     Space,
-}
-
-/// Where system messages may stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SystemPlace {
-    /// Anywhere.
-    Anywhere,
-    /// One, at the beginning (T3). Several at the beginning become one; a later one is sent in
-    /// the user's role where it stands, because moving it up would change what was sent before.
-    First,
-}
-
-/// The role of a system message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SystemRole {
-    /// `system`.
-    System,
-    /// `developer`.
-    Developer,
-}
-
-/// Whether a user message must be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UserMessage {
-    /// It need not.
-    Optional,
-    /// It must (T4), and the user speaks first.
-    Required,
-}
-
-/// Whether one assistant message may call several tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ParallelCalls {
-    /// It may.
-    Supported,
-    /// One call a message (T5): a batch is sent as one message for each call.
-    OneAtATime,
-}
-
-/// Whether the usage of a stream has to be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StreamUsage {
-    /// With `stream_options.include_usage`.
-    Ask,
-    /// It comes by itself, or the key is refused.
-    Unasked,
-}
-
-/// Whether images and files are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Images {
-    /// They are.
-    Supported,
-    /// A note stands in their place.
-    Unsupported,
-}
-
-/// Whether the assistant may have the last word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Prefill {
-    /// It may.
-    Allowed,
-    /// A short user message follows (OC8).
-    Refused,
 }
 
 /// How tools are offered and called.
@@ -344,7 +212,7 @@ impl Dialect {
             "vllm" | "ollama" => Self::local(name),
             // Answers 500 to an image unless it was started with a projector for them.
             "llama.cpp" => Self {
-                images: Images::Unsupported,
+                images: false,
                 ..Self::local(name)
             },
             // Refused a null content for long.
@@ -356,7 +224,7 @@ impl Dialect {
             "deepseek" => Self {
                 echo_reasoning: EchoReasoning::ToolExchanges,
                 empty_reasoning: EmptyReasoning::Empty,
-                images: Images::Unsupported,
+                images: false,
                 voice: Voice::DeepSeek,
                 ..Self::hosted(name)
             },
@@ -369,13 +237,13 @@ impl Dialect {
             // It passes requests on to OpenAI, among others.
             "openrouter" => Self {
                 call_ids: CallIds::UpTo40,
-                call_names: CallNames::Plain,
+                plain_names: true,
                 ..Self::hosted(name)
             },
             "groq" | "xai" | "together" => Self::hosted(name),
             // Its compatibility API refuses the key that asks for usage.
             "cohere" => Self {
-                stream_usage: StreamUsage::Unasked,
+                asks_for_usage: false,
                 ..Self::hosted(name)
             },
             _ => return None,
@@ -388,12 +256,12 @@ impl Dialect {
     pub fn openai() -> Self {
         Self {
             name: "openai".into(),
-            output_key: OutputKey::MaxCompletionTokens,
-            texts: Texts::Parts,
+            completion_tokens_key: true,
+            joins_texts: false,
             call_ids: CallIds::UpTo40,
-            call_names: CallNames::Plain,
-            arguments: Arguments::AnyText,
-            prefill: Prefill::Allowed,
+            plain_names: true,
+            object_arguments: false,
+            prefill: true,
             cache: CacheMarks::Key,
             ..Self::compatible()
         }
@@ -404,24 +272,24 @@ impl Dialect {
     pub fn compatible() -> Self {
         Self {
             name: "compatible".into(),
-            output_key: OutputKey::MaxTokens,
-            seed_key: SeedKey::Seed,
+            completion_tokens_key: false,
+            random_seed_key: false,
             no_content: NoContent::Null,
-            texts: Texts::Joined,
-            same_role: SameRole::Keep,
-            user_after_tool: UserAfterTool::Allowed,
+            joins_texts: true,
+            merges_roles: false,
+            user_after_tool: true,
             call_ids: CallIds::Any,
-            call_names: CallNames::Any,
-            arguments: Arguments::JsonObject,
+            plain_names: false,
+            object_arguments: true,
             echo_reasoning: EchoReasoning::Never,
             empty_reasoning: EmptyReasoning::Omit,
-            system: SystemPlace::Anywhere,
-            system_role: SystemRole::System,
-            user: UserMessage::Optional,
-            parallel_calls: ParallelCalls::Supported,
-            stream_usage: StreamUsage::Ask,
-            images: Images::Supported,
-            prefill: Prefill::Refused,
+            system_first: false,
+            developer_role: false,
+            needs_user: false,
+            parallel_calls: true,
+            asks_for_usage: true,
+            images: true,
+            prefill: false,
             tools: ToolStyle::Native,
             cache: CacheMarks::Unasked,
             voice: Voice::OpenAi,
@@ -432,15 +300,15 @@ impl Dialect {
     #[must_use]
     pub fn mistral() -> Self {
         Self {
-            seed_key: SeedKey::RandomSeed,
+            random_seed_key: true,
             no_content: NoContent::Empty,
             // No system message after a tool or the assistant, and no two of the assistant's.
-            system: SystemPlace::First,
-            same_role: SameRole::Merge,
-            user_after_tool: UserAfterTool::Bridge,
+            system_first: true,
+            merges_roles: true,
+            user_after_tool: false,
             call_ids: CallIds::NineAlphanumeric,
             // The usage is in the last chunk anyway, and the key is not part of that API.
-            stream_usage: StreamUsage::Unasked,
+            asks_for_usage: false,
             voice: Voice::Mistral,
             ..Self::hosted("mistral")
         }
@@ -451,25 +319,25 @@ impl Dialect {
     pub fn with_template(self, template: Template) -> Self {
         match template {
             Template::Gemma => Self {
-                same_role: SameRole::Merge,
-                system: SystemPlace::First,
-                user_after_tool: UserAfterTool::Bridge,
-                parallel_calls: ParallelCalls::OneAtATime,
+                merges_roles: true,
+                system_first: true,
+                user_after_tool: false,
+                parallel_calls: false,
                 ..self
             },
             Template::Mistral => Self {
-                same_role: SameRole::Merge,
-                system: SystemPlace::First,
-                user_after_tool: UserAfterTool::Bridge,
+                merges_roles: true,
+                system_first: true,
+                user_after_tool: false,
                 call_ids: CallIds::NineAlphanumeric,
                 ..self
             },
             Template::Qwen => Self {
-                user: UserMessage::Required,
+                needs_user: true,
                 ..self
             },
             Template::Llama31 => Self {
-                parallel_calls: ParallelCalls::OneAtATime,
+                parallel_calls: false,
                 ..self
             },
         }
@@ -480,9 +348,9 @@ impl Dialect {
     #[must_use]
     pub fn for_templates(self) -> Self {
         Self {
-            same_role: SameRole::Merge,
-            system: SystemPlace::First,
-            user: UserMessage::Required,
+            merges_roles: true,
+            system_first: true,
+            needs_user: true,
             ..self
         }
     }

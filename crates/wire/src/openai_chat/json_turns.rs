@@ -11,13 +11,15 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
 use super::pieces::CallState;
-use super::render::render as render_native;
 use super::stream::ChatEvents;
 use crate::arguments::{is_json_object, object_text};
+use crate::chunks::BodyChunks;
+use crate::compose::WrittenMessages;
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 use crate::open_reply::OpenReply;
+use crate::renderer::RequestRenderer;
 use crate::request::{LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
 /// A string of a turn has at most this many characters: a small model that has lost its way would
@@ -29,11 +31,11 @@ const MAX_STRING: u64 = 1_500;
 const STUCK: usize = 3;
 
 /// Renders a view in which calls, results and answers are plain texts.
-pub(super) fn render<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
+pub(super) fn render<'m>(
+    input: &RenderInput<'_>,
+    messages: impl Iterator<Item = &'m Message>,
     dialect: &Dialect,
-) -> Result<Rendered, WireError> {
+) -> Rendered<BodyChunks> {
     let system = match input.format {
         Some(_) => input.system.unwrap_or_default().to_owned(),
         None => system(input),
@@ -43,7 +45,6 @@ pub(super) fn render<'a>(
     let mut tail = Tail::default();
     let mut broken: Vec<Note> = Vec::new();
     let turns: Vec<Message> = messages
-        .into_iter()
         .enumerate()
         .map(|(index, message)| {
             tail.see(message);
@@ -74,13 +75,13 @@ pub(super) fn render<'a>(
         tools: ToolStyle::Native,
         ..dialect.clone()
     };
-    let mut rendered = render_native(&plain, &turns, &dialect)?;
+    let turns: Vec<&Message> = turns.iter().collect();
+    let (mut rendered, _) = dialect.render(&mut WrittenMessages::default(), &plain, &turns);
     rendered.notes.extend(broken);
     // Those of settings come last.
     let of = |note: &Note| note.message.unwrap_or(usize::MAX);
     rendered.notes.sort_by_key(of);
-    rendered.from.clear();
-    Ok(rendered)
+    rendered
 }
 
 /// What such a reply says: the JSON object in its text becomes a call or an answer. `number` makes
@@ -516,7 +517,7 @@ mod tests {
             tools: ToolStyle::JsonSchema,
             ..Dialect::compatible()
         };
-        let rendered = super::super::render::render(&input, messages, &dialect).unwrap();
+        let rendered = crate::renderer::render(&input, messages, &dialect).unwrap();
         serde_json::from_slice(&rendered.body).unwrap()
     }
 
@@ -596,7 +597,7 @@ mod tests {
             tools: ToolStyle::JsonSchema,
             ..Dialect::compatible()
         };
-        let rendered = super::super::render::render(&input, &messages, &dialect).unwrap();
+        let rendered = crate::renderer::render(&input, &messages, &dialect).unwrap();
         let body: Value = serde_json::from_slice(&rendered.body).unwrap();
         assert_eq!(
             body["messages"][2]["content"],
@@ -683,7 +684,7 @@ mod tests {
         };
         let question = [Message::user("all of it")];
         let sent = |dialect: &Dialect| -> Value {
-            let rendered = super::super::render::render(&input, &question, dialect).unwrap();
+            let rendered = crate::renderer::render(&input, &question, dialect).unwrap();
             serde_json::from_slice(&rendered.body).unwrap()
         };
         let body = sent(&json);

@@ -7,7 +7,7 @@ use plimsoll_context::{File, Image, Opaque, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::dialect::{CallNames, Dialect};
+use super::dialect::Dialect;
 use crate::arguments::legal_name;
 
 /// Whose blocks this wire gives back.
@@ -116,8 +116,8 @@ fn address(source: &Source) -> Cow<'_, str> {
 
 /// A tool's name, in a call and where it is declared, as the server accepts it.
 pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
-    match dialect.call_names {
-        CallNames::Any => Cow::Borrowed(name),
-        CallNames::Plain => legal_name(name, MAX_NAME),
+    match dialect.plain_names {
+        false => Cow::Borrowed(name),
+        true => legal_name(name, MAX_NAME),
     }
 }

@@ -1,63 +1,44 @@
-//! Writing a chat back: messages that nobody touched as the very bytes that were read, edited
-//! ones with only what was edited replaced. Not rendering; `render.rs` writes new requests.
+//! Edits the messages of a chat in place: of an edited message only the changed keys are replaced.
 
 use plimsoll_context::{Message, Part};
 use serde_json::Value;
 
 use super::dialect::Dialect;
 use super::parts::CUSTOM;
-use super::read::{Chat, Legacy, message};
-use super::render::render;
+use super::read::{self, Legacy, message};
 use crate::aligned::is_thinking;
-use crate::error::WireError;
+use crate::document::{DocumentFormat, Member};
+use crate::error::{CHAT, WireError};
 use crate::frames;
 use crate::raw::{RawObject, parse};
+use crate::renderer::render;
 
-/// One message of a chat that is written back.
-#[derive(Debug, Clone, Copy)]
-pub enum Slot<'m> {
-    /// The original message at this index, byte for byte.
-    Original(usize),
-    /// The original message at this index with what this one says in its place.
-    Edited(usize, &'m Message),
-    /// A message that the chat did not have.
-    New(&'m Message),
+/// The messages of Chat Completions.
+pub static FORMAT: DocumentFormat = DocumentFormat {
+    key: "messages",
+    system: None,
+    has_items: false,
+    expected: [CHAT, "an array of messages, or an object with `messages`"],
+    bare: "the chat",
+    read_system: |_| Ok(None),
+    read_entries: read::messages,
+    read_tools: read::tools,
+    edit_system: |raw, _| Ok(raw.to_owned()),
+    edit,
+    write: |messages, _| messages.iter().copied().map(written).collect(),
+};
+
+fn edit(entries: &[&str], members: &[Member<'_>]) -> Result<Vec<String>, WireError> {
+    let edited = entries.iter().zip(members);
+    let edited = edited.map(|(raw, member)| match member.edited {
+        Some(edited) => patch_content(raw, edited),
+        None => Ok((*raw).to_owned()),
+    });
+    edited.collect()
 }
 
-impl Chat<'_> {
-    /// Writes the chat with other messages, in the shape in which it was read, all other keys
-    /// kept as they were. A slot whose index is beyond the chat is left out.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`patch_content`].
-    pub fn write<'m>(
-        &self,
-        slots: impl IntoIterator<Item = Slot<'m>>,
-    ) -> Result<String, WireError> {
-        let mut list = String::from("[");
-        for slot in slots {
-            let text = match slot {
-                Slot::Original(index) => self.original(index).map(str::to_owned),
-                Slot::Edited(index, edited) => match self.original(index) {
-                    Some(original) => Some(patch_content(original, edited)?),
-                    None => None,
-                },
-                Slot::New(message) => rendered(message)?.map(|value| value.to_string()),
-            };
-            if let Some(text) = text {
-                if list.len() > 1 {
-                    list.push(',');
-                }
-                list.push_str(&text);
-            }
-        }
-        list.push(']');
-        Ok(match &self.object {
-            None => list,
-            Some(object) => object.with(&[("messages", Some(list))]),
-        })
-    }
+fn written(message: &Message) -> Result<Vec<String>, WireError> {
+    Ok(rendered(message)?.iter().map(Value::to_string).collect())
 }
 
 /// The original JSON text of a message with what `edited` says in its place: `content`, the

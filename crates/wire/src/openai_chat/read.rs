@@ -1,96 +1,46 @@
-//! [`read`]: a chat in the shape of Chat Completions as messages, one for each, with its
-//! original texts beside them. Repairs nothing: a chat with orphans is read with its orphans.
+//! Reads a request in the shape of Chat Completions: each entry of its list is one message. A request
+//! with orphaned results is read with them; nothing is repaired.
 
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::details::{self, AUDIO};
 use super::parts::{CUSTOM, ORIGIN};
+use super::patch::FORMAT;
+use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::frames;
-use crate::raw::{RawObject, parse};
+use crate::raw::parse;
 use crate::sources::{from_data_url, from_url};
 
-/// A chat that was read. Message `i` is what the original message `i` says.
-#[derive(Debug, Clone)]
-pub struct Chat<'a> {
-    /// The messages.
-    pub messages: Vec<Message>,
-    /// The tools that stand beside the messages.
-    pub tools: Vec<ToolSpec>,
-    /// The server's own tools, as they are.
-    pub hosted_tools: Vec<Opaque>,
-    pub(super) originals: Vec<&'a str>,
-    /// The object that the messages stood in; `None` for a bare array.
-    pub(super) object: Option<RawObject<'a>>,
-}
-
-/// Reads a bare array of messages, or an object with `messages` and any other keys.
+/// Reads a bare array of messages, or an object with `messages` and any other keys. Message `i` is entry
+/// `i` of the list.
 ///
 /// # Errors
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
 /// wrong kind.
-pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
-    read_parsed(text, None)
+pub fn read(text: &str) -> Result<Document<'_>, WireError> {
+    Document::read(text, &FORMAT)
 }
 
-/// Reads a chat of which the list of messages may have been parsed already.
-pub fn read_parsed(text: &str, list: Option<Vec<Value>>) -> Result<Chat<'_>, WireError> {
-    let mut parsed = list.unwrap_or_default().into_iter();
-    let (object, list, place) = match text.trim_start().as_bytes().first() {
-        Some(b'{') => {
-            let object: RawObject<'_> = parse(text)?;
-            let list = object.get("messages");
-            let list =
-                list.ok_or_else(|| WireError::expected("messages", crate::error::CHAT, None))?;
-            (Some(object), list, "messages")
-        }
-        _ => (None, text, ""),
-    };
-    if !list.trim_start().starts_with('[') {
-        let value: Value = parse(list)?;
-        let place = if place.is_empty() { "the chat" } else { place };
-        let expected = "an array of messages, or an object with `messages`";
-        return Err(WireError::expected(place, expected, Some(&value)));
-    }
-    let originals: Vec<&RawValue> = parse(list)?;
-    let mut messages = Vec::with_capacity(originals.len());
+/// Reads the messages of a list, which may have been parsed already.
+pub(super) fn messages(
+    entries: &[&str],
+    values: Option<Vec<Value>>,
+    place: Places<'_>,
+) -> ReadEntries {
+    let mut values = values.unwrap_or_default().into_iter();
     let mut legacy = Legacy::default();
-    for (index, raw) in originals.iter().enumerate() {
-        let value: Value = match parsed.next() {
-            Some(value) => value,
-            None => parse(raw.get())?,
-        };
-        let place = format!("{place}[{index}]");
-        messages.push(message(value, &place, index, &mut legacy)?);
+    let mut messages = Vec::with_capacity(entries.len());
+    for (index, raw) in entries.iter().enumerate() {
+        let value = values.next().map_or_else(|| parse(raw), Ok)?;
+        let message = message(value, &place(index), index, &mut legacy)?;
+        messages.push((message, MessageSpan::entry(index)));
     }
-    let tools = object.as_ref().map(tools).transpose()?;
-    let (tools, hosted_tools) = tools.unwrap_or_default();
-    Ok(Chat {
-        messages,
-        tools,
-        hosted_tools,
-        originals: originals.into_iter().map(RawValue::get).collect(),
-        object,
-    })
-}
-
-impl<'a> Chat<'a> {
-    /// The original JSON text of a message.
-    #[must_use]
-    pub fn original(&self, index: usize) -> Option<&'a str> {
-        self.originals.get(index).copied()
-    }
-
-    /// The raw JSON text of a key beside `messages`, such as `budget_tokens`.
-    #[must_use]
-    pub fn key(&self, name: &str) -> Option<&'a str> {
-        self.object.as_ref()?.get(name)
-    }
+    Ok(messages)
 }
 
 /// Open calls of the older form, which has names in place of ids.
@@ -361,14 +311,14 @@ fn opaque(block: &Value) -> Part {
     })
 }
 
-fn tools(object: &RawObject<'_>) -> Result<(Vec<ToolSpec>, Vec<Opaque>), WireError> {
-    let (mut tools, mut hosted) = (Vec::new(), Vec::new());
-    let Some(raw) = object.get("tools").or_else(|| object.get("functions")) else {
-        return Ok((tools, hosted));
+/// Reads the tools of a request.
+pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
+    let Some(raw) = document.key("tools").or_else(|| document.key("functions")) else {
+        return Ok(());
     };
     let value: Value = parse(raw)?;
     let list = match value {
-        Value::Null => return Ok((tools, hosted)),
+        Value::Null => return Ok(()),
         Value::Array(list) => list,
         other => {
             let expected = "array or null";
@@ -377,7 +327,7 @@ fn tools(object: &RawObject<'_>) -> Result<(Vec<ToolSpec>, Vec<Opaque>), WireErr
     };
     for (index, mut tool) in list.into_iter().enumerate() {
         if is_hosted(&tool) {
-            hosted.push(Opaque {
+            document.hosted_tools.push(Opaque {
                 origin: ORIGIN.into(),
                 data: tool.to_string(),
             });
@@ -394,7 +344,7 @@ fn tools(object: &RawObject<'_>) -> Result<(Vec<ToolSpec>, Vec<Opaque>), WireErr
         let place = || format!("tools[{index}].{key}.name");
         let name = text_of(function.get_mut("name"), place)?;
         let description = function.get("description").and_then(Value::as_str);
-        tools.push(ToolSpec {
+        document.tools.push(ToolSpec {
             name,
             description: description.unwrap_or_default().to_owned(),
             schema: function
@@ -402,7 +352,7 @@ fn tools(object: &RawObject<'_>) -> Result<(Vec<ToolSpec>, Vec<Opaque>), WireErr
                 .map_or(Value::Null, Value::take),
         });
     }
-    Ok((tools, hosted))
+    Ok(())
 }
 
 /// Whether the server runs a tool by itself, such as a search: it is named by its type alone.

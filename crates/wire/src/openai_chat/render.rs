@@ -2,21 +2,19 @@
 //! the same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a
 //! batch is rendered parted, and `validate.rs` says so.
 
-use plimsoll_context::{Breakpoint, Message, MessageList, ToolSpec};
+use plimsoll_context::{Breakpoint, Message, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{
-    CacheMarks, Dialect, OutputKey, ParallelCalls, SeedKey, StreamUsage, ToolStyle, Voice,
-};
+use super::dialect::{CacheMarks, Dialect, ToolStyle, Voice};
 use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
 use super::write::ChatWriter;
 use crate::chunks::BodyChunks;
 use crate::compose::{Composer, History, WrittenMessages, cache_control};
-use crate::error::WireError;
 use crate::object::{Object, Settings, array};
+use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
@@ -47,67 +45,6 @@ struct StreamOptions {
     extra: Map<String, Value>,
 }
 
-/// Renders a view.
-///
-/// # Errors
-///
-/// None in practice: only a value that is no JSON could fail.
-pub fn render<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    dialect: &Dialect,
-) -> Result<Rendered, WireError> {
-    if dialect.tools == ToolStyle::JsonSchema {
-        return json_turns::render(input, messages, dialect);
-    }
-    let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = WrittenMessages::default();
-    let (rendered, end) = next(&mut written, input, &messages, dialect);
-    Ok(Rendered {
-        from: written.from(&end),
-        ..rendered.into_whole()
-    })
-}
-
-/// Renders the next request of a chat that grows: as [`render`] does, but the messages that were rendered
-/// before are shared with the requests before.
-///
-/// `messages` begin with those of the last request with this `written`, the system prompt and the dialect
-/// are the same. [`Rendered::from`] stays empty. A dialect whose turns are JSON is rendered whole.
-///
-/// ```
-/// use plimsoll_context::{Message, MessageList};
-/// use plimsoll_wire::openai_chat::{Dialect, render, render_next};
-/// use plimsoll_wire::{RenderInput, WrittenMessages};
-///
-/// let (dialect, input) = (Dialect::openai(), RenderInput::default());
-/// let messages = [Message::user("One."), Message::assistant("1"), Message::user("Two.")];
-/// let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
-/// for (index, message) in messages.iter().enumerate() {
-///     list.push(message.clone().into());
-///     let next = render_next(&mut written, &input, &list, &dialect)?;
-///     let whole = render(&input, &messages[..=index], &dialect)?;
-///     assert_eq!(next.into_whole().body, whole.body);
-/// }
-/// # Ok::<(), plimsoll_wire::WireError>(())
-/// ```
-///
-/// # Errors
-///
-/// As [`render`].
-pub fn render_next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &MessageList,
-    dialect: &Dialect,
-) -> Result<Rendered<BodyChunks>, WireError> {
-    if dialect.tools == ToolStyle::JsonSchema {
-        let messages = messages.iter().map(AsRef::as_ref);
-        return Ok(json_turns::render(input, messages, dialect)?.map(BodyChunks::from));
-    }
-    Ok(next(written, input, messages, dialect).0)
-}
-
 /// Renders messages alone: the body is their list.
 pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     let mut composer = Composer::new(dialect.rules());
@@ -124,41 +61,48 @@ pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     }
 }
 
-/// Returns a request, and its turns behind the final ones.
-fn next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &dyn History,
-    dialect: &Dialect,
-) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let composer = written.composer(dialect.rules(), input.system);
-    for message in messages.since(composer.messages) {
-        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
-    }
-    let marks = input
-        .cache
-        .filter(|_| dialect.cache == CacheMarks::Parts)
-        .map_or(&[][..], |plan| &plan.breakpoints);
-    let retention = input.cache.map(|plan| plan.retention).unwrap_or_default();
-    let mark = cache_control(retention);
-    let mut notes = composer.normalizer.notes.clone();
-    let cached = marks.contains(&Breakpoint::Tools).then_some(mark);
-    let tools = tools(input.tools, cached, dialect, &mut notes);
+impl RequestRenderer for Dialect {
+    type Decided = ();
 
-    let mut head = Object::new().text("model", input.model);
-    if !tools.is_empty() {
-        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+    fn render(
+        &self,
+        written: &mut WrittenMessages,
+        input: &RenderInput<'_>,
+        messages: &dyn History,
+    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+        if self.tools == ToolStyle::JsonSchema {
+            let rendered = json_turns::render(input, messages.since(0), self);
+            return (rendered, Vec::new());
+        }
+        let composer = written.composer(self.rules(), input.system);
+        for message in messages.since(composer.messages) {
+            composer.message(message, &mut ChatWriter(self), &ChatWriter(self));
+        }
+        let marks = input
+            .cache
+            .filter(|_| self.cache == CacheMarks::Parts)
+            .map_or(&[][..], |plan| &plan.breakpoints);
+        let retention = input.cache.map(|plan| plan.retention).unwrap_or_default();
+        let mark = cache_control(retention);
+        let mut notes = composer.normalizer.notes.clone();
+        let cached = marks.contains(&Breakpoint::Tools).then_some(mark);
+        let tools = tools(input.tools, cached, self, &mut notes);
+
+        let mut head = Object::new().text("model", input.model);
+        if !tools.is_empty() {
+            head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+        }
+        let mut rest = vec![b']'];
+        settings(input, !tools.is_empty(), self, &mut notes).write(&mut rest);
+        rest.push(b'}');
+        let (head, end) = (head.open_list("messages"), composer.end(input.context));
+        let rendered = Rendered {
+            body: composer.body(head, &end, (marks, mark), &ChatWriter(self), &rest),
+            notes,
+            ..Rendered::default()
+        };
+        (rendered, end)
     }
-    let mut rest = vec![b']'];
-    settings(input, !tools.is_empty(), dialect, &mut notes).write(&mut rest);
-    rest.push(b'}');
-    let (head, end) = (head.open_list("messages"), composer.end(input.context));
-    let rendered = Rendered {
-        body: composer.body(head, &end, (marks, mark), &ChatWriter(dialect), &rest),
-        notes,
-        ..Rendered::default()
-    };
-    (rendered, end)
 }
 
 fn settings(
@@ -179,13 +123,13 @@ fn settings(
             }
         };
         settings.set("tool_choice", choice);
-        if dialect.parallel_calls == ParallelCalls::OneAtATime {
+        if !dialect.parallel_calls {
             settings.set("parallel_tool_calls", Value::Bool(false));
         }
     }
-    let output = match dialect.output_key {
-        OutputKey::MaxTokens => "max_tokens",
-        OutputKey::MaxCompletionTokens => "max_completion_tokens",
+    let output = match dialect.completion_tokens_key {
+        false => "max_tokens",
+        true => "max_completion_tokens",
     };
     settings.set(output, input.max_output.map(Value::from));
     if takes(input, dialect) {
@@ -193,9 +137,9 @@ fn settings(
     } else {
         notes.push(Note::setting(LeftOut::Temperature));
     }
-    let seed = match dialect.seed_key {
-        SeedKey::Seed => "seed",
-        SeedKey::RandomSeed => "random_seed",
+    let seed = match dialect.random_seed_key {
+        false => "seed",
+        true => "random_seed",
     };
     settings.set(seed, input.seed.map(Value::from));
     if !input.stop.is_empty() {
@@ -203,7 +147,7 @@ fn settings(
     }
     if input.delivery == Delivery::Stream {
         settings.set("stream", Value::Bool(true));
-        if dialect.stream_usage == StreamUsage::Ask {
+        if dialect.asks_for_usage {
             settings.set("stream_options", json!({"include_usage": true}));
         }
     }

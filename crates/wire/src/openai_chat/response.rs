@@ -1,293 +1,171 @@
-//! The JSON that Chat Completions servers answer with as types: responses, stream chunks, usage
-//! and error bodies. Lenient where servers differ; unknown keys are kept in `extra`.
-//! Not the neutral reply; `reply.rs` and `stream.rs` make that.
+//! The JSON of a reply as types: whole responses, chunks of a stream, and usage.
+//!
+//! Compatible servers differ in types, so a field of the wrong type is read as absent. Unknown keys are
+//! kept in `extra`. `stream.rs` makes a `Reply` of it.
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// Keys that this crate does not know, kept as they came.
-pub type Extra = Map<String, Value>;
+pub(super) type Extra = Map<String, Value>;
 
 /// A whole response, or one chunk of a streamed one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Response {
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Response {
     /// The id of the response; the same in all chunks.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub id: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) id: Option<String>,
     /// The model that answered.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub model: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) model: Option<String>,
     /// The alternatives; this crate reads the first. Some servers send null for none.
-    #[serde(default, deserialize_with = "list")]
-    pub choices: Vec<Choice>,
-    /// What was used; null in all chunks but the last.
-    #[serde(
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub usage: Option<WireUsage>,
-    /// An error in place of, or in the middle of, a reply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Value>,
-    /// All other keys.
+    #[serde(deserialize_with = "list")]
+    pub(super) choices: Vec<Choice>,
+    /// The tokens used; null in all chunks but the last.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) usage: Option<WireUsage>,
+    /// An error in place of a reply, or in the middle of one.
+    pub(super) error: Option<Value>,
     #[serde(flatten)]
-    pub extra: Extra,
+    pub(super) extra: Extra,
 }
 
 /// One alternative of a response.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Choice {
-    /// Its number, where the server gives it one.
-    #[serde(
-        default,
-        deserialize_with = "count",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub index: Option<u64>,
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Choice {
+    /// Its number, if the server gives it one.
+    #[serde(deserialize_with = "count")]
+    pub(super) index: Option<u64>,
     /// The message of a whole response.
-    #[serde(
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub message: Option<MessagePiece>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) message: Option<MessagePiece>,
     /// The piece of a message in a chunk.
-    #[serde(
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub delta: Option<MessagePiece>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) delta: Option<MessagePiece>,
     /// Why the model stopped; null while it goes on.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub finish_reason: Option<String>,
-    /// Where some servers put the usage.
-    #[serde(
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub usage: Option<WireUsage>,
-    /// All other keys.
+    #[serde(deserialize_with = "text")]
+    pub(super) finish_reason: Option<String>,
+    /// The tokens used, at servers that report them here.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) usage: Option<WireUsage>,
     #[serde(flatten)]
-    pub extra: Extra,
+    pub(super) extra: Extra,
 }
 
-/// What a model said, whole or in a piece. Lenient: compatible servers differ in the types.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct MessagePiece {
-    /// `assistant`, or absent.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub role: Option<String>,
+/// A message of the model, or a piece of one.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct MessagePiece {
     /// A text, null, or a list of parts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<Value>,
+    pub(super) content: Option<Value>,
     /// Reasoning, as DeepSeek and most others spell it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning_content: Option<Value>,
+    pub(super) reasoning_content: Option<Value>,
     /// Reasoning, as OpenRouter and some others spell it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<Value>,
-    /// What the model says when it refuses.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub refusal: Option<String>,
+    pub(super) reasoning: Option<Value>,
+    /// The text with which the model refuses.
+    #[serde(deserialize_with = "text")]
+    pub(super) refusal: Option<String>,
     /// Tool calls or pieces of them.
-    #[serde(
-        default,
-        deserialize_with = "list",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub tool_calls: Vec<CallPiece>,
+    #[serde(deserialize_with = "list")]
+    pub(super) tool_calls: Vec<CallPiece>,
     /// The one tool call of the older form.
-    #[serde(
-        rename = "function_call", // tidy:allow(function call)
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub legacy_call: Option<FunctionPiece>,
-    /// All other keys.
+    #[serde(rename = "function_call", deserialize_with = "lenient")]
+    // tidy:allow(function call)
+    pub(super) legacy_call: Option<FunctionPiece>,
     #[serde(flatten)]
-    pub extra: Extra,
+    pub(super) extra: Extra,
 }
 
 /// A tool call of a reply, or a piece of one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CallPiece {
-    /// Which call of the message it belongs to.
-    #[serde(
-        default,
-        deserialize_with = "count",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub index: Option<u64>,
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct CallPiece {
+    /// The number of the call in its message.
+    #[serde(deserialize_with = "count")]
+    pub(super) index: Option<u64>,
     /// Its id; in most streams only in the first piece.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub id: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) id: Option<String>,
     /// Name and arguments.
-    #[serde(
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub function: Option<FunctionPiece>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) function: Option<FunctionPiece>,
     /// Name and text, of a call of a tool that takes a text of any form.
-    #[serde(
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub custom: Option<CustomPiece>,
-    /// All other keys.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) custom: Option<CustomPiece>,
     #[serde(flatten)]
-    pub extra: Extra,
+    pub(super) extra: Extra,
 }
 
 /// Name and arguments of a tool call of a reply, or a piece of them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct FunctionPiece {
-    /// The tool's name.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub name: Option<String>,
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct FunctionPiece {
+    #[serde(deserialize_with = "text")]
+    pub(super) name: Option<String>,
     /// JSON text; some servers send the object itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Value>,
+    pub(super) arguments: Option<Value>,
 }
 
-/// Name and text of a call of a tool that takes a text of any form, or a piece of them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CustomPiece {
-    /// The tool's name.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub name: Option<String>,
-    /// What the tool is given.
-    #[serde(
-        default,
-        deserialize_with = "text",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub input: Option<String>,
+/// Name and input of a call of a tool that takes a text of any form, or a piece of them.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct CustomPiece {
+    #[serde(deserialize_with = "text")]
+    pub(super) name: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) input: Option<String>,
 }
 
 /// Usage as the servers spell it. Numbers of the wrong type are read as absent: a count is
 /// never worth a reply.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct WireUsage {
-    /// Everything read, cached or not.
+pub(crate) struct WireUsage {
+    /// All input, cached or not.
     #[serde(deserialize_with = "count")]
-    pub prompt_tokens: Option<u64>,
-    /// Everything written.
+    pub(super) prompt_tokens: Option<u64>,
+    /// All output.
     #[serde(deserialize_with = "count")]
-    pub completion_tokens: Option<u64>,
-    /// Both.
+    pub(super) completion_tokens: Option<u64>,
+    /// Input and output.
     #[serde(deserialize_with = "count")]
-    pub total_tokens: Option<u64>,
-    /// What of the prompt came from a cache.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub prompt_tokens_details: Option<PromptDetails>,
-    /// What of the completion was reasoning.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub completion_tokens_details: Option<CompletionDetails>,
+    pub(super) total_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) prompt_tokens_details: Option<PromptDetails>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek's name for the cached part of the prompt.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub prompt_cache_hit_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) prompt_cache_hit_tokens: Option<u64>,
     /// Kimi's name for the cached part of the prompt.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub cached_tokens: Option<u64>,
-    /// All other keys.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// What of the prompt came from a cache or went into one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PromptDetails {
-    /// Read from the cache.
     #[serde(deserialize_with = "count")]
-    pub cached_tokens: Option<u64>,
-    /// Written to the cache.
-    #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
-    pub cache_write_tokens: Option<u64>,
-    /// All other keys.
+    pub(super) cached_tokens: Option<u64>,
     #[serde(flatten)]
-    pub extra: Extra,
+    pub(super) extra: Extra,
 }
 
-/// What of the completion was reasoning.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// The parts of the prompt that were read from a cache or written to it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct CompletionDetails {
-    /// Reasoning.
+pub(super) struct PromptDetails {
     #[serde(deserialize_with = "count")]
-    pub reasoning_tokens: Option<u64>,
-    /// All other keys.
-    #[serde(flatten)]
-    pub extra: Extra,
+    pub(super) cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(super) cache_write_tokens: Option<u64>,
 }
 
-/// An error body.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ErrorBody {
-    /// The error.
-    pub error: ErrorDetail,
+/// The part of the completion that was reasoning.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct CompletionDetails {
+    #[serde(deserialize_with = "count")]
+    pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// What an error body says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ErrorDetail {
-    /// For people.
-    pub message: String,
-    /// Its class, such as `invalid_request_error`.
-    #[serde(rename = "type", default)]
-    pub kind: Option<String>,
-    /// The parameter that is wrong.
-    #[serde(default)]
-    pub param: Option<String>,
-    /// For programs: a text, a number or null.
-    #[serde(default)]
-    pub code: Value,
-    /// All other keys.
-    #[serde(flatten)]
-    pub extra: Extra,
-}
-
-/// A list; one entry is a list of one, and anything else is empty.
+/// Reads a list. One object is a list of one, and anything else is empty.
 fn list<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -302,7 +180,7 @@ where
     Ok(entries.filter_map(|one| T::deserialize(one).ok()).collect())
 }
 
-/// A value; what is none of its kind is absent, and never costs the reply.
+/// Reads an object; anything else is absent.
 fn lenient<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -316,7 +194,7 @@ where
     })
 }
 
-/// A text; a number is the text that it is, anything else is absent.
+/// Reads a text. A number becomes its text, and anything else is absent.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::String(text) => Some(text),
@@ -325,7 +203,7 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> 
     })
 }
 
-/// A count; anything that is not one is absent.
+/// Reads a count; anything else is absent.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(from)?;
     Ok(match &value {
@@ -351,9 +229,13 @@ mod tests {
             r#""system_fingerprint":"f"}"#,
         );
         let response: Response = serde_json::from_str(text).unwrap();
-        assert_eq!(serde_json::to_string(&response).unwrap(), text);
-        let text = r#"{"error":{"message":"m","type":"t","param":null,"code":400,"n_ctx":5}}"#;
-        let error: ErrorBody = serde_json::from_str(text).unwrap();
-        assert_eq!(serde_json::to_string(&error).unwrap(), text);
+        let kept = |extra: &Extra| Value::Object(extra.clone()).to_string();
+        assert_eq!(kept(&response.extra), r#"{"system_fingerprint":"f"}"#);
+        assert_eq!(kept(&response.usage.unwrap().extra), r#"{"cost":0.5}"#);
+        let choice = &response.choices[0];
+        assert_eq!(kept(&choice.extra), r#"{"logprobs":{"a":1}}"#);
+        let message = choice.message.as_ref().unwrap();
+        let unread = r#"{"role":"assistant","annotations":[]}"#;
+        assert_eq!(kept(&message.extra), unread);
     }
 }

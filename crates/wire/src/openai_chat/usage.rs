@@ -13,7 +13,7 @@ impl WireUsage {
     /// `completion_tokens` includes reasoning, except at servers (xAI) whose total shows that
     /// it does not.
     #[must_use]
-    pub fn normalized(&self) -> Option<Usage> {
+    pub(crate) fn normalized(&self) -> Option<Usage> {
         let prompt = self.prompt_tokens;
         let written = self.completion_tokens;
         if prompt.is_none() && written.is_none() && self.total_tokens.is_none() {

@@ -5,17 +5,14 @@ use plimsoll_context::{Opaque, Part, ToolCall};
 use serde_json::{Map, Value};
 
 use super::details;
-use super::dialect::{
-    Arguments, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images, NoContent, ParallelCalls,
-    Prefill, SameRole, SystemPlace, SystemRole, Texts, UserAfterTool, UserMessage,
-};
+use super::dialect::{Dialect, EchoReasoning, EmptyReasoning, NoContent};
 use super::parts::{CUSTOM, ContentPart, MAX_NAME, file_part, image_part, is_elsewhere, own};
 use crate::compose::{Spot, Spots, Writer};
 use crate::normalize::Native;
 use crate::object::{members, push_text};
 use crate::request::LeftOut;
 use crate::server_rules::{
-    self, Breakpoints, Neighbors, ReasoningRule, ResultContent, Results, ServerRules,
+    Arguments, Breakpoints, Neighbors, ReasoningRule, ResultContent, Results, ServerRules,
     SystemMessages,
 };
 use crate::turns::{Block, Call, Content, Role, Turn};
@@ -26,7 +23,7 @@ pub(super) struct ChatWriter<'d>(pub(super) &'d Dialect);
 
 impl Native for ChatWriter<'_> {
     fn media(&mut self, part: &Part, _: Role) -> Option<String> {
-        if self.0.images == Images::Unsupported {
+        if !self.0.images {
             return None;
         }
         match part {
@@ -70,9 +67,9 @@ impl Native for ChatWriter<'_> {
 
 impl Writer for ChatWriter<'_> {
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
-        let role = match (turn.role, self.0.system_role) {
-            (Role::System, SystemRole::System) => "system",
-            (Role::System, SystemRole::Developer) => "developer",
+        let role = match (turn.role, self.0.developer_role) {
+            (Role::System, false) => "system",
+            (Role::System, true) => "developer",
             (Role::User, _) => "user",
             (Role::Assistant, _) => "assistant",
             (Role::Tool, _) => "tool",
@@ -122,7 +119,7 @@ impl ChatWriter<'_> {
             text.is_some_and(|text| !text.trim().is_empty())
         });
         let texts: Option<Vec<&str>> = blocks.iter().map(|block| block.as_text()).collect();
-        let joined = texts.filter(|texts| texts.len() <= 1 || self.0.texts == Texts::Joined);
+        let joined = texts.filter(|texts| texts.len() <= 1 || self.0.joins_texts);
         if let Some(texts) = joined {
             let text = Some(out.len());
             match texts.as_slice() {
@@ -184,7 +181,6 @@ fn json(part: &ContentPart<'_>) -> Option<String> {
 impl Dialect {
     /// Returns what the server demands of the messages.
     pub(super) fn rules(&self) -> ServerRules {
-        let merges = self.same_role == SameRole::Merge;
         let placeholder = match self.empty_reasoning {
             EmptyReasoning::Omit => None,
             EmptyReasoning::Empty => Some(""),
@@ -198,16 +194,16 @@ impl Dialect {
         };
         ServerRules {
             ids: self.call_ids.form(),
-            max_name: (self.call_names == CallNames::Plain).then_some(MAX_NAME),
-            arguments: match self.arguments {
-                Arguments::AnyText => server_rules::Arguments::AnyText,
-                Arguments::JsonObject => server_rules::Arguments::ObjectText,
+            max_name: self.plain_names.then_some(MAX_NAME),
+            arguments: match self.object_arguments {
+                false => Arguments::AnyText,
+                true => Arguments::ObjectText,
             },
-            system: match self.system {
-                SystemPlace::Anywhere => SystemMessages::Anywhere,
-                SystemPlace::First => SystemMessages::First,
+            system: match self.system_first {
+                false => SystemMessages::Anywhere,
+                true => SystemMessages::First,
             },
-            neighbors: match merges {
+            neighbors: match self.merges_roles {
                 true => Neighbors::JoinTexts,
                 false => Neighbors::Keep,
             },
@@ -215,11 +211,11 @@ impl Dialect {
             result_content: ResultContent::Texts,
             breakpoints: Breakpoints::Texts,
             blank_texts: true,
-            user_first: merges || self.user == UserMessage::Required,
-            user_required: self.user == UserMessage::Required,
-            user_after_result: self.user_after_tool == UserAfterTool::Allowed,
-            assistant_last: self.prefill == Prefill::Allowed,
-            parallel_calls: self.parallel_calls == ParallelCalls::Supported,
+            user_first: self.merges_roles || self.needs_user,
+            user_required: self.needs_user,
+            user_after_result: self.user_after_tool,
+            assistant_last: self.prefill,
+            parallel_calls: self.parallel_calls,
             items: false,
             calls_apart: true,
             reasoning: match self.echo_reasoning {

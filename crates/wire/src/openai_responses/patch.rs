@@ -1,5 +1,4 @@
-//! Writing a history back: messages that nobody touched as the very bytes that were read, of the
-//! others only the items changed that were edited. Not rendering a request; `render.rs` does.
+//! Edits the messages of a Responses request in place: of an edited message only the changed items.
 
 use std::collections::BTreeSet;
 
@@ -8,128 +7,59 @@ use serde_json::Value;
 
 use super::items;
 use super::profile::{Profile, ReasoningItems};
-use super::read::{Chat, read};
+use super::read;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::aligned::PiecePatcher;
 use crate::compose::Writer;
+use crate::document::{DocumentFormat, Member};
 use crate::error::WireError;
 use crate::frames;
 use crate::normalize::Normalizer;
-use crate::openai_chat::Slot;
 use crate::raw::{RawObject, parse, pieces, quoted};
 
-/// What becomes of the system prompt beside the input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Instructions {
-    /// It stays.
-    Same,
-    /// It is taken out.
-    Gone,
-    /// This text replaces it.
-    Edited(String),
-}
+/// The items of Responses.
+pub static FORMAT: DocumentFormat = DocumentFormat {
+    key: "input",
+    system: Some("instructions"),
+    has_items: true,
+    expected: [
+        "a string or an array of items",
+        "an array of items, or an object with `input`",
+    ],
+    bare: "the list",
+    read_system: read::instructions,
+    read_entries: read::messages,
+    read_tools: read::tools,
+    edit_system: |_, message| Ok(quoted(&message.text())),
+    edit,
+    write,
+};
 
-impl Chat<'_> {
-    /// Writes the history with other messages, in the shape in which it was read, all other keys
-    /// kept as they were. Of an edited message each item that the edit did not touch keeps its bytes:
-    /// reasoning, ids, what the provider did by itself. A slot whose index is beyond the history is
-    /// left out.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::NotJson`] or [`WireError::Expected`] if an original is not what was read.
-    pub fn write<'m>(
-        &self,
-        slots: impl IntoIterator<Item = Slot<'m>>,
-    ) -> Result<String, WireError> {
-        self.write_with(slots, &Instructions::Same)
-    }
-
-    /// The same with other instructions.
-    pub fn write_with<'m>(
-        &self,
-        slots: impl IntoIterator<Item = Slot<'m>>,
-        instructions: &Instructions,
-    ) -> Result<String, WireError> {
-        let slots: Vec<Slot<'m>> = slots.into_iter().collect();
-        let mut anew = self.anew(&slots).into_iter();
-        let mut list: Vec<String> = Vec::new();
-        for slot in slots {
-            match slot {
-                Slot::Original(index) => {
-                    let originals = self.originals(index).iter();
-                    list.extend(originals.map(|raw| (*raw).to_owned()));
-                }
-                Slot::Edited(index, _) if self.originals(index).is_empty() => {}
-                Slot::Edited(index, message) => {
-                    list.extend(ItemPatcher.edited(self.originals(index), message)?);
-                }
-                Slot::New(_) => list.extend(anew.next().unwrap_or_default()),
-            }
-        }
-        // An input that is one text stays one.
-        let input = match list.as_slice() {
-            [one] if one.starts_with('"') => one.clone(),
-            items => {
-                let items: Vec<String> = items.iter().map(|raw| item(raw)).collect();
-                format!("[{}]", items.join(","))
-            }
-        };
-        let Some(object) = &self.object else {
-            return Ok(input);
-        };
-        let mut changes = vec![("input", Some(input))];
-        match instructions {
-            Instructions::Same => {}
-            Instructions::Gone => changes.push(("instructions", None)),
-            Instructions::Edited(text) => changes.push(("instructions", Some(quoted(text)))),
-        }
-        Ok(object.with(&changes))
-    }
-
-    /// The items of each new message. All of them together, since what a result is depends on its
-    /// call.
-    fn anew(&self, slots: &[Slot<'_>]) -> Vec<Vec<String>> {
-        let new = || {
-            slots.iter().filter_map(|slot| match slot {
-                Slot::New(message) => Some(*message),
-                _ => None,
-            })
-        };
-        let answers = new().any(|message| matches!(message, Message::ToolResult(_)));
-        let custom = match answers {
-            true => self.custom_calls(slots),
-            false => BTreeSet::new(),
-        };
-        written(new(), custom)
-    }
-
-    /// Ids of calls of tools that take a text of any form.
-    fn custom_calls(&self, slots: &[Slot<'_>]) -> BTreeSet<String> {
-        let kept = slots.iter().filter_map(|slot| match slot {
-            Slot::Original(index) | Slot::Edited(index, _) => Some(*index),
-            Slot::New(_) => None,
-        });
-        let raws = kept.flat_map(|index| self.originals(index));
-        let id = |raw: &&str| {
-            let item: Value = serde_json::from_str(raw).ok()?;
-            let custom = items::kind(&item) == "custom_tool_call";
-            let id = item.get("call_id").filter(|_| custom)?;
-            id.as_str().map(str::to_owned)
-        };
-        raws.filter_map(id).collect()
+fn edit(entries: &[&str], members: &[Member<'_>]) -> Result<Vec<String>, WireError> {
+    match members.iter().find_map(|member| member.edited) {
+        Some(edited) => ItemPatcher.edited(entries, edited),
+        None => Ok(entries.iter().map(|raw| (*raw).to_owned()).collect()),
     }
 }
 
-/// An original as an item: a bare text is what the user says.
-fn item(raw: &str) -> String {
-    match raw.starts_with('"') {
-        true => format!("{{\"role\":\"user\",\"content\":{raw}}}"),
-        false => raw.to_owned(),
-    }
+/// Writes new messages together, because the kind of a result depends on its call.
+fn write(messages: &[&Message], kept: &[&str]) -> Result<Vec<Vec<String>>, WireError> {
+    let mut results = messages.iter();
+    let has_results = results.any(|message| matches!(message, Message::ToolResult(_)));
+    let custom_id = |raw: &&str| {
+        let item: Value = serde_json::from_str(raw).ok()?;
+        let custom = items::kind(&item) == "custom_tool_call";
+        let id = item.get("call_id").filter(|_| custom)?;
+        id.as_str().map(str::to_owned)
+    };
+    let custom = match has_results {
+        true => kept.iter().filter_map(custom_id).collect(),
+        false => BTreeSet::new(),
+    };
+    Ok(written(messages.iter().copied(), custom))
 }
 
-/// What was read is given back; whether it may be sent, its sender knows.
+/// Returns a profile that leaves no reasoning out: the caller decides what may be sent.
 fn whole() -> Profile {
     Profile {
         reasoning: ReasoningItems::Plain,
@@ -145,10 +75,10 @@ impl PiecePatcher for ItemPatcher {
         if raw.starts_with('"') {
             return Ok(vec![Part::text(parse::<String>(raw)?)]);
         }
-        let list = format!("[{raw}]");
-        Ok(match read(&list)?.messages.first() {
-            Some(Message::Summary { text }) => vec![Part::text(frames::framed_summary(text))],
-            Some(message) => message.parts().to_vec(),
+        let read = read::messages(&[raw], None, &|index| format!("[{index}]"))?;
+        Ok(match read.into_iter().next() {
+            Some((Message::Summary { text }, _)) => vec![Part::text(frames::framed_summary(&text))],
+            Some((message, _)) => message.parts().to_vec(),
             None => Vec::new(),
         })
     }

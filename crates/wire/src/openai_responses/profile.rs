@@ -4,7 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::openai_chat::{Images, ParallelCalls, SystemRole};
 use crate::request::Effort;
 
 /// What a model or a server wants. The default is `openai`; a configuration may start from a
@@ -18,20 +17,22 @@ pub struct Profile {
     pub reasoning: ReasoningItems,
     /// The values of `reasoning.effort`, the lowest first; none where it is not accepted.
     pub efforts: Vec<Effort>,
-    /// Whether summaries of the reasoning are asked for.
-    pub summaries: Summaries,
+    /// Whether summaries of the reasoning are requested. OpenAI gives them to verified organisations
+    /// only, and rejects the requests of others.
+    pub summaries: bool,
     /// Whether `temperature` is accepted.
-    pub sampling: Sampling,
+    pub sampling: bool,
     /// Whether one turn may call several tools.
-    pub parallel_calls: ParallelCalls,
-    /// Whether images and files are read.
-    pub images: Images,
-    /// The role of a system message within the input.
-    pub system_role: SystemRole,
-    /// Whether tools are held to their schemas.
-    pub strict: Strict,
+    pub parallel_calls: bool,
+    /// Whether images and files are read. If not, a note replaces them.
+    pub images: bool,
+    /// Whether the role of a system message within the input is `developer`, and not `system`.
+    pub developer_role: bool,
+    /// Whether tools are held to their schemas, if these allow it. By default, the API does so for all
+    /// tools, and requires every optional key.
+    pub strict: bool,
     /// Whether `prompt_cache_key` is sent.
-    pub cache: CacheKey,
+    pub cache_key: bool,
 }
 
 /// Whether and how reasoning goes back.
@@ -44,47 +45,6 @@ pub enum ReasoningItems {
     Encrypted,
     /// As it is.
     Plain,
-}
-
-/// Whether summaries of the reasoning are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Summaries {
-    /// They are not: OpenAI gives them to verified organisations only, and refuses others.
-    Unasked,
-    /// They are.
-    Auto,
-}
-
-/// Whether `temperature` is accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sampling {
-    /// It is.
-    Accepted,
-    /// It is refused, as reasoning models do.
-    Refused,
-}
-
-/// Whether tools are held to their schemas. This wire does so unless it is told not to, and then
-/// asks for every optional key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Strict {
-    /// None is.
-    Off,
-    /// Those are whose schema can be held to.
-    WhereItFits,
-}
-
-/// Whether `prompt_cache_key` is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheKey {
-    /// It is.
-    Sent,
-    /// It is not.
-    Unsent,
 }
 
 impl Profile {
@@ -109,13 +69,13 @@ impl Profile {
             name: "openai".into(),
             reasoning: ReasoningItems::Encrypted,
             efforts: vec![Effort::Low, Effort::Medium, Effort::High],
-            summaries: Summaries::Unasked,
-            sampling: Sampling::Refused,
-            parallel_calls: ParallelCalls::Supported,
-            images: Images::Supported,
-            system_role: SystemRole::Developer,
-            strict: Strict::Off,
-            cache: CacheKey::Sent,
+            summaries: false,
+            sampling: false,
+            parallel_calls: true,
+            images: true,
+            developer_role: true,
+            strict: false,
+            cache_key: true,
         }
     }
 
@@ -126,7 +86,7 @@ impl Profile {
             name: "openai-plain".into(),
             reasoning: ReasoningItems::None,
             efforts: Vec::new(),
-            sampling: Sampling::Accepted,
+            sampling: true,
             ..Self::openai()
         }
     }
@@ -138,8 +98,8 @@ impl Profile {
         Self {
             name: "compatible".into(),
             reasoning: ReasoningItems::Plain,
-            sampling: Sampling::Accepted,
-            cache: CacheKey::Unsent,
+            sampling: true,
+            cache_key: false,
             ..Self::openai()
         }
     }

@@ -1,5 +1,5 @@
-//! [`read`]: a Responses request, or a list of its items, as messages, with the original texts
-//! beside them. Repairs nothing: orphans are read as orphans.
+//! Reads a Responses request, or a list of its items. A request with orphaned outputs is read with them;
+//! nothing is repaired.
 
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, ToolCall, ToolResult, ToolSpec,
@@ -8,141 +8,93 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::items;
+use super::patch::FORMAT;
 use super::write::AUTO;
+use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::frames;
-use crate::openai_chat::Extra;
 use crate::raw::{RawObject, parse};
 use crate::sources::{from_data_url, from_url};
 
-/// A history that was read. One message may come of several items: a turn of the model's is one
-/// message.
-#[derive(Debug, Clone, Default)]
-pub struct Chat<'a> {
-    /// The system prompt that stands beside the input.
-    pub instructions: Option<String>,
-    /// The messages.
-    pub messages: Vec<Message>,
-    /// The tools that stand beside the input.
-    pub tools: Vec<ToolSpec>,
-    /// The provider's own tools, as they are.
-    pub hosted_tools: Vec<Opaque>,
-    originals: Vec<Vec<&'a str>>,
-    /// The object that the items stood in; `None` for a bare array.
-    pub(super) object: Option<RawObject<'a>>,
-}
-
-/// Reads a bare array of items, or an object with `input` and any other keys.
+/// Reads a bare array of items, or an object with `input` and any other keys. One message may consist of
+/// several items: a turn of the model is one message. Instructions beside the input come first.
 ///
 /// # Errors
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
 /// wrong kind.
-pub fn read(text: &str) -> Result<Chat<'_>, WireError> {
-    let mut chat = Chat::default();
-    let (list, place) = match text.trim_start().as_bytes().first() {
-        Some(b'{') => {
-            chat.object = Some(parse(text)?);
-            let list = chat.key("input");
-            let expected = "a string or an array of items";
-            let list = list.ok_or_else(|| WireError::expected("input", expected, None))?;
-            (list, "input")
-        }
-        _ => (text, ""),
-    };
-    if let Some(raw) = chat.key("instructions") {
-        chat.instructions = match parse(raw)? {
-            Value::Null => None,
-            Value::String(text) => Some(text),
-            other => {
-                let expected = "string or null";
-                return Err(WireError::expected("instructions", expected, Some(&other)));
-            }
-        };
-    }
-    if let Some(raw) = chat.key("tools") {
-        chat.tools(raw)?;
-    }
-    match list.trim_start().as_bytes().first() {
-        Some(b'[') => {}
-        Some(b'"') if !place.is_empty() => {
-            let said: String = parse(list)?;
-            chat.messages.push(user(vec![Part::text(said)]));
-            chat.originals.push(vec![list]);
-            return Ok(chat);
-        }
-        _ => {
-            let value: Value = parse(list)?;
-            let place = if place.is_empty() { "the list" } else { place };
-            let expected = "an array of items, or an object with `input`";
-            return Err(WireError::expected(place, expected, Some(&value)));
+pub fn read(text: &str) -> Result<Document<'_>, WireError> {
+    Document::read(text, &FORMAT)
+}
+
+/// Reads instructions beside the input.
+pub(super) fn instructions(raw: &str) -> Result<Option<Message>, WireError> {
+    match parse(raw)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(Message::system(text))),
+        other => {
+            let expected = "string or null";
+            Err(WireError::expected("instructions", expected, Some(&other)))
         }
     }
-    let raws: Vec<&RawValue> = parse(list)?;
+}
+
+/// Reads the items of a list.
+pub(super) fn messages(entries: &[&str], _: Option<Vec<Value>>, place: Places<'_>) -> ReadEntries {
     let mut reader = Reader {
-        chat,
+        messages: Vec::new(),
+        items: 0,
         last: Last::Else,
     };
-    for (index, raw) in raws.into_iter().enumerate() {
-        reader.item(raw.get(), &format!("{place}[{index}]"))?;
+    for (index, raw) in entries.iter().enumerate() {
+        reader.item(raw, &place(index))?;
     }
-    Ok(reader.chat)
+    Ok(reader.messages)
 }
 
-impl<'a> Chat<'a> {
-    /// The original JSON texts of the items of a message.
-    #[must_use]
-    pub fn originals(&self, index: usize) -> &[&'a str] {
-        self.originals
-            .get(index)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    }
-
-    /// The raw JSON text of a key beside `input`, such as `max_output_tokens`.
-    #[must_use]
-    pub fn key(&self, name: &str) -> Option<&'a str> {
-        self.object.as_ref()?.get(name)
-    }
-
-    fn tools(&mut self, raw: &'a str) -> Result<(), WireError> {
-        let list: Option<Vec<&RawValue>> = parse(raw)?;
-        for (index, raw) in list.into_iter().flatten().enumerate() {
-            let tool: Value = parse(raw.get())?;
-            if tool.get("type").and_then(Value::as_str) != Some("function") {
-                self.hosted_tools.push(items::opaque(raw.get()));
-                continue;
-            }
-            let place = format!("tools[{index}]");
-            let description = tool.get("description").and_then(Value::as_str);
-            self.tools.push(ToolSpec {
-                name: string(&tool, "name", &place)?,
-                description: description.unwrap_or_default().to_owned(),
-                schema: tool.get("parameters").cloned().unwrap_or_default(),
-            });
+/// Reads the tools of a request.
+pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
+    let list: Option<Vec<&RawValue>> = match document.key("tools") {
+        Some(raw) => parse(raw)?,
+        None => None,
+    };
+    for (index, raw) in list.into_iter().flatten().enumerate() {
+        let tool: Value = parse(raw.get())?;
+        if tool.get("type").and_then(Value::as_str) != Some("function") {
+            document.hosted_tools.push(items::opaque(raw.get()));
+            continue;
         }
-        Ok(())
+        let place = format!("tools[{index}]");
+        let description = tool.get("description").and_then(Value::as_str);
+        document.tools.push(ToolSpec {
+            name: string(&tool, "name", &place)?,
+            description: description.unwrap_or_default().to_owned(),
+            schema: tool.get("parameters").cloned().unwrap_or_default(),
+        });
     }
+    Ok(())
 }
 
-/// What the item before this one was.
+/// The kind of the item before the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// A message of the model's.
+    /// A message of the model.
     Said,
-    /// Another item of the model's.
+    /// Another item of the model.
     Model,
-    /// Anybody else's.
+    /// An item that is not the model's.
     Else,
 }
 
-struct Reader<'a> {
-    chat: Chat<'a>,
+struct Reader {
+    messages: Vec<(Message, MessageSpan)>,
+    /// The number of items that were read.
+    items: usize,
     last: Last,
 }
 
-impl<'a> Reader<'a> {
-    fn item(&mut self, raw: &'a str, place: &str) -> Result<(), WireError> {
+impl Reader {
+    fn item(&mut self, raw: &str, place: &str) -> Result<(), WireError> {
         let item: Value = parse(raw)?;
         if !item.is_object() {
             return Err(WireError::expected(place, "an object", Some(&item)));
@@ -155,22 +107,22 @@ impl<'a> Reader<'a> {
             "message" => self.message(&item, raw, place)?,
             "reasoning" => {
                 let thinking = items::thinking(&item, raw);
-                self.model(raw, vec![Part::Thinking(thinking)]);
+                self.model(vec![Part::Thinking(thinking)]);
             }
             "function_call" => {
                 let arguments = string(&item, "arguments", place)?;
                 let known = ["type", "call_id", "name", "arguments", "status"];
                 let call = call(&item, place, arguments, &known)?;
-                self.model(raw, vec![Part::ToolCall(call)]);
+                self.model(vec![Part::ToolCall(call)]);
             }
             "custom_tool_call" => {
                 let input = string(&item, "input", place)?;
                 let known = ["call_id", "name", "input", "status"];
                 let call = call(&item, place, input, &known)?;
-                self.model(raw, vec![Part::ToolCall(call)]);
+                self.model(vec![Part::ToolCall(call)]);
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let object: RawObject<'a> = parse(raw)?;
+                let object: RawObject<'_> = parse(raw)?;
                 let parts = content(&object, "output", &format!("{place}.output"))?;
                 let call = CallId(string(&item, "call_id", place)?);
                 let result = ToolResult {
@@ -178,7 +130,7 @@ impl<'a> Reader<'a> {
                     parts,
                     is_error: false,
                 };
-                self.push(raw, Message::ToolResult(result));
+                self.push(Message::ToolResult(result));
             }
             kind if items::is_content(kind) => {
                 let place = format!("{place}.type");
@@ -187,22 +139,22 @@ impl<'a> Reader<'a> {
             }
             kind if items::is_instruction(kind) => {
                 let parts = vec![Part::Opaque(items::opaque(raw))];
-                self.push(raw, Message::System { parts });
+                self.push(Message::System { parts });
             }
             kind if items::is_clients(kind) => {
-                self.push(raw, user(vec![Part::Opaque(items::opaque(raw))]));
+                self.push(user(vec![Part::Opaque(items::opaque(raw))]));
             }
-            _ => self.model(raw, vec![Part::Opaque(items::opaque(raw))]),
+            _ => self.model(vec![Part::Opaque(items::opaque(raw))]),
         }
         Ok(())
     }
 
-    fn message(&mut self, item: &Value, raw: &'a str, place: &str) -> Result<(), WireError> {
-        let object: RawObject<'a> = parse(raw)?;
+    fn message(&mut self, item: &Value, raw: &str, place: &str) -> Result<(), WireError> {
+        let object: RawObject<'_> = parse(raw)?;
         let parts = content(&object, "content", &format!("{place}.content"))?;
         match string(item, "role", place)?.as_str() {
-            "system" | "developer" => self.push(raw, Message::System { parts }),
-            "user" => self.push(raw, frames::heard(parts)),
+            "system" | "developer" => self.push(Message::System { parts }),
+            "user" => self.push(frames::heard(parts)),
             "assistant" => {
                 let known = ["type", "role", "content", "id", "status"];
                 let beside = beside(item, &known);
@@ -213,7 +165,7 @@ impl<'a> Reader<'a> {
                 }
                 let mut said: Vec<Part> = beside.map(Part::Opaque).into_iter().collect();
                 said.extend(parts);
-                self.model(raw, said);
+                self.model(said);
                 self.last = Last::Said;
             }
             other => {
@@ -227,26 +179,28 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// An item of the model's: it belongs to the same turn as the one before it.
-    fn model(&mut self, raw: &'a str, more: Vec<Part>) {
+    /// Adds an item of the model to the turn of the item before it.
+    fn model(&mut self, more: Vec<Part>) {
         let open = self.last != Last::Else;
         self.last = Last::Model;
-        if open
-            && let Some(Message::Assistant { parts }) = self.chat.messages.last_mut()
-            && let Some(originals) = self.chat.originals.last_mut()
-        {
+        if open && let Some((Message::Assistant { parts }, source)) = self.messages.last_mut() {
             parts.extend(more);
-            originals.push(raw);
+            self.items += 1;
+            source.entries.end = self.items;
             return;
         }
-        self.chat.messages.push(Message::Assistant { parts: more });
-        self.chat.originals.push(vec![raw]);
+        self.add(Message::Assistant { parts: more });
     }
 
-    fn push(&mut self, raw: &'a str, message: Message) {
+    fn push(&mut self, message: Message) {
         self.last = Last::Else;
-        self.chat.messages.push(message);
-        self.chat.originals.push(vec![raw]);
+        self.add(message);
+    }
+
+    fn add(&mut self, message: Message) {
+        self.messages
+            .push((message, MessageSpan::entry(self.items)));
+        self.items += 1;
     }
 }
 
@@ -271,7 +225,7 @@ pub(super) fn call(
 
 /// The keys of an item besides the known ones, which have to go back with it.
 pub(super) fn beside(item: &Value, known: &[&str]) -> Option<Opaque> {
-    let mut beside: Extra = item.as_object()?.clone();
+    let mut beside = item.as_object()?.clone();
     beside.retain(|key, value| !known.contains(&key.as_str()) && !value.is_null());
     (!beside.is_empty()).then(|| items::opaque(&Value::Object(beside).to_string()))
 }

@@ -1,19 +1,17 @@
 //! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
 //! messages separate a call from its result, the body does, too, and `validate.rs` reports it.
 
-use plimsoll_context::{Message, MessageList};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::ids;
 use super::items;
-use super::profile::{CacheKey, Profile, ReasoningItems, Sampling, Strict, Summaries};
+use super::profile::{Profile, ReasoningItems};
 use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::error::WireError;
-use crate::object::{Object, Settings, array};
-use crate::openai_chat::ParallelCalls;
+use crate::object::{Object, Settings, array, some_members};
+use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
@@ -39,71 +37,40 @@ const ORDER: [&str; 10] = [
     "stream",
 ];
 
-/// Renders a transcript.
-///
-/// # Errors
-///
-/// None in practice: only a value that is no JSON could fail.
-pub fn render<'a>(
-    input: &RenderInput<'a>,
-    messages: impl IntoIterator<Item = &'a Message>,
-    profile: &Profile,
-) -> Result<Rendered, WireError> {
-    let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = WrittenMessages::default();
-    let (rendered, end) = next(&mut written, input, &messages, profile);
-    Ok(Rendered {
-        from: written.from(&end),
-        ..rendered.into_whole()
-    })
-}
+impl RequestRenderer for Profile {
+    type Decided = ();
 
-/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are shared with the requests before.
-///
-/// `messages` begin with those of the last request with this `written`, the system prompt and the profile
-/// are the same. [`Rendered::from`] stays empty.
-#[must_use]
-pub fn render_next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &MessageList,
-    profile: &Profile,
-) -> Rendered<BodyChunks> {
-    next(written, input, messages, profile).0
-}
-
-/// Returns a request, and its turns behind the final ones.
-fn next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &dyn History,
-    profile: &Profile,
-) -> (Rendered<BodyChunks>, Vec<Turn>) {
-    let writer = InputWriter(profile);
-    let composer = written.composer(RULES, None);
-    for message in messages.since(composer.messages) {
-        composer.message(message, &mut ResponsesParts::new(profile), &writer);
+    fn render(
+        &self,
+        written: &mut WrittenMessages,
+        input: &RenderInput<'_>,
+        messages: &dyn History,
+    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+        let writer = InputWriter(self);
+        let composer = written.composer(RULES, None);
+        for message in messages.since(composer.messages) {
+            composer.message(message, &mut ResponsesParts::new(self), &writer);
+        }
+        let mut notes = composer.normalizer.notes.clone();
+        let mut head = Object::new().text("model", input.model);
+        if let Some(system) = input.system {
+            head = head.text("instructions", system);
+        }
+        let tools = tools(input, self, &mut notes);
+        if !tools.is_empty() {
+            head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+        }
+        let mut rest = vec![b']'];
+        settings(input, !tools.is_empty(), self, &mut notes).write(&mut rest);
+        rest.push(b'}');
+        let end = composer.end(input.context);
+        let rendered = Rendered {
+            body: composer.body(head.open_list("input"), &end, (&[], ""), &writer, &rest),
+            notes,
+            ..Rendered::default()
+        };
+        (rendered, end)
     }
-    let mut notes = composer.normalizer.notes.clone();
-    let mut head = Object::new().text("model", input.model);
-    if let Some(system) = input.system {
-        head = head.text("instructions", system);
-    }
-    let tools = tools(input, profile, &mut notes);
-    if !tools.is_empty() {
-        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
-    }
-    let mut rest = vec![b']'];
-    settings(input, !tools.is_empty(), profile, &mut notes).write(&mut rest);
-    rest.push(b'}');
-    let end = composer.end(input.context);
-    let rendered = Rendered {
-        body: composer.body(head.open_list("input"), &end, (&[], ""), &writer, &rest),
-        notes,
-        ..Rendered::default()
-    };
-    (rendered, end)
 }
 
 fn settings(
@@ -121,7 +88,7 @@ fn settings(
             ToolChoice::Tool(name) => Some(json!({"type": "function", "name": ids::name(name)})),
         };
         settings.set("tool_choice", choice);
-        if profile.parallel_calls == ParallelCalls::OneAtATime {
+        if !profile.parallel_calls {
             settings.set("parallel_tool_calls", Value::Bool(false));
         }
     }
@@ -131,8 +98,12 @@ fn settings(
     if input.effort.is_some() && effort.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
-    let summary = profile.summaries == Summaries::Auto && profile.reasoning != ReasoningItems::None;
-    settings.set("reasoning", reasoning(effort, summary));
+    let summary = profile.summaries && profile.reasoning != ReasoningItems::None;
+    let reasoning = some_members([
+        ("effort", effort.map(|effort| effort.name().into())),
+        ("summary", summary.then(|| "auto".into())),
+    ]);
+    settings.set("reasoning", reasoning.map(Value::from));
     let format = input.format.map(|schema| {
         let strict = schema::unfit_for_strict(schema).is_none();
         let format =
@@ -141,13 +112,13 @@ fn settings(
     });
     settings.set("text", format);
     // A model that does not reason accepts a temperature.
-    if profile.sampling == Sampling::Accepted || effort == Some(Effort::None) {
+    if profile.sampling || effort == Some(Effort::None) {
         settings.set("temperature", input.temperature.map(Value::from));
     } else if input.temperature.is_some() {
         notes.push(Note::setting(LeftOut::Temperature));
     }
     let key = input.cache.and_then(|plan| plan.key.as_deref());
-    let key = key.filter(|_| profile.cache == CacheKey::Sent);
+    let key = key.filter(|_| profile.cache_key);
     settings.set("prompt_cache_key", key.map(Value::from));
     // By default the server keeps everything.
     settings.set("store", Value::Bool(false));
@@ -175,16 +146,6 @@ fn settings(
     settings
 }
 
-fn reasoning(effort: Option<Effort>, summary: bool) -> Option<Value> {
-    let effort = effort.map(|effort| ("effort", effort.name()));
-    let summary = summary.then_some(("summary", "auto"));
-    let keys = effort.into_iter().chain(summary);
-    let keys: Map<String, Value> = keys
-        .map(|(key, value)| (key.into(), value.into()))
-        .collect();
-    (!keys.is_empty()).then_some(keys.into())
-}
-
 /// Sets one further key of the body; a value that a known key cannot have removes it.
 fn set(settings: &mut Settings, key: &str, value: &Value) {
     let value = match key {
@@ -204,7 +165,7 @@ fn tools(input: &RenderInput<'_>, profile: &Profile, notes: &mut Vec<Note>) -> V
     let functions = specs.iter().map(|(name, spec)| {
         let parameters = schema::object(&spec.schema);
         let fits = || schema::unfit_for_strict(&parameters).is_none();
-        let strict = profile.strict == Strict::WhereItFits && fits();
+        let strict = profile.strict && fits();
         Object::of("function")
             .text("name", name)
             .text("description", &spec.description)

@@ -4,7 +4,7 @@
 use plimsoll_context::Usage;
 use serde_json::{Map, Value};
 
-use crate::openai_chat::WireUsage;
+use crate::openai_chat::response::WireUsage;
 
 /// The other names.
 const NAMES: [(&str, &str); 4] = [

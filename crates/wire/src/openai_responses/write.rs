@@ -13,10 +13,9 @@ use crate::call_ids::CallIdForm;
 use crate::compose::{Spots, Writer};
 use crate::normalize::Native;
 use crate::object::{Object, array, members};
-use crate::openai_chat::{Images, SystemRole};
 use crate::request::LeftOut;
 use crate::server_rules::{
-    Arguments, Breakpoints, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
+    Arguments, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
 use crate::turns::{Answer, Block, Call, Content, Role, Turn};
 
@@ -34,16 +33,11 @@ pub(super) const RULES: ServerRules = ServerRules {
     neighbors: Neighbors::Keep,
     results: Results::OwnTurn,
     result_content: ResultContent::Any,
-    breakpoints: Breakpoints::Blocks,
     blank_texts: true,
     user_first: false,
-    user_required: false,
-    user_after_result: true,
     assistant_last: true,
-    parallel_calls: true,
     items: true,
-    calls_apart: false,
-    reasoning: None,
+    ..ServerRules::BLOCKS
 };
 
 /// Converts the parts of one message.
@@ -100,7 +94,7 @@ impl<'p> ResponsesParts<'p> {
 impl Native for ResponsesParts<'_> {
     fn media(&mut self, part: &Part, role: Role) -> Option<String> {
         match part {
-            _ if role == Role::Assistant || self.profile.images == Images::Unsupported => None,
+            _ if role == Role::Assistant || !self.profile.images => None,
             Part::Image(image) => Some(image_part(image)),
             Part::File(file) => Some(file_part(file)),
             _ => None,
@@ -203,9 +197,9 @@ impl Writer for InputWriter<'_> {
 
 impl InputWriter<'_> {
     fn message(&self, turn: &Turn) -> String {
-        let role = match (turn.role, self.0.system_role) {
-            (Role::System, SystemRole::System) => "system",
-            (Role::System, SystemRole::Developer) => "developer",
+        let role = match (turn.role, self.0.developer_role) {
+            (Role::System, false) => "system",
+            (Role::System, true) => "developer",
             (Role::User | Role::Tool, _) => "user",
             (Role::Assistant, _) => "assistant",
         };

@@ -1,5 +1,4 @@
-//! [`Drawn`]: a transcript as its wire renders it, in pieces: what each message of the request
-//! says, and as which texts. The rules of form are the wire's; none is repeated here.
+//! [`RenderedRequest`]: a transcript as its protocol renders it, split into turns.
 
 use std::ops::Range;
 
@@ -12,28 +11,27 @@ use serde_json::value::RawValue;
 use super::target::Target;
 
 /// A rendered transcript.
-#[derive(Debug, Default)]
-pub(super) struct Drawn {
+#[derive(Debug)]
+pub(super) struct RenderedRequest {
     /// The rendered request.
     body: String,
-    /// The messages of the request.
     pub(super) turns: Vec<Turn>,
-    /// The system prompt, where it stands beside them.
+    /// The system prompt beside the list, if there is one.
     pub(super) system: Option<String>,
-    /// What the request does not hold as the transcript does, and of which message.
+    /// The messages that differ from the transcript, each with a description of the difference.
     pub(super) notes: Vec<(usize, &'static str)>,
 }
 
 /// One message of the request, or the items of one.
 #[derive(Debug)]
 pub(super) struct Turn {
-    /// The places of its texts in the body.
-    raws: Vec<Range<usize>>,
-    /// The messages that it says, each once; none where it only makes room between others.
+    /// The ranges of its entries in the body.
+    entries: Vec<Range<usize>>,
+    /// The messages that it contains, each once; none if it only stands between others.
     pub(super) from: Vec<usize>,
 }
 
-impl Drawn {
+impl RenderedRequest {
     /// Renders a transcript whose system prompt, if any, comes first.
     pub(super) fn of(
         messages: &[Message],
@@ -48,15 +46,15 @@ impl Drawn {
         let body = String::from_utf8(rendered.body).map_err(|_| WireError::NotJson {
             reason: "a rendered request is not UTF-8".to_owned(),
         })?;
-        let mut drawn = Self::of_body(body, form.list(), rendered.from)?;
+        let mut request = Self::of_body(body, form.list(), rendered.from)?;
         if form.has_items() {
-            drawn.join_items();
+            request.join_items();
         }
-        drawn.notes = notes;
-        Ok(drawn)
+        request.notes = notes;
+        Ok(request)
     }
 
-    /// What the request does not hold of a message as the transcript does.
+    /// Describes how a message differs from the transcript.
     pub(super) fn notes_of(&self, index: usize) -> impl Iterator<Item = &'static str> {
         // They come in message order.
         let from = self.notes.partition_point(|(of, _)| *of < index);
@@ -65,10 +63,10 @@ impl Drawn {
         notes.map(|(_, note)| *note)
     }
 
-    /// Returns the texts of a turn.
-    pub(super) fn raws(&self, turn: usize) -> Vec<String> {
-        let places = self.turns.get(turn).into_iter().flat_map(|turn| &turn.raws);
-        let raws = places.map(|place| self.body.get(place.clone()).unwrap_or_default());
+    /// Returns the entries of a turn.
+    pub(super) fn raws(&self, turn: &Turn) -> Vec<String> {
+        let entries = turn.entries.iter();
+        let raws = entries.map(|entry| self.body.get(entry.clone()).unwrap_or_default());
         raws.map(str::to_owned).collect()
     }
 
@@ -107,7 +105,7 @@ impl Drawn {
             }
             let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
             Turn {
-                raws: std::iter::once(start..start + raw.get().len()).collect(),
+                entries: std::iter::once(start..start + raw.get().len()).collect(),
                 from: whose,
             }
         };
@@ -125,7 +123,7 @@ impl Drawn {
         for mut turn in std::mem::take(&mut self.turns) {
             match joined.last_mut() {
                 Some(last) if last.from == turn.from && !turn.from.is_empty() => {
-                    last.raws.append(&mut turn.raws);
+                    last.entries.append(&mut turn.entries);
                 }
                 _ => joined.push(turn),
             }

@@ -1,9 +1,9 @@
-//! One message of Anthropic's. Not its ids, which it shares with others.
+//! Converts the values of one message of Anthropic Messages.
 
 use super::part::{Voice, Wire, content};
-use super::{Notes, id, list, name, note, object, quoted, text};
+use super::{Converted, Notes, id, list, name, note, object, quoted, text};
 
-/// The message as the wire has it; `None` where it is that already.
+/// Converts a message; `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
     // A result in the words of Chat Completions.
@@ -28,8 +28,8 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
     let raw = message.get("content")?;
     let place = format!("{place}.content");
     let whose = (Wire::Messages, Voice::of(message.get("role")));
-    let spelled = content(raw, &place, whose, notes);
-    let blocks = list(spelled.as_deref().unwrap_or(raw));
+    let converted = content(raw, &place, whose, notes);
+    let blocks = list(converted.as_deref().unwrap_or(raw));
     let mut changed = false;
     let mut all: Vec<String> = Vec::new();
     for (index, raw) in blocks.into_iter().flatten().enumerate() {
@@ -39,43 +39,33 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
     }
     let new = match changed {
         true => format!("[{}]", all.join(",")),
-        false => spelled?,
+        false => converted?,
     };
     Some(message.with(&[("content", Some(new))]))
 }
 
-/// A call or a result.
+/// Converts a call or a result.
 fn block(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let block = object(raw)?;
-    let mut changes: Vec<(&str, Option<String>)> = Vec::new();
+    let mut converted = Converted::new(&block, place, notes);
     match block.get("type") {
         Some("\"tool_use\"") => {
-            let new = id(block.get("id"), &format!("{place}.id"), notes);
-            changes.extend(new.map(|new| ("id", Some(new))));
-            let new = name(block.get("name"), &format!("{place}.name"), notes);
-            changes.extend(new.map(|new| ("name", Some(new))));
-            let input = input(block.get("input"), &format!("{place}.input"), notes);
-            changes.extend(input.map(|new| ("input", Some(new))));
+            converted.value("id", id);
+            converted.value("name", name);
+            converted.value("input", input);
         }
         Some("\"tool_result\"") => {
-            let new = id(
-                block.get("tool_use_id"),
-                &format!("{place}.tool_use_id"),
-                notes,
-            );
-            changes.extend(new.map(|new| ("tool_use_id", Some(new))));
-            let place = format!("{place}.content");
-            let said = block.get("content");
-            let new =
-                said.and_then(|raw| content(raw, &place, (Wire::Messages, Voice::Tool), notes));
-            changes.extend(new.map(|new| ("content", Some(new))));
+            converted.value("tool_use_id", id);
+            converted.value("content", |raw, place, notes| {
+                content(raw?, place, (Wire::Messages, Voice::Tool), notes)
+            });
         }
         _ => {}
     }
-    (!changes.is_empty()).then(|| block.with(&changes))
+    converted.end()
 }
 
-/// An input that is an object as a text, as other wires have it.
+/// Converts an input that is the text of an object, as in other protocols.
 fn input(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     let inner = match raw {
         None | Some("null") => {

@@ -1,6 +1,8 @@
-//! [`spelled`]: a request in which what is spelled in a way that no reader takes is spelled as the
-//! wire has it: a part without a type, a number where a text stands, a call without an id. Only what
-//! says nothing at all is left out. Judges nothing; what a wire takes stays as it is.
+//! [`LenientParse`]: a request whose values of the wrong JSON type are converted to the type that the API
+//! expects.
+//!
+//! Examples are a part without a type, a number in place of a text, and a call without an id. Only values
+//! without content are left out. Values that the API accepts stay as they are.
 
 pub(super) mod chat;
 mod ids;
@@ -18,14 +20,13 @@ use super::repair::Repair;
 use super::target::Target;
 use crate::fault::Rule;
 
-/// A request that can be read, as far as there is something to read in it.
+/// A request that can be read, as far as there is anything to read in it.
 #[derive(Debug)]
-pub(super) struct Spelled<'a> {
-    /// It.
+pub(super) struct LenientParse<'a> {
     pub(super) text: Cow<'a, str>,
-    /// What was spelled otherwise.
+    /// The conversions.
     pub(super) repairs: Vec<Repair>,
-    /// The places of the messages of which something was.
+    /// The places of the messages with converted values.
     pub(super) places: BTreeSet<String>,
 }
 
@@ -40,20 +41,20 @@ struct Entry<'a> {
     raw: Cow<'a, str>,
 }
 
-/// Spells a request, or a bare list of its messages, as its wire has it.
-pub(super) fn spelled<'a>(text: &'a str, target: &Target) -> Spelled<'a> {
-    match changed(text.trim(), target) {
-        Some((text, repairs, places)) => Spelled {
-            text: Cow::Owned(text),
-            repairs,
-            places,
-        },
-        None => Spelled::untouched(text),
+impl<'a> LenientParse<'a> {
+    /// Converts the values of a request, or of a bare list of its messages, that have the wrong type.
+    pub(super) fn of(text: &'a str, target: &Target) -> Self {
+        match changed(text.trim(), target) {
+            Some((text, repairs, places)) => Self {
+                text: Cow::Owned(text),
+                repairs,
+                places,
+            },
+            None => Self::untouched(text),
+        }
     }
-}
 
-impl<'a> Spelled<'a> {
-    /// A request as it came.
+    /// Returns a request as it came.
     pub(super) fn untouched(text: &'a str) -> Self {
         Self {
             text: Cow::Borrowed(text),
@@ -79,13 +80,13 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
     let mut entries = Vec::with_capacity(raws.len());
     for (index, raw) in raws.into_iter().enumerate() {
         let place = format!("{key}[{index}]");
-        let new = form.spelled(raw.get(), &place, &mut notes);
+        let new = form.converted(raw.get(), &place, &mut notes);
         let raw = new.map_or(Cow::Borrowed(raw.get()), Cow::Owned);
         entries.push(Entry { place, raw });
     }
     ids::give(&mut entries, form, &mut notes);
     let system = object.as_ref();
-    let system = system.and_then(|object| form.spelled_system(object, &mut notes));
+    let system = system.and_then(|object| form.converted_system(object, &mut notes));
     if notes.is_empty() {
         return None;
     }
@@ -106,6 +107,41 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
     });
     let places = places.collect();
     Some((text, notes, places))
+}
+
+/// An object whose values are converted.
+struct Converted<'c> {
+    object: &'c RawObject<'c>,
+    place: &'c str,
+    notes: &'c mut Notes,
+    changes: Vec<(&'static str, Option<String>)>,
+}
+
+impl<'c> Converted<'c> {
+    fn new(object: &'c RawObject<'c>, place: &'c str, notes: &'c mut Notes) -> Self {
+        Self {
+            object,
+            place,
+            notes,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Converts the value of a key. `convert` returns `None` if the value stays.
+    fn value(
+        &mut self,
+        key: &'static str,
+        convert: impl FnOnce(Option<&str>, &str, &mut Notes) -> Option<String>,
+    ) {
+        let place = format!("{}.{key}", self.place);
+        let new = convert(self.object.get(key), &place, self.notes);
+        self.changes.extend(new.map(|new| (key, Some(new))));
+    }
+
+    /// Returns the object, if a value was converted.
+    fn end(self) -> Option<String> {
+        (!self.changes.is_empty()).then(|| self.object.with(&self.changes))
+    }
 }
 
 fn note(notes: &mut Notes, place: impl Into<String>, done: impl Into<String>) {
@@ -129,7 +165,7 @@ pub(super) fn list(raw: &str) -> Option<Vec<&str>> {
     Some(list.into_iter().map(RawValue::get).collect())
 }
 
-/// The text of a JSON string.
+/// Returns the text of a JSON string.
 pub(super) fn text(raw: Option<&str>) -> Option<String> {
     let raw = raw.filter(|raw| raw.starts_with('"'))?;
     serde_json::from_str(raw).ok()
@@ -139,7 +175,7 @@ fn is_said(raw: Option<&str>) -> bool {
     raw.is_some_and(|raw| raw != "null")
 }
 
-/// An id that is a number, as the text that it is to be.
+/// Converts an id that is a number to a text.
 fn id(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     let raw = raw?;
     let digit = |one: char| one.is_ascii_digit() || one == '-';
@@ -150,7 +186,7 @@ fn id(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     Some(quoted(raw))
 }
 
-/// The name of a call; a call without one is called something, so that its result has a place.
+/// Names a call that has no name, so that its result can be kept.
 fn name(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         Some(raw) if raw.starts_with('"') => None,
@@ -161,7 +197,7 @@ fn name(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     }
 }
 
-/// Arguments, or the text that a tool takes, as a text.
+/// Converts the arguments or the input of a call to a text.
 fn arguments(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         Some(raw) if raw.starts_with('"') => None,

@@ -1,0 +1,116 @@
+//! Converts the values of one message of Chat Completions.
+
+use super::part::{Voice, Wire, content};
+use super::{Converted, Notes, RawObject, id, is_said, list, name, note, object};
+
+/// Converts a message; `None` if nothing has to be converted.
+pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+    let message = object(raw)?;
+    let whose = (Wire::Chat, Voice::of(message.get("role")));
+    let mut converted = Converted::new(&message, place, notes);
+    converted.value("content", |raw, place, notes| {
+        content(raw?, place, whose, notes)
+    });
+    if let Some(asked) = message.get("tool_calls").filter(|asked| *asked != "null") {
+        let new = calls(asked, &format!("{place}.tool_calls"), converted.notes);
+        converted.changes.extend(new.map(|new| ("tool_calls", new)));
+    }
+    converted.value("tool_call_id", id);
+    converted.end()
+}
+
+/// Converts the calls of a message; the inner `None` if no call is left.
+fn calls(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
+    if object(raw).is_some() {
+        note(notes, place, "put its one call into a list");
+        let new = match call(raw, place, notes) {
+            Some(call) => call,
+            None => Some(raw.to_owned()),
+        };
+        return Some(new.map(|call| format!("[{call}]")));
+    }
+    let Some(list) = list(raw) else {
+        note(notes, place, "left it out: it is no list of calls");
+        return Some(None);
+    };
+    let mut changed = false;
+    let mut all: Vec<String> = Vec::with_capacity(list.len());
+    for (index, raw) in list.into_iter().enumerate() {
+        match call(raw, &format!("{place}[{index}]"), notes) {
+            None => all.push(raw.to_owned()),
+            Some(new) => {
+                changed = true;
+                all.extend(new);
+            }
+        }
+    }
+    changed.then(|| (!all.is_empty()).then(|| format!("[{}]", all.join(","))))
+}
+
+/// Converts a call; the inner `None` if it calls nothing.
+fn call(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
+    let Some(call) = object(raw) else {
+        note(notes, place, "left it out: it calls nothing");
+        return Some(None);
+    };
+    let is_custom = call.get("type") == Some("\"custom\"");
+    let (key, taken) = match is_custom {
+        true => ("custom", "input"),
+        false => ("function", "arguments"),
+    };
+    let mut converted = Converted::new(&call, place, notes);
+    converted.value("id", id);
+    match call.get(key).and_then(object) {
+        Some(function) => converted.value(key, |_, place, notes| {
+            function_of(&function, taken, place, notes)
+        }),
+        // Some clients have them in the call itself.
+        None if is_said(call.get("name")) && !is_said(call.get(key)) => {
+            note(
+                converted.notes,
+                place,
+                "put its name and its arguments where they belong",
+            );
+            let inner = RawObject::default().with(&[
+                ("name", call.get("name").map(str::to_owned)),
+                ("arguments", call.get("arguments").map(str::to_owned)),
+            ]);
+            let function = object(&inner);
+            let function = function
+                .and_then(|function| function_of(&function, "arguments", place, converted.notes));
+            converted.changes.extend([
+                ("name", None),
+                ("arguments", None),
+                ("type", Some("\"function\"".to_owned())),
+                (key, Some(function.unwrap_or(inner))),
+            ]);
+        }
+        None => {
+            note(converted.notes, place, "left it out: it calls nothing");
+            return Some(None);
+        }
+    }
+    converted.end().map(Some)
+}
+
+/// Converts the name and the arguments of a call.
+fn function_of(
+    function: &RawObject<'_>,
+    taken: &'static str,
+    place: &str,
+    notes: &mut Notes,
+) -> Option<String> {
+    let mut converted = Converted::new(function, place, notes);
+    converted.value("name", name);
+    converted.value(taken, arguments);
+    converted.end()
+}
+
+/// Converts arguments to a text. An object can be read as it is.
+fn arguments(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
+    match raw {
+        None | Some("null") => None,
+        Some(raw) if raw.starts_with('{') => None,
+        raw => super::arguments(raw, place, notes),
+    }
+}

@@ -1,0 +1,60 @@
+//! Converts the values of one item of Responses.
+
+use super::part::{Voice, Wire, content};
+use super::{Converted, Notes, arguments, id, name, note, object, quoted, text};
+
+/// Converts an item; `None` if nothing has to be converted.
+pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
+    let item = object(raw)?;
+    let kind = text(item.get("type"));
+    let is_message = matches!(kind.as_deref(), None | Some("message"));
+    // A result in the words of Chat Completions.
+    if is_message && item.get("role") == Some("\"tool\"") {
+        note(notes, place, "wrote it as the output of a call");
+        let call = item.get("tool_call_id").or(item.get("call_id"));
+        let output = item.get("content").or(item.get("output"));
+        let new = super::RawObject::default().with(&[
+            ("type", Some(quoted("function_call_output"))), // tidy:allow(function call)
+            ("call_id", call.map(str::to_owned)),
+            ("output", Some(output.unwrap_or("null").to_owned())),
+        ]);
+        return Some(self::item(&new, place, notes).unwrap_or(new));
+    }
+    let mut converted = Converted::new(&item, place, notes);
+    match kind.as_deref() {
+        _ if is_message && item.get("role").is_some() => {
+            let voice = Voice::of(item.get("role"));
+            converted.value("content", |raw, place, notes| {
+                said(raw, voice, place, notes)
+            });
+        }
+        Some("function_call") => called(&mut converted, "arguments"), // tidy:allow(function call)
+        Some("custom_tool_call") => called(&mut converted, "input"),
+        Some("function_call_output" | "custom_tool_call_output") => {
+            // tidy:allow(function call)
+            converted.value("output", |raw, place, notes| {
+                said(raw, Voice::Tool, place, notes)
+            });
+            converted.value("call_id", id);
+        }
+        _ => {}
+    }
+    converted.end()
+}
+
+/// Converts a content that must not be null.
+fn said(raw: Option<&str>, voice: Voice, place: &str, notes: &mut Notes) -> Option<String> {
+    match raw {
+        None | Some("null") => {
+            note(notes, place, "put in an empty text: there was none");
+            Some(quoted(""))
+        }
+        Some(raw) => content(raw, place, (Wire::Responses, voice), notes),
+    }
+}
+
+fn called(converted: &mut Converted<'_>, taken: &'static str) {
+    converted.value("call_id", id);
+    converted.value("name", name);
+    converted.value(taken, arguments);
+}
