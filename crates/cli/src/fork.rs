@@ -1,16 +1,16 @@
 //! `plimsoll sessions fork`: a new session that begins as the first entries of another. It runs
 //! nothing; `plimsoll run --session` goes on with it.
 
-use plimsoll::store::SqliteStore;
 use plimsoll::{Error, SessionId, StoreError, fork_session, new_session_id};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
+use crate::sessions::reader::SessionReader;
 
 /// Runs the command: the new session's name goes to standard output, what it is to stderr.
 pub(crate) async fn run(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     from: &SessionId,
     at: Option<u64>,
     to: Option<&str>,

@@ -1,7 +1,6 @@
 //! `plimsoll sessions pins` and `unpin`: what stays in a session's view, and how it stops doing so.
 //! Nothing is pinned here; that is for a run, a file or a model.
 
-use plimsoll::store::SqliteStore;
 use plimsoll::{Entry, RecallKey, SessionId, SessionStore};
 use serde_json::json;
 
@@ -11,7 +10,11 @@ use crate::out::out;
 use crate::sessions::fold;
 
 /// Lists what is pinned.
-pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+pub(crate) async fn list(
+    store: &impl SessionStore,
+    id: &SessionId,
+    json: bool,
+) -> Result<u8, Stop> {
     let log = store.load(id).await.map_err(Stop::failed)?;
     let state = fold(&log)?;
     let items = state.transcript().items().iter();
@@ -32,7 +35,11 @@ pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Res
 }
 
 /// Takes a pin off: the item stays in the view until a plan takes it out.
-pub(crate) async fn unpin(store: &SqliteStore, id: &SessionId, item: &str) -> Result<u8, Stop> {
+pub(crate) async fn unpin(
+    store: &impl SessionStore,
+    id: &SessionId,
+    item: &str,
+) -> Result<u8, Stop> {
     let seq = RecallKey::from(item).seq().ok_or_else(|| {
         Stop::usage(format!(
             "`{item}` names no item; give an id such as m3, as `plimsoll sessions pins {id}` lists them"

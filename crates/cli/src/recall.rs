@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll::archive::{Kind, matches, page, recall_text, resolve};
-use plimsoll::store::SqliteStore;
 use plimsoll::{
-    Bytes, Chars4, Message, RecallError, RecallId, RecallKey, SessionId, SessionStore, State,
-    TokenCounter,
+    Bytes, Chars4, Message, RecallError, RecallId, RecallKey, SessionId, State, TokenCounter,
 };
 
 use crate::exit::{DONE, Stop};
 use crate::out::{exactly, out};
+use crate::sessions::reader::SessionReader;
 
 /// What is asked for.
 pub(crate) struct Wanted<'a> {
@@ -25,7 +24,7 @@ pub(crate) struct Wanted<'a> {
 
 /// Runs the command. The bytes go to standard output, what is said of them to stderr.
 pub(crate) async fn run(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     id: &SessionId,
     wanted: &Wanted<'_>,
 ) -> Result<u8, Stop> {
@@ -67,7 +66,7 @@ pub(crate) async fn run(
 
 /// Reads the log until it says the item; of a call's id, all that have it.
 async fn from_log(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     id: &SessionId,
     key: &RecallKey,
 ) -> Result<(RecallId, Arc<Message>), Stop> {
