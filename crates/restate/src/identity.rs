@@ -1,5 +1,6 @@
 //! Checks that a request to a worker was signed by Restate. The SDK reads the token and asks for the
 //! cryptography, which is `ring` here as it is for TLS.
+//! tidy:allow-file(util)
 
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};
 use jsonwebtoken::errors::{ErrorKind, Result};

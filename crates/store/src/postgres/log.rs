@@ -125,7 +125,7 @@ pub(super) async fn load(
         read
     };
     // Another lane helps if there is a connection for it. It is not waited for one.
-    let helper = async {
+    let second = async {
         if pages < LANES {
             return Ok(Vec::new());
         }
@@ -138,9 +138,9 @@ pub(super) async fn load(
             Err(_) => Ok(Vec::new()),
         }
     };
-    let (first, helped) = tokio::join!(first, helper);
+    let (first, second) = tokio::join!(first, second);
     let mut read = first?;
-    read.extend(helped?);
+    read.extend(second?);
     read.sort_unstable_by_key(|(number, _)| *number);
     Ok(read.into_iter().flat_map(|(_, page)| page).collect())
 }
