@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         return in_files(&args.command).await;
     }
     match args.place.open().await? {
-        Place::Files(store) => of_any(&store, &args.command).await,
+        Place::Files(store) => of_any(&*store, &args.command).await,
         #[cfg(feature = "restate")]
         Place::Database(store) => {
             let done = of_any(&store, &args.command).await;

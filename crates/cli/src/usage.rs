@@ -89,7 +89,7 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
         args.place.only_files("a folder")?;
     }
     match args.place.open().await? {
-        Place::Files(store) => show(&store, args).await,
+        Place::Files(store) => show(&*store, args).await,
         #[cfg(feature = "restate")]
         Place::Database(store) => show(&store, args).await,
     }

@@ -1,6 +1,6 @@
 //! What a step of a durable run costs beside a step of Restate in which nothing is done. Rows for the table of
 //! `cargo xtask bench`; none if PostgreSQL is not installed or no server of Restate is named.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
@@ -14,7 +14,7 @@ mod restate;
 use std::sync::Arc;
 
 use plimsoll_core::testing::{ScriptedProvider, Turn};
-use plimsoll_core::{Agent, ExecutionLimits, ToolError, tool};
+use plimsoll_core::{Agent, ToolError, tool};
 use plimsoll_restate::{Worker, WorkerOptions, register};
 use plimsoll_store::PostgresStore;
 use restate_sdk::prelude::*;
@@ -98,11 +98,7 @@ async fn serve(restate: &restate::Restate, postgres: &postgres::Server) {
     let look = |_: Number| async { Ok::<_, ToolError>("a line") };
     let agent = Agent::builder(ScriptedProvider::new(turns))
         .tool(tool("look", "Looks.", look))
-        .limits(ExecutionLimits {
-            max_turns: TURNS + 10,
-            max_tool_calls: None,
-            ..ExecutionLimits::default()
-        })
+        .max_turns(TURNS + 10)
         .store(Arc::new(store.clone()))
         .build()
         .unwrap();

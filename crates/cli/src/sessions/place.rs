@@ -30,7 +30,7 @@ pub(crate) struct PlaceArgs {
 
 /// A store that is open.
 pub(crate) enum Place {
-    Files(SqliteStore),
+    Files(Box<SqliteStore>),
     #[cfg(feature = "restate")]
     Database(plimsoll::store::PostgresStore),
 }
@@ -47,7 +47,8 @@ impl PlaceArgs {
             return store.map(Place::Database).map_err(Stop::failed);
         }
         let store = SqliteStore::open(paths::data()?).await;
-        store.map(Place::Files).map_err(Stop::failed)
+        let store = store.map_err(Stop::failed)?;
+        Ok(Place::Files(Box::new(store)))
     }
 
     /// Refuses what only the files of this machine have.
