@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use plimsoll_context::tagged::FirstTag;
 use plimsoll_context::{
     CallId, Fingerprint, Message, Money, Part, Pin, Plan, Seq, StopReason, Tokens, Usage,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::branches::BranchRecord;
 use crate::loop_record::LoopConfigSnapshot;
@@ -51,7 +52,7 @@ pub enum Waiting {
 }
 
 /// One line of a session's log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Entry {
@@ -230,4 +231,120 @@ pub enum Entry {
         /// How.
         outcome: Outcome,
     },
+}
+
+/// The variants of [`Entry`], for its way from JSON: what serde derives for a tagged enum takes twice as long,
+/// and logs are long. The compiler sees that they are the same; that none is missing, in tests.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+#[serde(remote = "Entry", rename_all = "snake_case")]
+enum EntryFields {
+    Opened {
+        format: u32,
+    },
+    Started {
+        run: u64,
+        model: String,
+        system: Arc<str>,
+        tools: Vec<String>,
+        #[serde(default)]
+        later: Vec<String>,
+        #[serde(default)]
+        config: Option<Box<LoopConfigSnapshot>>,
+    },
+    Said {
+        message: Arc<Message>,
+        #[serde(default)]
+        queued: Option<u64>,
+    },
+    Accepted {
+        key: String,
+    },
+    Queued {
+        id: u64,
+        kind: Waiting,
+        parts: Vec<Part>,
+    },
+    Undelivered {
+        ids: Vec<u64>,
+    },
+    Warned {
+        limit: LimitKind,
+        near: Nearness,
+    },
+    Replied {
+        message: Arc<Message>,
+        stop: StopReason,
+        usage: Option<Usage>,
+        counted: Tokens,
+        #[serde(default)]
+        cost: Option<Money>,
+    },
+    Began {
+        call: CallId,
+    },
+    Returned {
+        message: Arc<Message>,
+        #[serde(default)]
+        pins: Vec<String>,
+        #[serde(default)]
+        spent: Spend,
+    },
+    Planned {
+        plan: Plan,
+    },
+    Summarized {
+        of: Fingerprint,
+        calls: u64,
+        usage: Usage,
+        #[serde(default)]
+        cost: Option<Money>,
+        #[serde(default)]
+        failure: Option<String>,
+    },
+    Pinned {
+        seq: Seq,
+        pin: Pin,
+    },
+    Unpinned {
+        seq: Seq,
+    },
+    Learned {
+        window: Tokens,
+        used: Option<(Tokens, Tokens)>,
+        #[serde(default)]
+        lesson: Lesson,
+    },
+    Measured {
+        counted: Tokens,
+        reported: Tokens,
+    },
+    Wasted {
+        usage: Usage,
+        #[serde(default)]
+        cost: Option<Money>,
+    },
+    RolledBack {
+        run: u64,
+    },
+    Forked {
+        from: String,
+        entries: u64,
+    },
+    Branched {
+        strategy: String,
+        branches: Vec<BranchRecord>,
+        winner: Option<usize>,
+        #[serde(default)]
+        judged: Spend,
+    },
+    Ended {
+        outcome: Outcome,
+    },
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        EntryFields::deserialize(FirstTag::new(deserializer, "entry"))
+    }
 }

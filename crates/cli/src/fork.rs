@@ -8,10 +8,11 @@ use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
+use crate::sessions::reader::SessionReader;
 
 /// Runs the command: the new session's name goes to standard output, what it is to stderr.
 pub(crate) async fn run(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     from: &SessionId,
     at: Option<u64>,
     to: Option<&str>,

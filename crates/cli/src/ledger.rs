@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
+use crate::sessions::reader::SessionReader;
 use crate::terminal::text::counted;
 
 /// One item that one plan took out of the view, wholly or in part.
@@ -72,7 +73,11 @@ struct Reader {
 }
 
 /// Runs the command.
-pub(crate) async fn run(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+pub(crate) async fn run(
+    store: &impl SessionReader,
+    id: &SessionId,
+    json: bool,
+) -> Result<u8, Stop> {
     let mut reader = Reader::new();
     let mut after = 0;
     loop {
@@ -100,7 +105,7 @@ pub(crate) async fn run(store: &SqliteStore, id: &SessionId, json: bool) -> Resu
 }
 
 /// Where the archive is broken, the ledger is read from the log alone.
-async fn places(store: &SqliteStore, id: &SessionId) -> BTreeMap<RecallId, Place> {
+async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, Place> {
     let rows = store.archived(id).await.unwrap_or_else(|error| {
         crate::say(&error.to_string());
         Vec::new()

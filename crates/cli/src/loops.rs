@@ -15,9 +15,14 @@ use crate::count::preview;
 use crate::exit::{DONE, Stop};
 use crate::files;
 use crate::out::out;
+use crate::sessions::reader::SessionReader;
 
 /// Lists the runs of a session.
-pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+pub(crate) async fn list(
+    store: &impl SessionReader,
+    id: &SessionId,
+    json: bool,
+) -> Result<u8, Stop> {
     let records = records(store, id).await?;
     if records.is_empty() && !json {
         crate::say(&format!("session {id} has no run yet"));
@@ -114,7 +119,7 @@ pub(crate) async fn undo(
     Ok(DONE)
 }
 
-async fn records(store: &SqliteStore, id: &SessionId) -> Result<Vec<LoopRecord>, Stop> {
+async fn records(store: &impl SessionReader, id: &SessionId) -> Result<Vec<LoopRecord>, Stop> {
     let mut reader = LoopReader::new(id.as_str());
     let mut after = 0;
     loop {

@@ -13,7 +13,11 @@ use crate::out::out;
 use crate::sessions::fold;
 
 /// Lists what is pinned.
-pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+pub(crate) async fn list(
+    store: &impl SessionStore,
+    id: &SessionId,
+    json: bool,
+) -> Result<u8, Stop> {
     let log = store.load(id).await.map_err(Stop::failed)?;
     let state = fold(&log)?;
     let items = state.transcript().items().iter();
@@ -34,7 +38,11 @@ pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Res
 }
 
 /// Takes a pin off: the item stays in the view until a plan takes it out.
-pub(crate) async fn unpin(store: &SqliteStore, id: &SessionId, item: &str) -> Result<u8, Stop> {
+pub(crate) async fn unpin(
+    store: &impl SessionStore,
+    id: &SessionId,
+    item: &str,
+) -> Result<u8, Stop> {
     let seq = RecallKey::from(item).seq().ok_or_else(|| {
         Stop::usage(format!(
             "`{item}` names no item; give an id such as m3, as `plimsoll sessions pins {id}` lists them"

@@ -14,6 +14,7 @@ use plimsoll::{Message, SessionId, SessionStore};
 
 use crate::exit::{DONE, Stop};
 use crate::out::{exactly, out};
+use crate::sessions::reader::SessionReader;
 
 /// What is asked for.
 pub(crate) struct Wanted<'a> {
@@ -26,7 +27,7 @@ pub(crate) struct Wanted<'a> {
 
 /// Runs the command. The bytes go to standard output, what is said of them to stderr.
 pub(crate) async fn run(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     id: &SessionId,
     wanted: &Wanted<'_>,
 ) -> Result<u8, Stop> {
@@ -68,7 +69,7 @@ pub(crate) async fn run(
 
 /// Reads the log until it says the item; of a call's id, all that have it.
 async fn from_log(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     id: &SessionId,
     key: &RecallKey,
 ) -> Result<(RecallId, Arc<Message>), Stop> {

@@ -3,6 +3,8 @@
 mod args;
 mod export;
 pub(crate) mod list;
+pub(crate) mod place;
+pub(crate) mod reader;
 pub(crate) mod removal;
 mod salvage;
 pub(crate) mod search;
@@ -38,39 +40,56 @@ use crate::which_session::known;
 pub(crate) use args::SessionsArgs;
 use args::SessionsCommand;
 use list::described;
+use place::Place;
+use reader::SessionReader;
 
 /// The characters of a title, at most: as many as one that is taken from a message.
 const MAX_TITLE: usize = 120;
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
+    if let Some(what) = only_of_files(&args.command) {
+        args.place.only_files(what)?;
+        return in_files(&args.command).await;
+    }
+    match args.place.open().await? {
+        Place::Files(store) => of_any(&*store, &args.command).await,
+        #[cfg(feature = "restate")]
+        Place::Database(store) => {
+            let done = of_any(&store, &args.command).await;
+            // A session that this command held is free at once.
+            store.close().await;
+            done
+        }
+    }
+}
+
+/// Names what a command needs that only the files of this machine have.
+fn only_of_files(command: &SessionsCommand) -> Option<&'static str> {
+    Some(match command {
+        SessionsCommand::Check { .. } => "`sessions check`",
+        SessionsCommand::Salvage(_) => "`sessions salvage`",
+        SessionsCommand::Undo { .. } => "`sessions undo`",
+        SessionsCommand::Files { .. } => "`sessions files`",
+        SessionsCommand::Restore(_) => "`sessions restore`",
+        SessionsCommand::Import(_) => "`sessions import`",
+        SessionsCommand::List { here: true, .. } => "--here",
+        SessionsCommand::Search(args) if args.here => "--here",
+        _ => return None,
+    })
+}
+
+/// Runs a command that only the files of this machine know.
+async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
     let folder = paths::data()?;
-    match &args.command {
+    match command {
         // They change nothing, which opening a store may do.
         SessionsCommand::Check { json } => return check::run(&folder, *json).await,
         SessionsCommand::Salvage(args) => return salvage::run(&folder, args).await,
         _ => {}
     }
     let store = SqliteStore::open(folder).await.map_err(Stop::failed)?;
-    match &args.command {
-        SessionsCommand::List { here, json } => list::run(&store, *here, *json).await,
-        SessionsCommand::Search(args) => search::run(&store, args).await,
-        SessionsCommand::Rename { id, title } => rename(&store, id, title).await,
-        SessionsCommand::Delete(args) => removal::delete(&store, args).await,
-        SessionsCommand::Prune(args) => removal::prune(&store, args).await,
-        SessionsCommand::Show { id, json, context } => {
-            let shown = match (*context, *json) {
-                (true, json) => Shown::Context { json },
-                (false, true) => Shown::Json,
-                (false, false) => Shown::Messages,
-            };
-            show(&store, id, shown).await
-        }
-        SessionsCommand::Check { .. } | SessionsCommand::Salvage(_) => Ok(DONE),
-        SessionsCommand::Export(args) => export::run(&store, args).await,
-        SessionsCommand::Loops { id, json } => {
-            loops::list(&store, &known(&store, id).await?, *json).await
-        }
+    match command {
         SessionsCommand::Undo {
             id,
             runs,
@@ -91,19 +110,43 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         SessionsCommand::Restore(args) => {
             files::restore(&store, &known(&store, &args.id).await?, args).await
         }
-        SessionsCommand::Fork { id, at, to, json } => {
-            let from = known(&store, id).await?;
-            fork::run(&store, &from, *at, to.as_deref(), *json).await
-        }
         SessionsCommand::Import(args) => import::run(&store, args).await,
+        command => of_any(&store, command).await,
+    }
+}
+
+/// Runs a command that every store knows.
+async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result<u8, Stop> {
+    match command {
+        SessionsCommand::List { here, json } => list::run(store, *here, *json).await,
+        SessionsCommand::Search(args) => search::run(store, args).await,
+        SessionsCommand::Rename { id, title } => rename(store, id, title).await,
+        SessionsCommand::Delete(args) => removal::delete(store, args).await,
+        SessionsCommand::Prune(args) => removal::prune(store, args).await,
+        SessionsCommand::Show { id, json, context } => {
+            let shown = match (*context, *json) {
+                (true, json) => Shown::Context { json },
+                (false, true) => Shown::Json,
+                (false, false) => Shown::Messages,
+            };
+            show(store, id, shown).await
+        }
+        SessionsCommand::Export(args) => export::run(store, args).await,
+        SessionsCommand::Loops { id, json } => {
+            loops::list(store, &known(store, id).await?, *json).await
+        }
+        SessionsCommand::Fork { id, at, to, json } => {
+            let from = known(store, id).await?;
+            fork::run(store, &from, *at, to.as_deref(), *json).await
+        }
         SessionsCommand::Ledger { id, json } => {
-            ledger::run(&store, &known(&store, id).await?, *json).await
+            ledger::run(store, &known(store, id).await?, *json).await
         }
         SessionsCommand::Pins { id, json } => {
-            pins::list(&store, &known(&store, id).await?, *json).await
+            pins::list(store, &known(store, id).await?, *json).await
         }
         SessionsCommand::Unpin { id, item } => {
-            pins::unpin(&store, &known(&store, id).await?, item).await
+            pins::unpin(store, &known(store, id).await?, item).await
         }
         SessionsCommand::Recall {
             id,
@@ -120,12 +163,18 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
                 pattern: pattern.as_deref(),
                 json: *json,
             };
-            recall::run(&store, &known(&store, id).await?, &wanted).await
+            recall::run(store, &known(store, id).await?, &wanted).await
         }
+        SessionsCommand::Check { .. }
+        | SessionsCommand::Salvage(_)
+        | SessionsCommand::Undo { .. }
+        | SessionsCommand::Files { .. }
+        | SessionsCommand::Restore(_)
+        | SessionsCommand::Import(_) => Ok(DONE),
     }
 }
 
-async fn rename(store: &SqliteStore, id: &str, title: &str) -> Result<u8, Stop> {
+async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8, Stop> {
     let id = known(store, id).await?;
     let title = title.trim();
     if title.is_empty() || title.contains('\n') || title.chars().count() > MAX_TITLE {
@@ -150,7 +199,7 @@ pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
     State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
 }
 
-async fn show(store: &SqliteStore, id: &str, shown: Shown) -> Result<u8, Stop> {
+async fn show(store: &impl SessionReader, id: &str, shown: Shown) -> Result<u8, Stop> {
     let id = known(store, id).await?;
     let log = store.load(&id).await.map_err(Stop::failed)?;
     let state = fold(&log)?;

@@ -13,11 +13,12 @@ use plimsoll::store::{SqliteStore, StoreError};
 use plimsoll::{SessionId, Usage};
 use serde_json::json;
 
-use crate::agent;
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
 use crate::out::out;
 use crate::sessions::list::{self, Listed};
+use crate::sessions::place::{Place, PlaceArgs};
+use crate::sessions::reader::SessionReader;
 use crate::sessions::removal::age;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, widths};
@@ -54,6 +55,9 @@ pub(crate) struct UsageArgs {
     /// Print JSON lines
     #[arg(long)]
     json: bool,
+    /// Where they are.
+    #[command(flatten)]
+    place: PlaceArgs,
 }
 
 /// What each line is about.
@@ -84,15 +88,25 @@ struct Used {
 
 /// Runs the command.
 pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
-    let store = agent::store().await?;
+    if args.here || args.by == By::Folder {
+        args.place.only_files("a folder")?;
+    }
+    match args.place.open().await? {
+        Place::Files(store) => show(&*store, args).await,
+        #[cfg(feature = "restate")]
+        Place::Database(store) => show(&store, args).await,
+    }
+}
+
+async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, Stop> {
     let since = args.since.map_or(0, |age| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(0, |now| now.saturating_sub(age).as_secs())
     });
     let mut all = Vec::new();
-    for session in list::sessions(&store, args.here).await? {
+    for session in list::sessions(store, args.here).await? {
         if session.0.updated >= since {
-            all.push(used(&store, session, since).await);
+            all.push(used(store, session, since).await);
         }
     }
     let branches: BTreeSet<String> = all.iter().flat_map(|used| used.branches.clone()).collect();
@@ -110,7 +124,7 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
 }
 
 /// Reads the log of a session as far as it can be read.
-async fn used(store: &SqliteStore, session: Listed, since: u64) -> Used {
+async fn used(store: &impl SessionReader, session: Listed, since: u64) -> Used {
     let mut used = Used {
         session,
         calls: Vec::new(),
@@ -122,7 +136,7 @@ async fn used(store: &SqliteStore, session: Listed, since: u64) -> Used {
     used
 }
 
-async fn read(store: &SqliteStore, used: &mut Used, since: u64) -> Result<(), StoreError> {
+async fn read(store: &impl SessionReader, used: &mut Used, since: u64) -> Result<(), StoreError> {
     let (info, last_run) = &used.session;
     let id: SessionId = info.id.clone();
     let mut after = info.fork.as_ref().map_or(0, |fork| fork.entries);

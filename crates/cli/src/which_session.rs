@@ -10,6 +10,7 @@ use crate::ask;
 use crate::exit::Stop;
 use crate::resume;
 use crate::sessions::list;
+use crate::sessions::reader::SessionReader;
 use crate::sessions::search;
 
 /// A shortened name has at least this many characters.
@@ -30,7 +31,7 @@ const LISTED: usize = 5;
 ///
 /// # Errors
 /// If there is none, or more than one.
-pub(crate) async fn known(store: &SqliteStore, text: &str) -> Result<SessionId, Stop> {
+pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<SessionId, Stop> {
     let id = SessionId::new(text).map_err(Stop::usage)?;
     if store.info(&id).await.map_err(Stop::failed)?.is_some() {
         return Ok(id);
@@ -226,7 +227,7 @@ async fn newest_here(store: &SqliteStore) -> Result<SessionId, Stop> {
 }
 
 async fn shortened(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     text: &str,
     may_be: fn(&str) -> bool,
 ) -> Result<Option<SessionId>, Stop> {

@@ -33,6 +33,8 @@ mod settings;
 mod stage;
 mod stages;
 mod strategy;
+#[doc(hidden)]
+pub mod tagged;
 mod tokens;
 mod tool_spec;
 mod transcript;

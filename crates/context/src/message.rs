@@ -1,9 +1,11 @@
 //! What is said: a [`Message`] and its [`Part`]s. Not the form any provider wants; that is `wire`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::tagged::FirstTag;
 
 /// One message of a transcript.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
@@ -38,7 +40,7 @@ pub enum Message {
 }
 
 /// One piece of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
@@ -156,6 +158,45 @@ pub struct ToolResult {
     /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+}
+
+/// The variants of [`Message`], for its way from JSON: what serde derives for a tagged enum takes twice as long.
+/// The compiler sees that they are the same; that none is missing, in tests.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+#[serde(remote = "Message", rename_all = "snake_case")]
+enum MessageFields {
+    System { parts: Vec<Part> },
+    User { parts: Vec<Part> },
+    Assistant { parts: Vec<Part> },
+    ToolResult(ToolResult),
+    Notice { text: String },
+    Summary { text: String },
+}
+
+/// The variants of [`Part`], likewise.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
+#[serde(remote = "Part", rename_all = "snake_case")]
+enum PartFields {
+    Text { text: String },
+    Image(Image),
+    File(File),
+    Thinking(Thinking),
+    ToolCall(ToolCall),
+    Opaque(Opaque),
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        MessageFields::deserialize(FirstTag::new(deserializer, "role"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        PartFields::deserialize(FirstTag::new(deserializer, "type"))
+    }
 }
 
 impl Message {

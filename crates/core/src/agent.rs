@@ -100,6 +100,22 @@ impl Agent {
         self.open(lease, &log, idle).await
     }
 
+    /// Opens a session as [`Self::session`] does, for [`Session::run_journaled`] to come next: the log is kept
+    /// in memory until then, and not read again.
+    ///
+    /// # Errors
+    /// As [`Self::session`].
+    pub async fn session_to_journal(&self, id: SessionId) -> Result<Session, Error> {
+        let store = &self.parts.store;
+        let lease = store.acquire(&id).await?;
+        let log = store.load(&id).await?;
+        let idle = store.idle(&id).await;
+        let (mut session, fittings) = self.unfitted(lease, &log, idle).await?;
+        session.log = Some(log);
+        session.fit_out(fittings).await?;
+        Ok(session)
+    }
+
     /// Opens a session whose log is at hand.
     pub(crate) async fn open(
         &self,
@@ -107,13 +123,23 @@ impl Agent {
         log: &[Entry],
         idle: Option<Duration>,
     ) -> Result<Session, Error> {
+        let (mut session, fittings) = self.unfitted(lease, log, idle).await?;
+        session.fit_out(fittings).await?;
+        Ok(session)
+    }
+
+    async fn unfitted(
+        &self,
+        lease: Lease,
+        log: &[Entry],
+        idle: Option<Duration>,
+    ) -> Result<(Session, Fittings), Error> {
         let parts = Arc::clone(&self.parts);
         let (setup, fittings) = self.prepare(parts, &lease, log).await?;
         let run = Run::resume(log, setup)?;
         let mut session = Session::new(run, lease, Arc::clone(&fittings.parts));
         session.found = idle.map(|idle| (idle, Instant::now()));
-        session.fit_out(fittings).await?;
-        Ok(session)
+        Ok((session, fittings))
     }
 
     /// What a session of this agent works with, whose log is `log`.

@@ -462,6 +462,9 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
     if let Some(chain) = &mut session.chain {
         chain.extend(&session.pending);
     }
+    if let Some(log) = &mut session.log {
+        log.extend_from_slice(&session.pending);
+    }
     session.pending.clear();
     session.stale = false;
     if let Some(window) = told {

@@ -33,6 +33,8 @@ pub struct Session {
     /// Entries that the machine has recorded and the store has not.
     pub(crate) pending: Vec<Entry>,
     pub(crate) stale: bool,
+    /// The log, if it was kept for a run that will ask for it.
+    pub(crate) log: Option<Vec<Entry>>,
     /// Something was written from which another process could go on.
     pub(crate) reached: bool,
     /// The digests of the log, while a journal names them.
@@ -143,6 +145,7 @@ impl Session {
             inbox: Inbox::default(),
             pending: Vec::new(),
             stale: false,
+            log: None,
             reached: false,
             chain: None,
             state: Arc::new(state),

@@ -43,6 +43,17 @@ pub enum RestateError {
         /// What the address should be of.
         role: &'static str,
     },
+    /// A key that Restate's signatures should be checked with.
+    #[error(
+        "`{key}` is no public key of Restate: {why}; give the one that restate-server logs when it starts, \
+         publickeyv1_…"
+    )]
+    IdentityKey {
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The listener of a worker.
     #[error("the worker cannot listen at {place}: {why}; choose another address with --listen")]
     Listen {

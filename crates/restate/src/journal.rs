@@ -7,10 +7,13 @@ use futures_util::future::BoxFuture;
 use plimsoll_core::{Error, Journal, JournalFault, RunStart, SessionId, StepEnd};
 use restate_sdk::prelude::*;
 
+use crate::outage::{Access, Outages};
+
 /// The journal of one invocation.
 pub(crate) struct RestateJournal<'a> {
     pub(crate) context: &'a ObjectContext<'a>,
     pub(crate) session: SessionId,
+    pub(crate) outages: &'a Outages,
 }
 
 impl RestateJournal<'_> {
@@ -43,10 +46,15 @@ impl Journal for RestateJournal<'_> {
     ) -> Result<StepEnd, Error> {
         let context: &ObjectContext<'_> = self.context;
         let failed: Mutex<Option<Error>> = Mutex::default();
-        let kept = &failed;
+        let (kept, outages) = (&failed, self.outages);
         let done = context
             .run(|| async move {
-                match work.await {
+                let done = work.await;
+                match &done {
+                    Ok(_) => outages.worked(Access::Write),
+                    Err(error) => outages.step_failed(error),
+                }
+                match done {
                     Ok(end) => Ok(Json(end)),
                     // Restate tries the step again, on whichever worker there is then.
                     Err(error) if error.is_passing() => Err(HandlerError::from(error)),

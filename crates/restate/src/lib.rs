@@ -5,9 +5,12 @@
 mod client;
 mod error;
 mod follow;
+mod followed;
 mod gate;
+mod identity;
 mod journal;
 mod mailbox;
+mod outage;
 mod protocol;
 mod service;
 mod shown;
@@ -19,8 +22,9 @@ pub use error::RestateError;
 pub use follow::LogFollower;
 pub use gate::PostgresGate;
 pub use mailbox::message_key;
+pub use outage::DatabaseNews;
 pub use protocol::{
     Approval, EventsReply, EventsRequest, FORMAT, Message, RunLimits, RunReply, RunRequest,
     SERVICE, SessionStatus,
 };
-pub use worker::{Worker, register};
+pub use worker::{Worker, WorkerOptions, register};

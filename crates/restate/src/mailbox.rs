@@ -4,7 +4,7 @@
 //! One look at the database for all runs of a worker says whether there are new messages at all; a run
 //! that waits for its model for minutes costs next to nothing.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plimsoll_agent::Waiting;
@@ -14,6 +14,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::outage::{Access, Outages};
+
 /// Between two looks for new messages.
 const PAUSE: Duration = Duration::from_millis(250);
 /// A run looks for its own after this although there seem to be none: one may have been written late.
@@ -22,6 +24,7 @@ const SURELY: Duration = Duration::from_secs(10);
 /// Looks whether there are new messages, as long as somebody waits for one.
 pub(crate) struct Arrivals {
     store: PostgresStore,
+    outages: Arc<Outages>,
     newest: Mutex<Option<watch::Receiver<i64>>>,
 }
 
@@ -29,9 +32,10 @@ pub(crate) struct Arrivals {
 pub(crate) struct Mailbox(JoinHandle<()>);
 
 impl Arrivals {
-    pub(crate) fn new(store: PostgresStore) -> Self {
+    pub(crate) fn new(store: PostgresStore, outages: Arc<Outages>) -> Self {
         Self {
             store,
+            outages,
             newest: Mutex::new(None),
         }
     }
@@ -45,7 +49,7 @@ impl Arrivals {
             return newest.clone();
         }
         let (sender, receiver) = watch::channel(0);
-        tokio::spawn(look(self.store.clone(), sender));
+        tokio::spawn(look(self.store.clone(), Arc::clone(&self.outages), sender));
         *newest = Some(receiver.clone());
         receiver
     }
@@ -77,15 +81,19 @@ pub fn message_key(run: &str, id: &str) -> String {
 }
 
 /// Looks until only the one is left that [`Arrivals`] has.
-async fn look(store: PostgresStore, newest: watch::Sender<i64>) {
+async fn look(store: PostgresStore, outages: Arc<Outages>, newest: watch::Sender<i64>) {
     while newest.receiver_count() > 1 {
-        // What cannot be read now is read later.
-        if let Ok(now) = store.newest_message().await {
-            newest.send_if_modified(|before| {
-                let is_new = now > *before;
-                *before = now.max(*before);
-                is_new
-            });
+        match store.newest_message().await {
+            Ok(now) => {
+                outages.worked(Access::Read);
+                newest.send_if_modified(|before| {
+                    let is_new = now > *before;
+                    *before = now.max(*before);
+                    is_new
+                });
+            }
+            // What cannot be read now is read later.
+            Err(error) => outages.failed(Access::Read, &error),
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -1,8 +1,10 @@
 //! The virtual object: a handler that runs, one at a time for each session, and handlers that reach into the
 //! run from outside. What a run does is in `core`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_agent::Entry;
 use plimsoll_core::{
     Agent, AgentLoopConfig, AgentOutput, Error, JournaledRun, SessionId, StoreError,
     refuse_journaled,
@@ -12,8 +14,10 @@ use restate_sdk::prelude::*;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::followed::Followed;
 use crate::journal::RestateJournal;
 use crate::mailbox::{Arrivals, Mailbox};
+use crate::outage::{Access, Outages};
 use crate::protocol::{
     Approval, EventsReply, EventsRequest, FORMAT, Message, RunReply, RunRequest, SessionStatus,
 };
@@ -23,8 +27,6 @@ use crate::shown::shown;
 const RUN: &str = "run";
 /// How long `events` waits, at most, whatever it is asked for.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
-/// Between two looks at the log.
-const LOOK: Duration = Duration::from_millis(200);
 /// The size of one answer of `events` that gets no further entry.
 const ENOUGH: usize = 1024 * 1024;
 
@@ -33,6 +35,8 @@ pub(crate) struct Sessions {
     pub(crate) agent: Agent,
     pub(crate) store: PostgresStore,
     pub(crate) arrivals: Arrivals,
+    pub(crate) followed: Followed,
+    pub(crate) outages: Arc<Outages>,
     /// Cancelled when the worker stops.
     pub(crate) stop: CancellationToken,
 }
@@ -88,7 +92,7 @@ impl Sessions {
             ctx.clear(RUN);
         }
         let output = output.map_err(failed)?;
-        let entries = self.store.entries(&id).await.map_err(away)?;
+        let entries = self.read(self.store.entries(&id).await)?;
         Ok(Json(RunReply {
             session: id.to_string(),
             entries,
@@ -135,7 +139,7 @@ impl Sessions {
     ) -> HandlerResult<()> {
         let id = session(ctx.key())?;
         let Approval { key, answer } = approval;
-        match self.store.answer(&id, &key, &answer).await.map_err(away)? {
+        match self.wrote(self.store.answer(&id, &key, &answer).await)? {
             true => Ok(()),
             false => Err(refused(
                 404,
@@ -152,8 +156,8 @@ impl Sessions {
         let id = session(ctx.key())?;
         Ok(Json(SessionStatus {
             run: ctx.get::<String>(RUN).await?,
-            entries: self.store.entries(&id).await.map_err(away)?,
-            questions: self.store.questions(&id).await.map_err(away)?,
+            entries: self.read(self.store.entries(&id).await)?,
+            questions: self.read(self.store.questions(&id).await)?,
         }))
     }
 
@@ -167,28 +171,34 @@ impl Sessions {
         let id = session(ctx.key())?;
         let wait = Duration::from_millis(request.wait_ms).min(LONGEST_WAIT);
         let until = Instant::now() + wait;
+        let mut follower = match wait.is_zero() {
+            true => None,
+            false => Some(self.read(self.followed.follow(&id).await)?),
+        };
         let mut after = request.after;
         loop {
-            let mut reply = EventsReply {
-                entries: Vec::new(),
-                questions: self.store.questions(&id).await.map_err(away)?,
-            };
-            let mut size = 0;
-            for (number, entry) in self.store.entries_after(&id, after).await.map_err(away)? {
-                after = number;
-                let Some(entry) = shown(entry) else { continue };
-                size += serde_json::to_string(&entry).map_or(0, |json| json.len());
-                reply.entries.push((number, entry));
-                if size >= ENOUGH {
-                    break;
+            if let Some(follower) = &mut follower {
+                follower.look();
+            }
+            let progress = self.read(self.store.progress(&id).await)?;
+            let mut entries = Vec::new();
+            if progress.entries > after {
+                entries = self.shown_after(&id, &mut after).await?;
+                if entries.is_empty() && progress.entries > after {
+                    continue;
                 }
             }
-            let has_asked = reply.questions.len() != request.questions;
-            let has_news = !reply.entries.is_empty() || has_asked;
+            let has_news = !entries.is_empty() || progress.questions != request.questions;
             if has_news || Instant::now() >= until {
-                return Ok(Json(reply));
+                let questions = match progress.questions {
+                    0 => Vec::new(),
+                    _ => self.read(self.store.questions(&id).await)?,
+                };
+                return Ok(Json(EventsReply { entries, questions }));
             }
-            tokio::time::sleep(LOOK).await;
+            if let Some(follower) = &mut follower {
+                follower.changed(until).await;
+            }
         }
     }
 }
@@ -204,10 +214,16 @@ impl Sessions {
         let journal = RestateJournal {
             context: ctx,
             session: id.clone(),
+            outages: &self.outages,
         };
-        let mut session = match self.agent.session(id.clone()).await {
+        let mut session = match self.agent.session_to_journal(id.clone()).await {
             Ok(session) => session,
-            Err(error) => return Err(refuse_journaled(&journal, error).await),
+            Err(error) => {
+                if let Error::Store(error) = &error {
+                    self.outages.failed(Access::Read, error);
+                }
+                return Err(refuse_journaled(&journal, error).await);
+            }
         };
         let config = AgentLoopConfig {
             execution_limits: request.limits.within(&session.tracker().limits),
@@ -222,6 +238,27 @@ impl Sessions {
         let _mailbox = Mailbox::open(&self.arrivals, id.clone(), key.to_owned(), remote);
         let output = session.run_journaled(&request, &journal).await;
         output.or_else(Error::into_output)
+    }
+
+    /// Returns the entries behind `after` that are shown, not all of them at once, and moves `after` behind
+    /// what was looked at.
+    async fn shown_after(
+        &self,
+        id: &SessionId,
+        after: &mut u64,
+    ) -> HandlerResult<Vec<(u64, Entry)>> {
+        let mut entries = Vec::new();
+        let mut size = 0;
+        for (number, entry) in self.read(self.store.entries_after(id, *after).await)? {
+            *after = number;
+            let Some(entry) = shown(entry) else { continue };
+            size += serde_json::to_string(&entry).map_or(0, |json| json.len());
+            entries.push((number, entry));
+            if size >= ENOUGH {
+                break;
+            }
+        }
+        Ok(entries)
     }
 
     async fn post(
@@ -250,10 +287,30 @@ impl Sessions {
             text,
         };
         let posted = self.store.post(&id, &run, &message).await;
-        posted.map_err(|error| match error {
-            StoreError::Io { path, why } if path.starts_with("session ") => refused(413, why),
-            error => away(error),
-        })
+        match posted {
+            Err(StoreError::Io { path, why }) if path.starts_with("session ") => {
+                Err(refused(413, why))
+            }
+            posted => self.wrote(posted),
+        }
+    }
+
+    /// What was read; if the database could not be asked, Restate tries again.
+    fn read<T>(&self, read: Result<T, StoreError>) -> HandlerResult<T> {
+        self.used(Access::Read, read)
+    }
+
+    /// What came of a write; if the database could not be asked, Restate tries again.
+    fn wrote<T>(&self, wrote: Result<T, StoreError>) -> HandlerResult<T> {
+        self.used(Access::Write, wrote)
+    }
+
+    fn used<T>(&self, access: Access, done: Result<T, StoreError>) -> HandlerResult<T> {
+        match &done {
+            Ok(_) => self.outages.worked(access),
+            Err(error) => self.outages.failed(access, error),
+        }
+        done.map_err(|error| failed(Error::Store(error)))
     }
 }
 
@@ -265,11 +322,6 @@ fn session(key: &str) -> HandlerResult<SessionId> {
 /// An answer that is no success, which trying again would not change.
 fn refused(status: u16, why: String) -> HandlerError {
     TerminalError::new_with_code(status, why).into()
-}
-
-/// The database could not be asked; Restate tries again.
-fn away(error: StoreError) -> HandlerError {
-    failed(Error::Store(error))
 }
 
 fn failed(error: Error) -> HandlerError {

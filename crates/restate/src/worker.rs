@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::Agent;
@@ -14,7 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::said;
 use crate::error::RestateError;
+use crate::followed::Followed;
+use crate::identity;
 use crate::mailbox::Arrivals;
+use crate::outage::{DatabaseNews, Outages};
 use crate::service::Sessions;
 use crate::tls;
 
@@ -23,47 +27,74 @@ const REGISTER: Duration = Duration::from_secs(30);
 /// Connections that wait to be taken, at most.
 const BACKLOG: u32 = 128;
 
+/// What can be chosen when a worker is bound.
+#[derive(Default)]
+pub struct WorkerOptions {
+    /// Public keys of Restate, as in `publickeyv1_…`. If there are any, a request that was not signed with one
+    /// of them is refused; otherwise whoever reaches the worker can use the agent.
+    pub identity_keys: Vec<String>,
+    /// Is told that the database fails, and that it works again.
+    pub on_database: Option<Box<dyn Fn(DatabaseNews) + Send + Sync>>,
+}
+
 /// Serves sessions to Restate. Several processes of one user may listen at one address of a machine: what one
 /// leaves behind, another finishes.
 pub struct Worker {
     listener: TcpListener,
-    sessions: Sessions,
+    endpoint: Endpoint,
+    /// Cuts off the runs that are under way.
+    stop: CancellationToken,
 }
 
 impl Worker {
     /// A worker whose agent keeps its sessions in `store`. It may be asked for work once this returns.
     ///
     /// # Errors
-    /// If the address cannot be listened at.
+    /// If the address cannot be listened at, or a key is none.
     pub fn bind(
         agent: Agent,
         store: PostgresStore,
         address: SocketAddr,
+        options: WorkerOptions,
     ) -> Result<Self, RestateError> {
+        let stop = CancellationToken::new();
+        let outages = Arc::new(options.on_database.map(Outages::new).unwrap_or_default());
+        let mut endpoint = Endpoint::builder().bind(Sessions {
+            agent,
+            arrivals: Arrivals::new(store.clone(), Arc::clone(&outages)),
+            followed: Followed::new(store.clone()),
+            outages,
+            store,
+            stop: stop.clone(),
+        });
+        if !options.identity_keys.is_empty() {
+            identity::install();
+        }
+        for key in options.identity_keys {
+            endpoint = endpoint.identity_key(&key).map_err(|error| {
+                let why = error.to_string();
+                RestateError::IdentityKey { key, why }
+            })?;
+        }
         let listener = listen(address).map_err(|error| RestateError::Listen {
             place: address.to_string(),
             why: error.to_string(),
         })?;
         Ok(Self {
             listener,
-            sessions: Sessions {
-                agent,
-                arrivals: Arrivals::new(store.clone()),
-                store,
-                stop: CancellationToken::new(),
-            },
+            endpoint: endpoint.build(),
+            stop,
         })
     }
 
     /// Works until `stop` ends; runs that are under way then are cut off, and finished by another worker.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let cut_off = self.sessions.stop.clone();
-        let endpoint = Endpoint::builder().bind(self.sessions).build();
+        let cut_off = self.stop;
         let stop = async move {
             stop.await;
             cut_off.cancel();
         };
-        HttpServer::new(endpoint)
+        HttpServer::new(self.endpoint)
             .serve_with_cancel(self.listener, stop)
             .await;
     }

@@ -96,40 +96,46 @@ impl SqliteStore {
     pub async fn export<W>(
         &self,
         sessions: &BTreeMap<SessionId, Option<String>>,
-        mut out: W,
+        out: W,
     ) -> Result<W, ExportError>
     where
         W: Write + Send + 'static,
     {
-        for header in headers(&self.list().await?, sessions) {
-            out = self.export_one(header, out).await?;
-        }
-        Ok(out)
+        let page = |session, after| async move { self.raw_page(&session, after).await };
+        export(self.shared_path(), &self.list().await?, sessions, out, page).await
     }
+}
 
-    async fn export_one<W>(&self, header: Header, mut out: W) -> Result<W, ExportError>
-    where
-        W: Write + Send + 'static,
-    {
+/// Writes sessions of a list as JSON lines. `page` returns what a log has behind an entry.
+pub(crate) async fn export<W, F>(
+    place: &Arc<Path>,
+    listed: &[SessionInfo],
+    sessions: &BTreeMap<SessionId, Option<String>>,
+    mut out: W,
+    page: impl Fn(SessionId, u64) -> F,
+) -> Result<W, ExportError>
+where
+    W: Write + Send + 'static,
+    F: Future<Output = Result<Vec<Raw>, StoreError>>,
+{
+    for header in headers(listed, sessions) {
         let (session, entries) = (header.session.clone(), header.entries);
         let mut after = header.fork.as_ref().map_or(0, |fork| fork.entries);
-        let written = blocking(self.shared_path(), move || {
-            Ok(write(out, &header.into_line()))
-        });
+        let written = blocking(place, move || Ok(write(out, &header.into_line())));
         out = written.await??;
         while after < entries {
-            let mut page = self.raw_page(&session, after).await?;
+            let mut page = page(session.clone(), after).await?;
             page.retain(|raw| raw.n <= entries);
             let Some(last) = page.last() else {
                 let why =
                     format!("session {session} was deleted meanwhile; export the others again");
-                return Err(fault::other(self.path(), why).into());
+                return Err(fault::other(place, why).into());
             };
             after = last.n;
-            let (path, session) = (Arc::clone(self.shared_path()), session.clone());
+            let (path, session) = (Arc::clone(place), session.clone());
             // Apart from the reading, so that a reader of the export who takes their time keeps
             // nobody else from the file.
-            let (written, whole) = blocking(self.shared_path(), move || {
+            let (written, whole) = blocking(place, move || {
                 let (text, whole) = to_lines(&page, &path, &session);
                 Ok((write(out, &text), whole))
             })
@@ -137,8 +143,8 @@ impl SqliteStore {
             out = written?;
             whole?;
         }
-        Ok(out)
     }
+    Ok(out)
 }
 
 impl Header {

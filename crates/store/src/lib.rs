@@ -42,8 +42,9 @@ pub use options::{
 };
 #[cfg(feature = "postgres")]
 pub use postgres::{
-    MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, POSTGRES_CONNECTIONS, PostgresOptions,
-    PostgresStore, RunMessage, RunMessageKind,
+    Changes, MAX_POSTGRES_CONNECTIONS, MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion,
+    POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore, Progress, RunMessage, RunMessageKind,
+    WATCHED,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use retention::Pruned;

@@ -3,9 +3,12 @@
 
 mod archive;
 mod lease;
+mod log;
 mod messages;
 mod schema;
 mod search;
+mod sessions;
+mod watch;
 mod write;
 
 use std::path::Path;
@@ -15,24 +18,28 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, Seq, Tokens};
+use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::{
-    ArchiveBounds, ArchiveRow, Archived, Fork, ForkFault, Hit, Lease, MAX_FORK_DEPTH, RecallError,
-    RecallKey, Recalled, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
+    ArchiveBounds, ArchiveRow, Archived, Fork, ForkFault, Hit, Lease, RecallError, RecallKey,
+    Recalled, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
 };
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgRow};
-use sqlx::{PgConnection, PgPool, Postgres, Row, Transaction};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgPool, Postgres, Transaction};
 
-use crate::export;
 use crate::options::{BUSY_TIMEOUT, PATIENCE};
-use crate::read::{ALTERED, PAGE_ENTRIES, Raw, bad_entry, from_column, to_column};
+use crate::read::{from_column, to_column};
 use lease::Leases;
+use log::{Kin, lineage};
 pub use messages::{MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, RunMessage, RunMessageKind};
 use schema::{fault, migrate};
+use watch::announce;
+pub use watch::{Changes, Progress, WATCHED};
 use write::{add, head, share};
 
 /// Connections of one store, at most, by default.
 pub const POSTGRES_CONNECTIONS: u32 = 8;
+/// What [`PostgresOptions::max_connections`] should not exceed: a server has a process for each.
+pub const MAX_POSTGRES_CONNECTIONS: u32 = 500;
 
 /// What can be chosen when a store in PostgreSQL is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,55 +133,12 @@ impl PostgresStore {
         self.pool.close().await;
     }
 
-    async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Raw>, StoreError> {
-        let (fault, path) = (fault(&self.place), Path::new(&*self.place));
-        let mut connection = self.pool.acquire().await.map_err(&fault)?;
-        // A log only grows, so the lineage stays true while its entries are read.
-        let kin = lineage(&mut connection, session).await.map_err(&fault)?;
-        let mut page: Vec<Raw> = Vec::new();
-        for kin in kin.iter().rev() {
-            let before = after.max(kin.shared);
-            let room = PAGE_ENTRIES.saturating_sub(page.len());
-            let rows = sqlx::query(
-                "SELECT n, at, json, sum FROM entries
-                 WHERE session = $1 AND n > $2 AND n <= $3 ORDER BY n LIMIT $4",
-            )
-            .bind(kin.key)
-            .bind(to_column(before))
-            .bind(to_column(kin.entries))
-            .bind(to_column(room as u64))
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(&fault)?;
-            let due = kin.entries.saturating_sub(before).min(room as u64);
-            let mut rows = rows.iter();
-            for n in before.saturating_add(1)..=before.saturating_add(due) {
-                let raw = rows.next().map(raw).transpose().map_err(&fault)?;
-                let raw = raw
-                    .filter(|raw| raw.n == n)
-                    .ok_or_else(|| bad_entry(path, session, n, "it is missing"))?;
-                if !raw.is_unaltered() {
-                    return Err(bad_entry(path, session, n, ALTERED));
-                }
-                page.push(raw);
-            }
-        }
-        Ok(page)
-    }
-
     /// Begins a transaction in which only this store may write to the session.
     async fn begin(&self, lease: &Lease) -> Result<Transaction<'static, Postgres>, StoreError> {
         let mut transaction = self.pool.begin().await.map_err(fault(&self.place))?;
         self.leases.check(&mut transaction, lease.session()).await?;
         Ok(transaction)
     }
-}
-
-/// A session whose log, or the beginning of it, belongs to another's log.
-struct Kin {
-    key: i64,
-    shared: u64,
-    entries: u64,
 }
 
 #[async_trait]
@@ -184,20 +148,25 @@ impl SessionStore for PostgresStore {
     }
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        let path: Arc<Path> = Path::new(&*self.place).into();
-        export::load(&path, session, |after| self.page(session, after)).await
+        log::load(&self.pool, &self.place, session).await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         let fault = fault(&self.place);
         let lines = crate::write::to_lines(entries, Path::new(&*self.place), crate::write::now())?;
-        let mut transaction = self.begin(lease).await?;
+        let session = lease.session();
+        let mut transaction = self.pool.begin().await.map_err(&fault)?;
+        let is_watched = self.leases.check(&mut transaction, session).await?;
         if entries.is_empty() {
             return Ok(());
         }
         let title = crate::write::title_of(entries);
-        let added = add(&mut transaction, lease.session(), &lines, title.as_deref()).await;
+        let added = add(&mut transaction, session, &lines, title.as_deref()).await;
         added.map_err(&fault)?;
+        if is_watched {
+            let announced = announce(&mut *transaction, session.as_str()).await;
+            announced.map_err(&fault)?;
+        }
         transaction.commit().await.map_err(&fault)
     }
 
@@ -264,6 +233,7 @@ impl SessionStore for PostgresStore {
             "DELETE FROM shelves WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
+            "DELETE FROM watchers WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM entries WHERE session = $1",
             "DELETE FROM sessions WHERE key = $1",
         ] {
@@ -285,19 +255,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        let rows = sqlx::query(
-            "SELECT own.id, own.created, own.updated, own.entries, own.bytes, own.title,
-                    parent.id AS parent, own.shared, own.items
-             FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent
-             ORDER BY own.newest DESC, own.key DESC",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(fault(&self.place))?;
-        let sessions = rows.iter().map(info);
-        sessions
-            .collect::<sqlx::Result<_>>()
-            .map_err(fault(&self.place))
+        sessions::list(&self.pool).await.map_err(fault(&self.place))
     }
 
     async fn idle(&self, session: &SessionId) -> Option<Duration> {
@@ -395,64 +353,4 @@ impl SessionStore for PostgresStore {
         let rows = archive::rows(&mut connection, &self.archive, session).await;
         rows.map_err(&fault)
     }
-}
-
-/// The session and those that it is a fork of, itself first; none if nothing was written to it.
-async fn lineage(connection: &mut PgConnection, session: &SessionId) -> sqlx::Result<Vec<Kin>> {
-    let rows = sqlx::query(
-        "WITH RECURSIVE kin (depth, key, shared, entries, parent) AS (
-           SELECT 0::bigint, key, shared, entries, parent FROM sessions WHERE id = $1
-           UNION ALL
-           SELECT depth + 1, own.key, own.shared, least(kin.entries, kin.shared), own.parent
-           FROM kin JOIN sessions AS own ON own.key = kin.parent WHERE depth < $2
-         ) SELECT key, shared, entries FROM kin ORDER BY depth",
-    )
-    .bind(session.as_str())
-    .bind(to_column(MAX_FORK_DEPTH))
-    .fetch_all(connection)
-    .await?;
-    let kin = rows.iter().map(|row| {
-        Ok(Kin {
-            key: row.try_get("key")?,
-            shared: from_column(row.try_get("shared")?),
-            entries: from_column(row.try_get("entries")?),
-        })
-    });
-    kin.collect()
-}
-
-fn raw(row: &PgRow) -> sqlx::Result<Raw> {
-    Ok(Raw {
-        n: from_column(row.try_get("n")?),
-        at: from_column(row.try_get("at")?),
-        json: row.try_get::<String, _>("json")?.into_bytes(),
-        sum: Some(row.try_get("sum")?),
-    })
-}
-
-fn info(row: &PgRow) -> sqlx::Result<SessionInfo> {
-    let id = |column: &str| -> sqlx::Result<Option<SessionId>> {
-        let name: Option<String> = row.try_get(column)?;
-        let id = name.map(SessionId::new).transpose();
-        id.map_err(|error| sqlx::Error::Decode(error.into()))
-    };
-    let fork = match id("parent")? {
-        None => None,
-        Some(from) => Some(Fork {
-            from,
-            entries: from_column(row.try_get("shared")?),
-            items: Seq(from_column(row.try_get("items")?)),
-        }),
-    };
-    Ok(SessionInfo {
-        id: id("id")?.ok_or(sqlx::Error::RowNotFound)?,
-        created: from_column(row.try_get("created")?),
-        updated: from_column(row.try_get("updated")?),
-        entries: from_column(row.try_get("entries")?),
-        bytes: Bytes(from_column(row.try_get("bytes")?)),
-        title: row
-            .try_get::<Option<String>, _>("title")?
-            .unwrap_or_default(),
-        fork,
-    })
 }

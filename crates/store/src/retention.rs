@@ -31,25 +31,7 @@ impl SqliteStore {
     /// # Errors
     /// If the sessions cannot be read.
     pub async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
-        let sessions = self.list().await?;
-        let now = from_column(write::now());
-        let (mut bytes, mut old) = (0_u64, BTreeSet::new());
-        for info in &sessions {
-            bytes = bytes.saturating_add(info.bytes.0);
-            let age = Duration::from_secs(now.saturating_sub(info.updated));
-            let is_old = retention.max_age.is_some_and(|max| age > max);
-            if is_old || retention.max_bytes.is_some_and(|max| bytes > max.0) {
-                old.insert(&info.id);
-            }
-        }
-        // Each is seen after all forks of it, which may need it.
-        for info in forks_first(&sessions) {
-            if let (Some(fork), false) = (&info.fork, old.contains(&info.id)) {
-                old.remove(&fork.from);
-            }
-        }
-        let old = sessions.iter().filter(|info| old.contains(&info.id));
-        Ok(old.cloned().collect())
+        Ok(outdated(&self.list().await?, retention))
     }
 
     /// Deletes the sessions that are not to be kept, as [`SessionStore::delete`] does, and gives their space
@@ -101,6 +83,28 @@ impl SqliteStore {
         let held = blocking(self.path(), move || leases.acquire_idle(&writer, &wanted)).await?;
         Ok(Lease::new(session.clone(), Box::new(held)))
     }
+}
+
+/// The sessions of a list that need not be kept, and that no fork needs which is kept.
+pub(crate) fn outdated(sessions: &[SessionInfo], retention: &Retention) -> Vec<SessionInfo> {
+    let now = from_column(write::now());
+    let (mut bytes, mut old) = (0_u64, BTreeSet::new());
+    for info in sessions {
+        bytes = bytes.saturating_add(info.bytes.0);
+        let age = Duration::from_secs(now.saturating_sub(info.updated));
+        let is_old = retention.max_age.is_some_and(|max| age > max);
+        if is_old || retention.max_bytes.is_some_and(|max| bytes > max.0) {
+            old.insert(&info.id);
+        }
+    }
+    // Each is seen after all forks of it, which may need it.
+    for info in forks_first(sessions) {
+        if let (Some(fork), false) = (&info.fork, old.contains(&info.id)) {
+            old.remove(&fork.from);
+        }
+    }
+    let old = sessions.iter().filter(|info| old.contains(&info.id));
+    old.cloned().collect()
 }
 
 /// The sessions, each behind those that are forks of it.

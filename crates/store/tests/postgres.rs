@@ -316,16 +316,17 @@ async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
 
     let list = store.list().await.unwrap();
     assert!(list[0].bytes.0 > 0);
-    raw(&server, "UPDATE format SET version = 4").await;
+    raw(&server, "UPDATE format SET version = 5").await;
     let error = PostgresStore::connect(&server.url()).await.unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("newer version of Plimsoll (format 4, this one knows 3)"),
+            .contains("newer version of Plimsoll (format 5, this one knows 4)"),
         "{error}"
     );
     // The second format knew no sizes: they are counted when it is opened.
-    let older = "UPDATE format SET version = 2; ALTER TABLE sessions DROP COLUMN bytes";
+    let older = "UPDATE format SET version = 2; ALTER TABLE sessions DROP COLUMN bytes;
+                 DROP TABLE watchers";
     raw(&server, older).await;
     let again = PostgresStore::connect(&server.url()).await.unwrap();
     assert_eq!(again.list().await.unwrap(), list);
@@ -411,4 +412,83 @@ async fn a_message_is_kept_once_for_its_run_and_a_question_has_one_answer() {
     store.forget_run(&id("s"), "r1").await.unwrap();
     let left = async |run| store.messages(&id("s"), run, 0).await.unwrap().len();
     assert_eq!((left("r1").await, left("r2").await), (0, 1));
+}
+
+#[tokio::test]
+async fn who_watches_a_session_hears_of_it_and_of_nothing_else() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let (store, other) = (open(&server.url()).await, open(&server.url()).await);
+    let mut changes = other.changes().await.unwrap();
+    other.watch(&id("watched")).await.unwrap();
+    let (one, two) = ("unseen", "watched");
+    for name in [one, two, one, two] {
+        let lease = store.acquire(&id(name)).await.unwrap();
+        let have = store.load(&id(name)).await.unwrap().len();
+        store
+            .append(&lease, &log(have as u64 + 3)[have..])
+            .await
+            .unwrap();
+    }
+    // A question is announced whoever it is for.
+    let key = CallKey {
+        session: "unseen.1".into(),
+        seq: Seq(1),
+        index: 0,
+    };
+    let question = Question {
+        call: plimsoll_context::ToolCall {
+            id: CallId("c".to_owned()),
+            name: "pay".to_owned(),
+            arguments: "{}".to_owned(),
+            opaque: None,
+        },
+        whom: Whom::Gate,
+        key,
+        is_protected: false,
+    };
+    for _ in 0..2 {
+        store.ask(&question).await.unwrap();
+    }
+    let lease = store.acquire(&id("watched.2")).await.unwrap();
+    other.watch(&id("watched.2")).await.unwrap();
+    store.append(&lease, &log(1)).await.unwrap();
+    for name in [two, two, "unseen.1", "watched.2"] {
+        assert_eq!(changes.next().await.unwrap().as_deref(), Some(name));
+    }
+    let progress = other.progress(&id("unseen")).await.unwrap();
+    assert_eq!((progress.entries, progress.questions), (6, 1));
+    let progress = other.progress(&id("none")).await.unwrap();
+    assert_eq!((progress.entries, progress.questions), (0, 0));
+}
+
+#[tokio::test]
+async fn sessions_are_exported_and_only_those_that_nobody_writes_to_are_deleted() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let store = open(&server.url()).await;
+    let lease = store.acquire(&id("s")).await.unwrap();
+    store.append(&lease, &log(2_500)).await.unwrap();
+    let info = store.info(&id("s")).await.unwrap().unwrap();
+    assert_eq!(vec![info], store.list().await.unwrap());
+    assert_eq!(store.info(&id("none")).await.unwrap(), None);
+    let page = store.page(&id("s"), 2_490).await.unwrap();
+    let read: Vec<Entry> = page.into_iter().map(|line| line.entry).collect();
+    assert_eq!(read, log(2_500)[2_490..]);
+
+    let wanted = [(id("s"), None)].into();
+    let export = store.export(&wanted, Vec::new()).await.unwrap();
+    let export = plimsoll_store::Export::parse(str::from_utf8(&export).unwrap()).unwrap();
+    assert_eq!(export.log(&export.sessions()[0]), log(2_500));
+
+    let busy = store.delete_idle(&id("s")).await.unwrap_err();
+    assert_eq!(busy, StoreError::Busy { session: id("s") });
+    drop(lease);
+    store.close().await;
+    let store = open(&server.url()).await;
+    assert!(store.delete_idle(&id("s")).await.unwrap());
+    assert!(!store.delete_idle(&id("s")).await.unwrap());
+    assert!(store.list().await.unwrap().is_empty());
 }

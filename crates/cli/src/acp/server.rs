@@ -190,7 +190,7 @@ impl Server {
         self: Arc<Self>,
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, Error> {
-        let all = list::sessions(&self.store, false).await;
+        let all = list::sessions(&*self.store, false).await;
         let all = all.map_err(refused)?.into_iter();
         let sessions = all.filter_map(|(info, last)| {
             let folder = last.folder?;

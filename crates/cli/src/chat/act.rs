@@ -315,7 +315,7 @@ impl Chat {
             self.terminal.say(&format!("this is session {id}"));
             return Ok(());
         }
-        let id = which_session::known(&self.store, &id).await?;
+        let id = which_session::known(&*self.store, &id).await?;
         let mut sources = self.given.clone();
         resume::restore(&self.store, &id, &mut sources).await?;
         // Its rules and its servers would not be those that this chat has.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use plimsoll::durable::{PostgresGate, Worker, register};
+use plimsoll::durable::{DatabaseNews, PostgresGate, Worker, WorkerOptions, register};
 use plimsoll::permissions::AllowAll;
-use plimsoll::store::{PostgresOptions, PostgresStore};
+use plimsoll::store::{
+    MAX_POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore,
+};
 use plimsoll::{Event, Gate, Observer, PermissionMode};
 
 use crate::agent::{self, ReadyAgent};
@@ -16,7 +18,7 @@ use crate::choice::Said;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::settings::Sources;
-use crate::terminal::text::lines_of;
+use crate::terminal::text::{counted, lines_of};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +54,13 @@ pub(crate) struct WorkerArgs {
     /// Seconds after which the sessions of a silent worker are taken over; the same for all workers
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=3600))]
     patience: u64,
+    /// Connections to the database, at most; one more while clients follow runs
+    #[arg(long, default_value_t = POSTGRES_CONNECTIONS, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MAX_POSTGRES_CONNECTIONS)))]
+    connections: u32,
+    /// Take only requests that Restate has signed, checked with this public key (publickeyv1_…). Given
+    /// several times, each of the keys will do
+    #[arg(long = "identity-key", value_name = "KEY")]
+    identity_keys: Vec<String>,
     /// Where its settings come from.
     #[command(flatten)]
     sources: Box<Sources>,
@@ -63,9 +72,16 @@ pub(crate) struct WorkerArgs {
 /// Runs the command until Ctrl-C or SIGTERM, which systemd and containers send.
 pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     let options = PostgresOptions {
+        max_connections: args.connections,
         patience: Duration::from_secs(args.patience),
         ..PostgresOptions::default()
     };
+    if is_root() {
+        crate::note(
+            "note: this worker runs as root: commands of the agent can read its password and keys; start it \
+             as a user of its own",
+        );
+    }
     let store = PostgresStore::connect_with(&args.store, options).await;
     let store = store.map_err(Stop::failed)?;
     let mut sources = args.sources.clone();
@@ -76,6 +92,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
     };
+    asked.set(Arc::clone(&gate));
     let warnings = |event: &Event| {
         if let Event::Warning { text } = event {
             crate::note(&format!("note: {text}"));
@@ -87,7 +104,11 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         choice,
         mcp,
     } = prepared.build(gate, [Arc::new(warnings) as Arc<dyn Observer>])?;
-    let worker = Worker::bind(agent, store.clone(), args.listen).map_err(Stop::usage)?;
+    let options = WorkerOptions {
+        identity_keys: args.identity_keys.clone(),
+        on_database: Some(Box::new(tell)),
+    };
+    let worker = Worker::bind(agent, store.clone(), args.listen, options).map_err(Stop::usage)?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(worker.serve(async {
         let _ = ended.await;
@@ -98,9 +119,10 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         register(admin, address).await.map_err(Stop::failed)?;
     }
     out!("http://{}", args.listen);
-    if !args.listen.ip().is_loopback() {
+    if !args.listen.ip().is_loopback() && args.identity_keys.is_empty() {
         crate::note(
-            "note: whoever reaches this address can use the agent; let only Restate reach it",
+            "note: whoever reaches this address can use the agent; let only Restate reach it, or give \
+             --identity-key",
         );
     }
     crate::note(&lines_of(&[
@@ -115,6 +137,29 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     mcp.close().await;
     store.close().await;
     Ok(DONE)
+}
+
+/// Says what has become of the database, for whoever watches the log of the worker.
+fn tell(news: DatabaseNews) {
+    match news {
+        DatabaseNews::Fails(error) => crate::say(&format!(
+            "the database fails, and runs wait until it works again: {error}"
+        )),
+        DatabaseNews::Works(after) => crate::note(&format!(
+            "the database works again, after {}",
+            counted(after.as_secs(), "second")
+        )),
+    }
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
 }
 
 /// Waits for Ctrl-C or SIGTERM.

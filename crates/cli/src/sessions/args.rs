@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::place::PlaceArgs;
+
 const SESSIONS_EXAMPLES: &str = "\
 Examples:
   plimsoll sessions list
@@ -32,6 +34,9 @@ pub(crate) struct SessionsArgs {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: SessionsCommand,
+    /// Where they are.
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
 }
 
 #[derive(Debug, Subcommand)]

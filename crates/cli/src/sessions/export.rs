@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo, SqliteStore};
 use plimsoll::{SessionId, SessionStore};
 
+use super::reader::SessionReader;
 use crate::exit::{DONE, Stop};
 use crate::input::INPUT_LIMIT;
 use crate::resume::portable;
@@ -22,7 +23,7 @@ pub(crate) struct ExportArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(store: &SqliteStore, args: &ExportArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result<u8, Stop> {
     let sessions = store.list().await.map_err(Stop::failed)?;
     let mut ids = BTreeSet::new();
     match args.all {

@@ -11,6 +11,7 @@ use plimsoll::tokens::Bytes;
 use plimsoll::{SessionId, SessionStore};
 use serde_json::{Value, json};
 
+use super::reader::SessionReader;
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
 use crate::out::out;
@@ -25,12 +26,11 @@ const NAME: usize = 24;
 pub(crate) type Listed = (SessionInfo, LastRun);
 
 /// Runs the command.
-pub(crate) async fn run(store: &SqliteStore, here: bool, as_json: bool) -> Result<u8, Stop> {
+pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -> Result<u8, Stop> {
     let sessions = sessions(store, here).await?;
-    if store.is_damaged() {
+    if let Some(place) = store.damaged() {
         crate::say(&format!(
-            "{} is damaged; `plimsoll sessions check` says which sessions are whole",
-            store.path().display()
+            "{place} is damaged; `plimsoll sessions check` says which sessions are whole"
         ));
     }
     if as_json {
@@ -58,7 +58,7 @@ pub(crate) async fn run(store: &SqliteStore, here: bool, as_json: bool) -> Resul
 }
 
 /// Returns all sessions or those that were last run in this folder, newest first.
-pub(crate) async fn sessions(store: &SqliteStore, here: bool) -> Result<Vec<Listed>, Stop> {
+pub(crate) async fn sessions(store: &impl SessionReader, here: bool) -> Result<Vec<Listed>, Stop> {
     let folder = match here {
         true => Some(env::current_dir().map_err(Stop::failed)?),
         false => None,

@@ -10,6 +10,7 @@ use plimsoll::tokens::Bytes;
 use serde_json::json;
 
 use super::list::{self, Listed};
+use super::reader::SessionReader;
 use crate::ask::confirm;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::out::out;
@@ -51,7 +52,7 @@ struct Consent {
 }
 
 /// Runs `delete`.
-pub(crate) async fn delete(store: &SqliteStore, args: &DeleteArgs) -> Result<u8, Stop> {
+pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Result<u8, Stop> {
     let mut wanted = BTreeSet::new();
     for id in &args.ids {
         wanted.insert(known(store, id).await?);
@@ -64,7 +65,7 @@ pub(crate) async fn delete(store: &SqliteStore, args: &DeleteArgs) -> Result<u8,
 }
 
 /// Runs `prune`.
-pub(crate) async fn prune(store: &SqliteStore, args: &PruneArgs) -> Result<u8, Stop> {
+pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Result<u8, Stop> {
     let outdated = store
         .outdated(&Retention {
             max_age: args.older_than,
@@ -93,7 +94,7 @@ pub(crate) async fn prune(store: &SqliteStore, args: &PruneArgs) -> Result<u8, S
 
 /// Asks, and deletes. Forks are deleted before what they are forks of.
 async fn remove(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     mut chosen: Vec<Listed>,
     consent: &Consent,
 ) -> Result<u8, Stop> {

@@ -9,6 +9,7 @@ use plimsoll::store::{SessionInfo, SqliteStore, StoreError};
 use serde_json::json;
 
 use super::list::{self, minute};
+use super::reader::SessionReader;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::terminal::columns;
@@ -25,7 +26,7 @@ pub(crate) struct SearchArgs {
     words: Vec<String>,
     /// Search only sessions that were last run in this folder
     #[arg(long)]
-    here: bool,
+    pub(crate) here: bool,
     /// Maximum number of sessions found
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
@@ -47,7 +48,7 @@ pub(crate) struct Place {
 }
 
 /// Runs the command.
-pub(crate) async fn run(store: &SqliteStore, args: &SearchArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, Stop> {
     let query = query(&args.words.join(" "))?;
     let terminal = Term::stdout();
     let width = terminal.is_term().then(|| columns(&terminal));
@@ -91,7 +92,7 @@ pub(crate) fn query(text: &str) -> Result<SearchQuery, Stop> {
 /// Returns the places of a session where all words of the query were said, in the order of its log. A
 /// session that cannot be read to its end is searched as far as it can, and that is said.
 pub(crate) async fn places(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     session: &SessionInfo,
     query: &SearchQuery,
 ) -> Vec<Place> {
@@ -103,7 +104,7 @@ pub(crate) async fn places(
 }
 
 async fn search(
-    store: &SqliteStore,
+    store: &impl SessionReader,
     session: &SessionInfo,
     query: &SearchQuery,
     places: &mut Vec<Place>,

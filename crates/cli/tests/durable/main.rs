@@ -14,9 +14,10 @@
 #[allow(dead_code)]
 mod postgres;
 mod restate;
+mod watched;
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,10 @@ struct Started(Option<Child>);
 
 impl Stage {
     async fn set(turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
-        let restate = Restate::start()?;
+        Self::set_on(Restate::start()?, turns).await
+    }
+
+    async fn set_on(restate: Restate, turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
         let postgres = postgres::Server::start()?;
         let mock = Mock::chat("compatible").unwrap();
         let mock = mock.page("/v1/models", 404, json!({}));
@@ -85,6 +89,26 @@ impl Stage {
 
     /// Starts a worker, and waits until Restate knows it.
     fn worker(&self, args: &[&str]) -> Started {
+        self.serving(&mut self.worker_command(args))
+    }
+
+    fn serving(&self, command: &mut Command) -> Started {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        let worker = Started(Some(child));
+        let first = BufReader::new(out).lines().next().unwrap().unwrap();
+        assert_eq!(first, format!("http://127.0.0.1:{}", self.port));
+        worker
+    }
+
+    /// As [`Self::worker`]; what it says on standard error goes to a file.
+    fn worker_saying(&self, args: &[&str], file: &Path) -> Started {
+        let said = std::fs::File::create(file).unwrap();
+        let mut command = self.worker_command(args);
+        self.serving(command.stderr(said))
+    }
+
+    fn worker_command(&self, args: &[&str]) -> Command {
         let listen = format!("127.0.0.1:{}", self.port);
         let admin = format!("http://127.0.0.1:{}", self.restate.admin);
         let model = format!("{}/v1", self.model.address());
@@ -92,14 +116,8 @@ impl Stage {
         command
             .args(["--tools", "bash"])
             .args(["--model", "openai-compatible/m", "--base-url", &model])
-            .args(args)
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let out = child.stdout.take().unwrap();
-        let worker = Started(Some(child));
-        let first = BufReader::new(out).lines().next().unwrap().unwrap();
-        assert_eq!(first, format!("http://{listen}"));
-        worker
+            .args(args);
+        command
     }
 
     fn on(&self) -> String {
@@ -253,7 +271,8 @@ async fn a_database_that_is_away_for_a_while_costs_the_step_and_not_the_run() {
         eprintln!("not tested with a database that is away: psql was not found");
         return;
     }
-    let worker = stage.worker(&["--yes", "--patience", PATIENCE]);
+    let said = stage.work("said");
+    let worker = stage.worker_saying(&["--yes", "--patience", PATIENCE], &said);
     let run = stage.run("Do it.");
     until("the call runs", || stage.work("ran").exists());
     assert!(sql("ALTER DATABASE postgres ALLOW_CONNECTIONS false"));
@@ -267,7 +286,14 @@ async fn a_database_that_is_away_for_a_while_costs_the_step_and_not_the_run() {
         words.contains("not currently accepting connections"),
         "{words}"
     );
+    let has_said = |words: &str| std::fs::read_to_string(&said).unwrap().contains(words);
+    until("the worker says so", || {
+        has_said("the database fails, and runs wait until it works again")
+    });
     assert!(sql("ALTER DATABASE postgres ALLOW_CONNECTIONS true"));
+    until("the worker says so", || {
+        has_said("the database works again, after ")
+    });
     let (code, out, err) = run.end();
     assert_eq!(
         (code, out.as_str()),

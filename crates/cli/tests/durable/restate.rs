@@ -25,6 +25,15 @@ pub(crate) struct Restate {
 impl Restate {
     /// Starts one. Says so and returns `None` if no program is named.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(None)
+    }
+
+    /// Starts one that signs its requests with a private key, in PEM.
+    pub(crate) fn start_signing(key: &str) -> Option<Self> {
+        Self::start_with(Some(key))
+    }
+
+    fn start_with(key: Option<&str>) -> Option<Self> {
         let Some(program) = std::env::var_os(VARIABLE).map(PathBuf::from) else {
             eprintln!(
                 "not tested with Restate: {VARIABLE} names no server; see `cargo xtask restate`"
@@ -35,7 +44,13 @@ impl Restate {
         let [node, ingress, admin] = ports();
         let at = |port: u16| format!("127.0.0.1:{port}");
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        if let Some(key) = key {
+            let file = folder.path().join("key.pem");
+            std::fs::write(&file, key).unwrap();
+            command.env("RESTATE_REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE", file);
+        }
+        let child = command
             .args(["--node-name", "test", "--base-dir"])
             .arg(folder.path())
             .env("DO_NOT_TRACK", "1")

@@ -75,7 +75,10 @@ impl Session {
     async fn stepper(&mut self, request: &JournaledRun) -> Result<Stepper, Error> {
         let parts = request.said.clone().checked()?;
         self.configure(&request.config).await?;
-        let log = self.parts.store.load(self.id()).await?;
+        let log = match self.log.take() {
+            Some(log) => log,
+            None => self.parts.store.load(self.id()).await?,
+        };
         self.inbox.knows(keys(&log));
         self.chain = Some(LogChain::of(&log));
         Ok(Stepper {

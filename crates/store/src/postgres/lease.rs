@@ -102,26 +102,29 @@ impl Leases {
     }
 
     /// Refuses a write if somebody else has become the writer since; nobody can before the transaction
-    /// ends.
+    /// ends. Returns whether the session is watched.
     pub(super) async fn check(
         &self,
         connection: &mut PgConnection,
         session: &SessionId,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let held = self.0.lock().held.get(session).copied();
         let held = held.ok_or_else(|| StoreError::Io {
             path: self.0.place.to_string(),
             why: format!("the lease on session {session} is another store's; acquire it here"),
         })?;
-        let token: Option<i64> =
-            sqlx::query_scalar("SELECT token FROM leases WHERE session = $1 FOR SHARE")
-                .bind(session.as_str())
-                .fetch_optional(connection)
-                .await
-                .map_err(self.0.fault())?;
-        match token == Some(held) {
-            true => Ok(()),
-            false => Err(StoreError::LeaseLost {
+        let found: Option<(i64, bool)> = sqlx::query_as(
+            "SELECT token, EXISTS (
+               SELECT 1 FROM watchers WHERE watchers.session = $1 AND until > now())
+             FROM leases WHERE session = $1 FOR SHARE",
+        )
+        .bind(session.as_str())
+        .fetch_optional(connection)
+        .await
+        .map_err(self.0.fault())?;
+        match found {
+            Some((token, is_watched)) if token == held => Ok(is_watched),
+            _ => Err(StoreError::LeaseLost {
                 session: session.clone(),
             }),
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 
 use super::write::text;
-use super::{PostgresStore, fault};
+use super::{PostgresStore, announce, fault};
 use crate::read::{from_column, to_column};
 
 /// Messages of one run, at most; a further one is refused.
@@ -18,7 +18,7 @@ pub const MAX_RUN_MESSAGE: Bytes = Bytes(1024 * 1024);
 /// Messages that are read at once.
 const READ: u64 = 64;
 /// Open questions that are read at once.
-const MAX_QUESTIONS: u64 = 100;
+pub(super) const MAX_QUESTIONS: u64 = 100;
 
 /// What a run is told from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,7 +187,7 @@ impl PostgresStore {
     pub async fn ask(&self, question: &Question) -> Result<Option<Answer>, StoreError> {
         let fault = fault(&self.place);
         let key = question.key.to_string();
-        sqlx::query(
+        let asked = sqlx::query(
             "INSERT INTO questions (key, session, tool, arguments, protected)
              VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
         )
@@ -199,6 +199,10 @@ impl PostgresStore {
         .execute(&self.pool)
         .await
         .map_err(&fault)?;
+        if asked.rows_affected() > 0 {
+            let announced = announce(&self.pool, &question.key.session).await;
+            announced.map_err(&fault)?;
+        }
         self.answer_to(&key).await
     }
 
@@ -305,13 +309,7 @@ impl PostgresStore {
         after: u64,
     ) -> Result<Vec<(u64, Entry)>, StoreError> {
         let page = self.page(session, after).await?;
-        let place = std::path::Path::new(&*self.place);
-        let entries = page.into_iter().map(|raw| {
-            let entry = serde_json::from_slice(&raw.json)
-                .map_err(|error| crate::read::bad_entry(place, session, raw.n, error))?;
-            Ok((raw.n, entry))
-        });
-        entries.collect()
+        Ok(page.into_iter().map(|line| (line.n, line.entry)).collect())
     }
 
     /// Returns how many entries a session's log has.

@@ -6,10 +6,11 @@ use sqlx::{Connection, PgPool};
 use crate::read::to_column;
 
 /// The steps from an empty schema to the newest format.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("../../schema/postgres-1.sql"),
     include_str!("../../schema/postgres-2.sql"),
     include_str!("../../schema/postgres-3.sql"),
+    include_str!("../../schema/postgres-4.sql"),
 ];
 
 /// Locked while the schema is made, so that one process does it: "Plim" in ASCII.

@@ -1,0 +1,81 @@
+//! [`Place`]: where the sessions are that `plimsoll sessions` and `usage` are about: in the files of this
+//! machine, or in the database of workers.
+
+use clap::Args;
+use plimsoll::store::SqliteStore;
+
+use crate::exit::Stop;
+use crate::paths;
+
+/// What stands for the files of this machine.
+#[cfg(feature = "restate")]
+const LOCAL: &str = "local";
+
+/// The arguments that say where.
+#[derive(Debug, Default, Args)]
+pub(crate) struct PlaceArgs {
+    /// The database of workers, as in postgres://user@host/database, or `local` for the files of this
+    /// machine [default: local]. Others can read arguments: a password belongs into PLIMSOLL_STORE or
+    /// PGPASSWORD
+    #[cfg(feature = "restate")]
+    #[arg(
+        long,
+        global = true,
+        env = "PLIMSOLL_STORE",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    store: Option<String>,
+}
+
+/// A store that is open.
+pub(crate) enum Place {
+    Files(Box<SqliteStore>),
+    #[cfg(feature = "restate")]
+    Database(plimsoll::store::PostgresStore),
+}
+
+impl PlaceArgs {
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(crate) async fn open(&self) -> Result<Place, Stop> {
+        #[cfg(feature = "restate")]
+        if let Some(url) = self.url() {
+            let store = plimsoll::store::PostgresStore::connect(url).await;
+            return store.map(Place::Database).map_err(Stop::failed);
+        }
+        let store = SqliteStore::open(paths::data()?).await;
+        let store = store.map_err(Stop::failed)?;
+        Ok(Place::Files(Box::new(store)))
+    }
+
+    /// Refuses what only the files of this machine have.
+    ///
+    /// # Errors
+    /// If a database was named.
+    pub(crate) fn only_files(&self, what: &str) -> Result<(), Stop> {
+        match self.is_database() {
+            true => Err(Stop::usage(format!(
+                "{what} is for the files of this machine, not for a database; --store local means the files"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a database was named.
+    pub(crate) fn is_database(&self) -> bool {
+        #[cfg(feature = "restate")]
+        return self.url().is_some();
+        #[cfg(not(feature = "restate"))]
+        false
+    }
+
+    #[cfg(feature = "restate")]
+    fn url(&self) -> Option<&str> {
+        self.store
+            .as_deref()
+            .filter(|store| !store.is_empty() && *store != LOCAL)
+    }
+}

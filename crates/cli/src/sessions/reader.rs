@@ -1,0 +1,118 @@
+//! [`SessionReader`]: what `plimsoll sessions` and `usage` need of a store besides what runs need. The files of
+//! this machine have all of it, a database most.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use plimsoll::store::{ExportError, Line, SqliteStore};
+use plimsoll::{Retention, SessionId, SessionInfo, SessionStore, StoreError};
+
+/// A store whose sessions are listed, shown, exported and deleted.
+pub(crate) trait SessionReader: SessionStore + Sized {
+    /// Returns the entries behind `after`, not all of them at once; none at the end of the log.
+    async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError>;
+
+    /// Returns one session as a list shows it.
+    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError>;
+
+    /// Returns the settings that sessions were last run with, as far as the store has them.
+    async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError>;
+
+    /// Returns the place of the store if it is damaged.
+    fn damaged(&self) -> Option<String>;
+
+    /// Writes sessions as JSON lines.
+    async fn export<W: Write + Send + 'static>(
+        &self,
+        sessions: &BTreeMap<SessionId, Option<String>>,
+        out: W,
+    ) -> Result<W, ExportError>;
+
+    /// Returns the sessions that need not be kept.
+    async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// Deletes a session that nobody writes to.
+    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError>;
+
+    /// Gives the space of what was deleted back to the system.
+    async fn shrink(&self) -> Result<(), StoreError>;
+}
+
+impl SessionReader for SqliteStore {
+    async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
+        self.page(session, after).await
+    }
+
+    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        self.info(session).await
+    }
+
+    async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
+        self.all_settings().await
+    }
+
+    fn damaged(&self) -> Option<String> {
+        self.is_damaged().then(|| self.path().display().to_string())
+    }
+
+    async fn export<W: Write + Send + 'static>(
+        &self,
+        sessions: &BTreeMap<SessionId, Option<String>>,
+        out: W,
+    ) -> Result<W, ExportError> {
+        self.export(sessions, out).await
+    }
+
+    async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
+        self.outdated(retention).await
+    }
+
+    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.delete_idle(session).await
+    }
+
+    async fn shrink(&self) -> Result<(), StoreError> {
+        self.shrink().await
+    }
+}
+
+#[cfg(feature = "restate")]
+impl SessionReader for plimsoll::store::PostgresStore {
+    async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
+        self.page(session, after).await
+    }
+
+    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        self.info(session).await
+    }
+
+    /// Runs of workers have those of their worker.
+    async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
+    fn damaged(&self) -> Option<String> {
+        None
+    }
+
+    async fn export<W: Write + Send + 'static>(
+        &self,
+        sessions: &BTreeMap<SessionId, Option<String>>,
+        out: W,
+    ) -> Result<W, ExportError> {
+        self.export(sessions, out).await
+    }
+
+    async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
+        self.outdated(retention).await
+    }
+
+    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.delete_idle(session).await
+    }
+
+    /// The server does so by itself.
+    async fn shrink(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
