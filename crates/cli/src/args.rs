@@ -273,9 +273,26 @@ pub(crate) enum ConfigCommand {
         /// The file to write [default: plimsoll.toml]
         file: Option<PathBuf>,
     },
+    /// Translate the configuration of another system: print a plimsoll.toml with the same meaning
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import {
+        /// The file (TOML, JSON, YAML, or a piece of code with the settings); `-` reads standard input
+        file: PathBuf,
+        /// Whose it is: cognipeer, phi-core, heartbit, ambi or gaia [default: its content says it]
+        #[arg(long, value_name = "SYSTEM")]
+        from: Option<plimsoll::config::System>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a JSON Schema of plimsoll.toml, for editors
     Schema,
 }
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  plimsoll config import heartbit.toml > plimsoll.toml
+  plimsoll config import --from gaia agent.cpp";
 
 const COUNT_EXAMPLES: &str = "\
 Examples:

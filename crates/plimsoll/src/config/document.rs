@@ -23,6 +23,8 @@ pub(crate) enum Written {
     Text(String),
     /// A date or a time: no setting is one.
     Date(String),
+    /// An expression of a program, in a file that is [imported](super::import).
+    Code,
     List(Vec<Node>),
     Table(Table),
 }
@@ -95,10 +97,10 @@ pub(crate) fn snake(key: &str) -> String {
 }
 
 /// Where each line of a text begins.
-struct Lines(Vec<usize>);
+pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
-    fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self(
             std::iter::once(0)
@@ -108,7 +110,7 @@ impl Lines {
     }
 
     /// The line of a byte, from 1.
-    fn at(&self, byte: usize) -> usize {
+    pub(super) fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|begin| *begin <= byte).max(1)
     }
 }
@@ -173,6 +175,7 @@ impl fmt::Display for Written {
                 )
             }
             Self::Date(date) => date.fmt(f),
+            Self::Code => f.write_str("an expression"),
             Self::List(_) => f.write_str("a list"),
             Self::Table(_) => f.write_str("a table"),
         }

@@ -577,6 +577,7 @@ fn value(written: Written) -> toml::Value {
         Written::Whole(None) => f64::INFINITY.into(),
         Written::Number(number) => number.into(),
         Written::Text(text) | Written::Date(text) => text.into(),
+        Written::Code => String::new().into(),
         Written::List(nodes) => nodes
             .into_iter()
             .map(|node| value(node.value))
@@ -597,14 +598,15 @@ pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
         faults.error(Some(path))
     };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     file.take(MAX_CONFIG_FILE + 1)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;
-    match text.len() as u64 > MAX_CONFIG_FILE {
-        true => Err(unreadable(format!(
-            "it is larger than {MAX_CONFIG_FILE} bytes"
-        ))),
-        false => Ok(text),
+    if bytes.len() as u64 > MAX_CONFIG_FILE {
+        let most = MAX_CONFIG_FILE / (1024 * 1024);
+        return Err(unreadable(format!(
+            "it is larger than {most} MiB, and no configuration is"
+        )));
     }
+    String::from_utf8(bytes).map_err(|_| unreadable("it is not text in UTF-8".to_owned()))
 }
