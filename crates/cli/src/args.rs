@@ -212,6 +212,7 @@ Examples:
   plimsoll config trust                      # read it first: runs then use all of its settings
   plimsoll config show --agent reviewer --origin
   plimsoll config show --max-turns 20        # as a run with this flag would use it
+  plimsoll config import heartbit.toml       # another system's configuration as a plimsoll.toml
   plimsoll config schema > plimsoll.schema.json
 
 A configuration, in short:
@@ -220,7 +221,8 @@ A configuration, in short:
   [[agents]]
   name = \"reviewer\"
   model = \"openai/gpt-5-mini\"
-  context_strategy = { type = \"summarize\", max_tokens = 100_000 }
+  context_strategy = \"summarize\"
+  trigger = 100_000
   max_identical_tool_calls = 3
 
 Flags override environment variables (PLIMSOLL_MAX_TURNS), which override the agent's settings, which

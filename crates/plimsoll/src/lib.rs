@@ -205,9 +205,6 @@ pub use plimsoll_store as store;
 pub use plimsoll_tools as tools;
 pub use plimsoll_wire as wire;
 
-/// [`Agent`] by Heartbit's name, so that `AgentRunner::builder(provider)` is read as it was written.
-pub type AgentRunner = Agent;
-
 /// The README's example, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -42,14 +42,10 @@ pub(crate) struct Entry {
 }
 
 impl Table {
-    /// Takes the entries of this name out, in snake or camel case.
-    pub(crate) fn take(&mut self, name: &str) -> Vec<Entry> {
-        let entries = std::mem::take(&mut self.0);
-        let (found, rest) = entries
-            .into_iter()
-            .partition(|entry| snake(&entry.key) == name);
-        self.0 = rest;
-        found
+    /// Takes the entry of this name out.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
+        let at = self.0.iter().position(|entry| entry.key == name)?;
+        Some(self.0.remove(at))
     }
 }
 
@@ -81,26 +77,11 @@ pub(crate) fn parse_value(text: &str) -> Node {
     }
 }
 
-/// `maxContextTokens` and `max-context-tokens` as `max_context_tokens`.
-pub(crate) fn snake(key: &str) -> String {
-    let mut snake = String::with_capacity(key.len() + 4);
-    for c in key.chars() {
-        if c.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
-            snake.push('_');
-        }
-        snake.push(match c {
-            '-' => '_',
-            c => c.to_ascii_lowercase(),
-        });
-    }
-    snake
-}
-
 /// Where each line of a text begins.
-pub(super) struct Lines(Vec<usize>);
+struct Lines(Vec<usize>);
 
 impl Lines {
-    pub(super) fn of(text: &str) -> Self {
+    fn of(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self(
             std::iter::once(0)
@@ -110,7 +91,7 @@ impl Lines {
     }
 
     /// The line of a byte, from 1.
-    pub(super) fn at(&self, byte: usize) -> usize {
+    fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|begin| *begin <= byte).max(1)
     }
 }

@@ -175,15 +175,16 @@ impl Reader {
             }
             // `process.env.KEY || "…"` is that variable all the same.
             if !is_variable {
-                let line = self.line();
-                node = Some(code(line));
+                let (line, value) = (self.line(), Written::Code);
+                node = Some(Node { line, value });
             }
-            match closing_of(token) {
-                Some(close) => {
-                    self.at += 1;
-                    self.entries(Some(close));
-                }
-                None => self.at += 1,
+            let opens = match token {
+                Token::Sign(sign) => closing(*sign),
+                _ => None,
+            };
+            self.at += 1;
+            if opens.is_some() {
+                self.entries(opens);
             }
         }
         node
@@ -226,9 +227,6 @@ impl Reader {
                 true => one(name, Node { line, value: table }),
                 false => table,
             }
-        } else if self.is(0, '!') && self.is(1, '[') {
-            self.at += 2;
-            Written::List(self.values(']'))
         } else if self.is(0, '=') {
             // What stood before it was a type.
             self.at += 1;
@@ -314,23 +312,11 @@ fn one(name: &str, node: Node) -> Written {
     Written::Table(Table(vec![Entry { key, line, node }]))
 }
 
-fn code(line: usize) -> Node {
-    let value = Written::Code;
-    Node { line, value }
-}
-
 fn closing(sign: char) -> Option<char> {
     match sign {
         '{' => Some('}'),
         '(' => Some(')'),
         '[' => Some(']'),
-        _ => None,
-    }
-}
-
-fn closing_of(token: &Token) -> Option<char> {
-    match token {
-        Token::Sign(sign) => closing(*sign),
         _ => None,
     }
 }
@@ -345,9 +331,6 @@ fn number(digits: &str) -> Written {
         .chars()
         .filter(|c| !matches!(c, '_' | '\''))
         .collect();
-    if let Some(hex) = plain.strip_prefix("0x") {
-        return Written::Whole(i64::from_str_radix(hex, 16).ok());
-    }
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | 'e' | 'E' | '+');
     let end = plain.find(|c| !is_part(c)).unwrap_or(plain.len());
     let plain = plain.get(..end).unwrap_or_default();
@@ -439,54 +422,18 @@ fn more_of_word(word: &str, chars: &mut Chars<'_>) -> Option<char> {
     })
 }
 
-/// A text up to its closing quote.
+/// A text up to its closing quote. Escapes are those of JSON, as far as they are that.
 fn quoted(quote: char, chars: &mut Chars<'_>, line: &mut usize) -> String {
-    let mut text = String::new();
-    while let Some(c) = chars.next() {
+    let mut raw = String::new();
+    while let Some(c) = chars.next().filter(|c| *c != quote) {
         *line += usize::from(c == '\n');
         match c {
-            c if c == quote => break,
-            '\\' => match chars.next() {
-                Some('n') => text.push('\n'),
-                Some('t') => text.push('\t'),
-                Some('r') => text.push('\r'),
-                Some('u') => text.extend(escaped(chars)),
-                Some('\n') => {
-                    *line += 1;
-                    while chars.next_if(|c| *c == ' ' || *c == '\t').is_some() {}
-                }
-                Some(c) => text.push(c),
-                None => {}
-            },
-            c => text.push(c),
+            '\\' => raw.extend(['\\'].into_iter().chain(chars.next())),
+            '"' => raw.push_str("\\\""),
+            '\n' => raw.push_str("\\n"),
+            c => raw.push(c),
         }
     }
-    text
-}
-
-/// The sign behind `\u`: four digits, two of them for what needs that, or digits in braces.
-fn escaped(chars: &mut Chars<'_>) -> Option<char> {
-    if chars.next_if_eq(&'{').is_some() {
-        let mut digits = String::new();
-        while let Some(c) = chars.next_if(char::is_ascii_hexdigit) {
-            digits.push(c);
-        }
-        chars.next_if_eq(&'}');
-        return char::from_u32(u32::from_str_radix(&digits, 16).ok()?);
-    }
-    let four = |chars: &mut Chars<'_>| {
-        let digits: String = chars.by_ref().take(4).collect();
-        u32::from_str_radix(&digits, 16).ok()
-    };
-    let first = four(chars)?;
-    if !(0xD800..0xDC00).contains(&first) {
-        return char::from_u32(first);
-    }
-    let mut rest = chars.clone();
-    if (rest.next(), rest.next()) != (Some('\\'), Some('u')) {
-        return None;
-    }
-    *chars = rest;
-    let second = four(chars)?.checked_sub(0xDC00)?;
-    char::from_u32(0x10000 + ((first - 0xD800) << 10) + second)
+    let plain = raw.replace("\\'", "'").replace("\\`", "`");
+    serde_json::from_str(&format!("\"{plain}\"")).unwrap_or(raw)
 }

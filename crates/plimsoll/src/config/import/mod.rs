@@ -19,7 +19,7 @@ use std::str::FromStr;
 use super::document::{self, Table};
 use super::fault::{ConfigError, Fault, Faults};
 use super::file::{self, Config, MAX_CONFIG_FILE};
-use rows::ROWS;
+use rows::{How, ROWS, Row};
 use translate::Translation;
 
 /// Tables within tables of a file that is imported, at most.
@@ -207,8 +207,9 @@ impl Form {
     }
 }
 
-/// Says whose a name is that our reader does not know, and what it is here.
-pub(super) fn hint(path: &str) -> Option<String> {
+/// Says whose a name is that our reader does not know, and what it is here; and whether it is a setting
+/// there, and not only a table.
+pub(super) fn hint(path: &str) -> Option<(String, bool)> {
     let path = snake(path);
     let is_it = |system: System, row: &str| {
         let rest = row.strip_suffix(wrapped(system, &path).as_str());
@@ -218,19 +219,21 @@ pub(super) fn hint(path: &str) -> Option<String> {
         let rest = row.strip_prefix(wrapped(system, &path).as_str());
         rest.is_some_and(|rest| rest.starts_with('.'))
     };
-    let setting = ROWS.iter().find(|((system, row), _)| is_it(*system, row));
+    let ours = |row: &Row| !row.ours.is_empty() && !matches!(row.how, How::Model(_));
+    let setting = ROWS
+        .iter()
+        .find(|((system, path), row)| ours(row) && is_it(*system, path));
     let table = || {
-        ROWS.iter()
-            .find(|((system, row), _)| is_table(*system, row))
+        let mut rows = ROWS.iter();
+        rows.find(|((system, row), _)| is_table(*system, row) || is_it(*system, row))
     };
     let ((system, _), row) = setting.or_else(table)?;
     let what = match setting {
-        Some(_) if !row.ours.is_empty() => format!("what {system} calls so is `{}` here", row.ours),
-        _ => format!("it is of {system}"),
+        Some(_) => format!("what {system} calls so is `{}` here", row.ours),
+        None => format!("it is of {system}"),
     };
-    Some(format!(
-        "{what}, and `plimsoll config import` translates a whole file"
-    ))
+    let text = format!("{what}, and `plimsoll config import` translates a whole file");
+    Some((text, setting.is_some()))
 }
 
 /// Names of phi-core's types, and the tables of its files that say the same.
@@ -258,7 +261,7 @@ fn wrapped(system: System, path: &str) -> String {
 }
 
 /// `maxToken`, `max-token` and `MaxToken` as `max_token`; `baseURL` as `base_url`.
-fn snake(name: &str) -> String {
+pub(super) fn snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     let mut chars = name.chars().peekable();
     let mut before = '_';

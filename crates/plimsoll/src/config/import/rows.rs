@@ -45,7 +45,7 @@ pub(super) enum How {
     Limit,
     /// Raised to the least size of the history of tool calls.
     History,
-    /// It is the size of the batches that another setting may choose.
+    /// It says that tool calls run in batches, or how large those are.
     Batch,
     /// Names of tools become ours.
     Tools,

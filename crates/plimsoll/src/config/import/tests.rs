@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_agent::{AtLimit, ThinkingLevel, ToolExecutionStrategy};
 use plimsoll_context::{CompactionScope, ContextStrategy, Summarization, Threshold, Tokens};
 
-use super::rows::{How, Part, ROWS};
+use super::rows::Part;
 use super::*;
 use crate::config::{AgentSettings, Overrides};
 
@@ -396,7 +396,10 @@ fn every_row_becomes_something_that_is_read() {
             if let Ok(import) = Import::of(&text, Some(*system)) {
                 read(&import, None);
                 let last = import.settings.last().unwrap();
-                became |= !last.became.is_empty();
+                if !last.became.is_empty() {
+                    became = true;
+                    break;
+                }
             }
         }
         let is_alone = !matches!(row.how, How::Model(_) | How::Batch);

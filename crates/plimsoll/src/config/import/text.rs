@@ -6,21 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::kind::quoted;
 use super::{ImportedSetting, System};
 
-/// Where a line stands.
+/// Where a line stands, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// For all agents.
     Top,
-    /// In the agent that calls the others.
-    Main,
-    /// In an agent, by its place in the other file.
-    Agent(usize),
     /// In `[providers.NAME]`.
     Provider(String),
     /// In `[models.PROVIDER.NAME]`.
     Model(String, String),
     /// In the `[[mcp]]` of this name.
     Mcp(String),
+    /// In the agent that calls the others.
+    Main,
+    /// In an agent, by its place in the other file.
+    Agent(usize),
 }
 
 /// A line with a comment that says what it comes from.
@@ -135,60 +135,33 @@ impl Text {
             &format!("# Imported from {system} by `plimsoll config import`."),
             None,
         );
-        let is_of_table = |line: &&Line| line.path.contains('.');
-        let top: Vec<&Line> = self
-            .lines
-            .iter()
-            .filter(|line| line.place == Place::Top)
-            .collect();
-        for line in top.iter().filter(|line| !is_of_table(line)) {
-            out.setting(&line.path, line);
-        }
-        let mut tables: Vec<&str> = Vec::new();
-        for line in top.iter().filter(|line| is_of_table(line)) {
-            let table = line.path.split('.').next().unwrap_or_default();
-            if !tables.contains(&table) {
-                tables.push(table);
-            }
-        }
-        for table in tables {
-            out.line(&format!("\n[{table}]"), None);
-            let begin = format!("{table}.");
-            for line in &top {
-                if let Some(rest) = line.path.strip_prefix(&begin) {
-                    out.setting(rest, line);
-                }
-            }
-        }
-        let places: BTreeSet<&Place> = self.lines.iter().map(|line| &line.place).collect();
-        // Servers before agents; the agent that calls the others before them.
-        let rank = |place: &Place| match place {
-            Place::Top => 0,
-            Place::Provider(_) => 1,
-            Place::Model(..) => 2,
-            Place::Mcp(_) => 3,
-            Place::Main => 4,
-            Place::Agent(_) => 5,
+        // Settings for all, their tables, servers, and agents as the last.
+        let header_of = |line: &Line| {
+            let table = line
+                .path
+                .split_once('.')
+                .filter(|_| line.place == Place::Top);
+            let table = table.map_or("", |(table, _)| table).to_owned();
+            (line.place.clone(), table)
         };
-        let mut places: Vec<&Place> = places.into_iter().collect();
-        places.sort_by_key(|place| rank(place));
-        for place in places {
-            let (header, name) = match place {
-                Place::Top => continue,
-                Place::Provider(name) => (format!("[providers.{}]", bare(name)), None),
-                Place::Model(vendor, name) => {
-                    (format!("[models.{}.{}]", bare(vendor), bare(name)), None)
+        let mut before = (Place::Top, String::new());
+        self.lines.sort_by_cached_key(header_of);
+        for line in &self.lines {
+            let header = header_of(line);
+            if header != before {
+                let title = match header.1.as_str() {
+                    "" => line.place.shown(""),
+                    table => format!("[{table}]"),
+                };
+                out.line(&format!("\n{}", title.trim_end()), None);
+                if let Place::Mcp(name) = &line.place {
+                    out.line(&format!("name = {}", quoted(name)), None);
                 }
-                Place::Mcp(name) => ("[[mcp]]".to_owned(), Some(name)),
-                Place::Main | Place::Agent(_) => ("[[agents]]".to_owned(), None),
-            };
-            out.line(&format!("\n{header}"), None);
-            if let Some(name) = name {
-                out.line(&format!("name = {}", quoted(name)), None);
+                before = header;
             }
-            for line in self.lines.iter().filter(|line| line.place == *place) {
-                out.setting(&line.path, line);
-            }
+            let begin = format!("{}.", before.1);
+            let path = line.path.strip_prefix(&begin).unwrap_or(&line.path);
+            out.setting(path, line);
         }
         let mut lost = settings
             .iter()

@@ -258,9 +258,22 @@ impl Translation {
                     }
                 }))
             }
-            How::Batch => match whole.filter(|_| self.has_batches(leaf)) {
-                Some(size) => Written::Text(format!("batched({size})")),
-                None => return self.note("it counts for the strategy `batched` only"),
+            How::Batch => match (whole, &leaf.value) {
+                (Some(size), _) if self.has_batches(leaf) => {
+                    Written::Text(format!("batched({size})"))
+                }
+                (Some(_), _) => return self.note("it counts for the strategy `batched` only"),
+                (None, Written::Text(name)) if snake(name) == "batched" => {
+                    let has_size = self
+                        .leaves
+                        .iter()
+                        .any(|leaf| leaf.path == "tools.batch_size");
+                    return match has_size {
+                        true => self.became(place.shown(row.ours)),
+                        false => self.note("it is left out: nothing says how many run at once"),
+                    };
+                }
+                (None, value) => value.clone(),
             },
             How::Tools => return self.tools(leaf),
             How::Permissions => return self.permissions(leaf),
