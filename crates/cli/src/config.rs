@@ -267,7 +267,7 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
         let note = setting.note.as_deref().unwrap_or_default();
         let file = file.display();
         match setting.became.is_empty() {
-            true => crate::say(&format!("{file}:{line}: {name} has no counterpart: {note}")),
+            true => crate::say(&format!("{file}:{line}: {name} is not translated: {note}")),
             false if note.is_empty() => {}
             false => crate::say(&format!("{file}:{line}: {name}: {note}")),
         }
@@ -279,7 +279,7 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
     let lost = lost.count();
     let found = import.settings.len() - lost;
     crate::say(&format!(
-        "{} of {} translated, {lost} without a counterpart; each other setting has Plimsoll's default",
+        "{} of {} translated, {lost} not; each other setting has Plimsoll's default",
         counted(found as u64, "setting"),
         import.system,
     ));

@@ -127,8 +127,8 @@ fn another_systems_configuration_is_translated() {
         err,
         [
             "plimsoll: heartbit.toml:4: provider.api_key: a key is not written into a file: put it into $ANTHROPIC_API_KEY",
-            "plimsoll: heartbit.toml:7: orchestrator.enable_squads has no counterpart: it is not known here",
-            "plimsoll: 6 settings of Heartbit translated, 1 without a counterpart; each other setting has Plimsoll's default",
+            "plimsoll: heartbit.toml:7: orchestrator.enable_squads is not translated: there is no such setting",
+            "plimsoll: 6 settings of Heartbit translated, 1 not; each other setting has Plimsoll's default",
         ]
     );
     assert!(!format!("{} {}", said.out, said.err).contains("hush"));

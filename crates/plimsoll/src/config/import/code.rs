@@ -375,9 +375,8 @@ fn tokens(text: &str) -> Vec<Lexed> {
             '"' | '`' | '\'' => Token::Text(quoted(c, &mut chars, &mut line)),
             c if c.is_ascii_digit() || (c == '-' && next.is_some_and(|c| c.is_ascii_digit())) => {
                 let mut digits = c.to_string();
-                let mut is_part =
-                    |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '\'');
-                while let Some(c) = chars.next_if(&mut is_part) {
+                let is_part = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '\'');
+                while let Some(c) = chars.next_if(is_part) {
                     digits.push(c);
                 }
                 Token::Number(digits)

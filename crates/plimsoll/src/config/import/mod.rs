@@ -1,6 +1,7 @@
 //! The configuration of another system as a `plimsoll.toml`: what `plimsoll config import` prints.
 //!
-//! Which settings other systems have is data ([`rows`]). The text that comes out is read by our own reader before anybody sees it.
+//! Which settings other systems have is data ([`rows`]). The text that comes out is read by our own reader
+//! before anybody sees it.
 
 mod code;
 mod rows;
@@ -59,9 +60,9 @@ pub struct ImportedSetting {
     pub line: usize,
     /// Its name as it is written, with the names of its tables.
     pub name: String,
-    /// The settings that it is here; none if it has no counterpart.
+    /// The settings that it is here; none if it is not translated.
     pub became: Vec<String>,
-    /// What to know of the difference, or why there is no counterpart.
+    /// How it differs from what it was, or why it is not translated.
     pub note: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use super::super::show::masked;
 use super::rows::{Part, Row};
 use super::snake;
 use super::text::Place;
-use super::translate::{Leaf, Translation, clean};
+use super::translate::{Leaf, PartOfModel, Translation, clean};
 
 /// Names of tools in other systems, and ours.
 const TOOLS: [(&str, &str); 8] = [
@@ -36,7 +36,7 @@ const FAMILIES: [(&str, &str); 4] = [
     ("gemini", "gemini"),
 ];
 
-type Parts = [(Part, Leaf, Row, usize)];
+type Parts = [PartOfModel];
 
 impl Translation {
     /// Writes what is said of models.
@@ -92,7 +92,7 @@ impl Translation {
                 Place::Top => self.put(leaf, row.ours, quoted(url), own),
                 place => _ = self.set(leaf, row.ours, leaf.value.clone(), place),
             },
-            (Part::BaseUrl, ..) => self.note("it is left out: write an address without a password"),
+            (Part::BaseUrl, ..) => self.note("write an address without a password"),
             (Part::Key, _, key) => {
                 let usual = vendor.and_then(|vendor| vendor.key_variables.first());
                 let usual = usual.map_or_else(
@@ -106,7 +106,7 @@ impl Translation {
                 let dollars = match &leaf.value {
                     Written::Number(number) if *number >= 0.0 => format!("{number:?}"),
                     Written::Whole(Some(whole)) if *whole >= 0 => format!("{whole}.0"),
-                    _ => return self.note("it is left out: give dollars for a million tokens"),
+                    _ => return self.note("give dollars for a million tokens"),
                 };
                 let place = Place::Model(provider.to_owned(), model.to_owned());
                 self.put(leaf, row.ours, dollars, place);
@@ -135,7 +135,7 @@ impl Translation {
     /// Writes the tools of an agent by our names.
     pub(super) fn tools(&mut self, leaf: &Leaf) {
         let Some(names) = texts(&leaf.value) else {
-            return self.note("it is left out: give a list of names");
+            return self.note("give a list of names");
         };
         let ours = |name: &String| {
             let name = snake(name);

@@ -168,7 +168,7 @@ impl Text {
             .filter(|setting| setting.became.is_empty())
             .peekable();
         if lost.peek().is_some() {
-            out.line("\n# Without a counterpart:", None);
+            out.line("\n# Not translated:", None);
         }
         for setting in lost {
             let note = setting.note.as_deref().unwrap_or_default();

@@ -31,6 +31,9 @@ pub(super) struct Leaf {
     pub(super) agent: Option<usize>,
 }
 
+/// A part of what says which model is used, with its row and its place in the settings.
+pub(super) type PartOfModel = (Part, Leaf, Row, usize);
+
 /// Settings while they become ours.
 pub(super) struct Translation {
     system: System,
@@ -40,7 +43,7 @@ pub(super) struct Translation {
     /// The place in `settings` of what is translated now.
     pub(super) now: usize,
     /// What is said of the model of each agent, and of the one for all.
-    pub(super) models: BTreeMap<Option<usize>, Vec<(Part, Leaf, Row, usize)>>,
+    pub(super) models: BTreeMap<Option<usize>, Vec<PartOfModel>>,
 }
 
 /// How many settings of a system a file has.
@@ -176,7 +179,7 @@ impl Translation {
             });
             match row(system, &leaf.path) {
                 Some(row) => it.translate(&leaf, row),
-                None => it.note("it is not known here"),
+                None => it.note("there is no such setting"),
             }
         }
         it.put_models();
@@ -270,7 +273,7 @@ impl Translation {
                         .any(|leaf| leaf.path == "tools.batch_size");
                     return match has_size {
                         true => self.became(place.shown(row.ours)),
-                        false => self.note("it is left out: nothing says how many run at once"),
+                        false => self.note("nothing says how many run at once"),
                     };
                 }
                 (None, value) => value.clone(),
@@ -337,9 +340,9 @@ impl Translation {
         });
         match read {
             // A value may be a secret that stands in the wrong place: it is not repeated.
-            Err(expected) => self.note(&format!("it is left out: give {expected}")),
+            Err(expected) => self.note(&format!("give {expected}")),
             Ok(Value::Text(text)) if text.contains("${") => {
-                self.note("it is left out: write the value of the variable yourself");
+                self.note("write the value of the variable yourself");
             }
             Ok(value) => {
                 self.put(leaf, ours, written(&value), place.clone());
