@@ -29,7 +29,6 @@ pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionLimits {
     /// Model calls in a run. Default 50; at least 1.
-    #[serde(alias = "max_steps", alias = "max_iterations")]
     pub max_turns: u64,
     /// Tokens in a run, as `count_tokens` counts them. Default 1,000,000.
     pub max_total_tokens: Option<Tokens>,

@@ -212,6 +212,7 @@ Examples:
   plimsoll config trust                      # read it first: runs then use all of its settings
   plimsoll config show --agent reviewer --origin
   plimsoll config show --max-turns 20        # as a run with this flag would use it
+  plimsoll config import heartbit.toml       # another system's configuration as a plimsoll.toml
   plimsoll config schema > plimsoll.schema.json
 
 A configuration, in short:
@@ -220,7 +221,8 @@ A configuration, in short:
   [[agents]]
   name = \"reviewer\"
   model = \"openai/gpt-5-mini\"
-  context_strategy = { type = \"summarize\", max_tokens = 100_000 }
+  context_strategy = \"summarize\"
+  trigger = 100_000
   max_identical_tool_calls = 3
 
 Flags override environment variables (PLIMSOLL_MAX_TURNS), which override the agent's settings, which
@@ -273,9 +275,26 @@ pub(crate) enum ConfigCommand {
         /// The file to write [default: plimsoll.toml]
         file: Option<PathBuf>,
     },
+    /// Translate the configuration of another system: print a plimsoll.toml with the same meaning
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import {
+        /// The file (TOML, JSON, YAML, or a piece of code with the settings); `-` reads standard input
+        file: PathBuf,
+        /// Whose it is: cognipeer, phi-core, heartbit, ambi or gaia [default: its content says it]
+        #[arg(long, value_name = "SYSTEM")]
+        from: Option<plimsoll::config::System>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a JSON Schema of plimsoll.toml, for editors
     Schema,
 }
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  plimsoll config import heartbit.toml > plimsoll.toml
+  plimsoll config import --from gaia agent.cpp";
 
 const COUNT_EXAMPLES: &str = "\
 Examples:

@@ -1,5 +1,5 @@
 //! `plimsoll config`: what a configuration comes to, every setting with its origin, a file to begin
-//! with, a schema. What settings mean is decided below this floor.
+//! with, another system's configuration as ours, a schema. What settings mean is decided below this floor.
 
 mod preset;
 
@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, TrustError};
+use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Import, System, TrustError};
 use plimsoll::context::{
     ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, Line, OwnStages, Summarization,
 };
@@ -19,6 +19,7 @@ use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
+use crate::input;
 use crate::mcp_command;
 use crate::out::out;
 use crate::settings::{Sources, notes_of, trust_store, users_file};
@@ -46,6 +47,7 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
             json,
         } => show(sources, *origin, *json),
         ConfigCommand::Init { file } => init(file.as_deref()),
+        ConfigCommand::Import { file, from, json } => import(file, *from, *json),
         ConfigCommand::Schema => {
             let schema = serde_json::to_string_pretty(&config::schema()).map_err(Stop::failed)?;
             out!("{schema}");
@@ -228,6 +230,59 @@ fn init(file: Option<&Path>) -> Result<u8, Stop> {
         .map_err(|error| Stop::failed(format!("{shown} cannot be written: {error}")))?;
     crate::say(&format!(
         "{shown} is written; every key stands in it, as a comment"
+    ));
+    Ok(DONE)
+}
+
+/// Prints the configuration of another system as a `plimsoll.toml`, and says what is not in it.
+fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
+    let import = match file.to_str() {
+        Some("-") => Import::of(&input::whole(input::open(None)?)?, from),
+        _ => Import::read(file, from),
+    };
+    let import = import.map_err(|error| match file.is_file() {
+        true => Stop::failed(error),
+        false => Stop::usage(error),
+    })?;
+    if json {
+        let settings = import.settings.iter().map(|setting| {
+            let config::ImportedSetting {
+                line,
+                name,
+                became,
+                note,
+            } = setting;
+            json!({ "line": line, "name": name, "became": became, "note": note })
+        });
+        let settings: Vec<serde_json::Value> = settings.collect();
+        let from = import.system.name();
+        out!(
+            "{}",
+            json!({ "from": from, "toml": import.toml, "settings": settings })
+        );
+        return Ok(DONE);
+    }
+    out!("{}", import.toml.trim_end());
+    for setting in &import.settings {
+        let config::ImportedSetting { line, name, .. } = setting;
+        let note = setting.note.as_deref().unwrap_or_default();
+        let file = file.display();
+        match setting.became.is_empty() {
+            true => crate::say(&format!("{file}:{line}: {name} is not translated: {note}")),
+            false if note.is_empty() => {}
+            false => crate::say(&format!("{file}:{line}: {name}: {note}")),
+        }
+    }
+    let lost = import
+        .settings
+        .iter()
+        .filter(|setting| setting.became.is_empty());
+    let lost = lost.count();
+    let found = import.settings.len() - lost;
+    crate::say(&format!(
+        "{} of {} translated, {lost} not; each other setting has Plimsoll's default",
+        counted(found as u64, "setting"),
+        import.system,
     ));
     Ok(DONE)
 }

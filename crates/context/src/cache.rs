@@ -42,13 +42,10 @@ pub struct CacheConfig {
 pub enum CacheStrategy {
     /// Wherever they help.
     #[default]
-    #[serde(alias = "Auto")]
     Auto,
     /// Nowhere.
-    #[serde(alias = "Disabled")]
     Disabled,
     /// Only after what is named.
-    #[serde(alias = "Manual")]
     Manual {
         /// After the system prompt.
         #[serde(default)]

@@ -1,11 +1,10 @@
 //! [`ContextConfig`] and [`CompactionConfig`]: when a view is compacted and how, as a configuration
 //! says it. Not the doing; that is a policy made of them.
 
-mod read;
-
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::budget::{Line, TARGET_OF_EXPLICIT, Threshold};
 use crate::policy::Policy;
@@ -17,7 +16,8 @@ use crate::tokens::{Ppm, Tokens};
 
 /// The size of a context and how it is compacted. As a setting, `None` means unlimited: nothing is
 /// edited before a provider refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ContextConfig {
     /// All that may be sent, at most; where the model's window is smaller, that. Default 100,000.
     pub max_context_tokens: Tokens,
@@ -29,13 +29,14 @@ pub struct ContextConfig {
 }
 
 /// When to compact, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct CompactionConfig {
     /// The share of the context that may fill. Default 0.90.
-    #[serde(serialize_with = "as_fraction")]
+    #[serde(serialize_with = "as_fraction", deserialize_with = "of_fraction")]
     pub compact_at_pct: Ppm,
     /// The share of the context that is kept free below that. Default 0.05.
-    #[serde(serialize_with = "as_fraction")]
+    #[serde(serialize_with = "as_fraction", deserialize_with = "of_fraction")]
     pub compact_budget_threshold_pct: Ppm,
     /// How many earlier runs of the session go into the summary. Default `FixedCount(3)`.
     pub compaction_scope: CompactionScope,
@@ -59,7 +60,7 @@ pub struct CompactionConfig {
 }
 
 /// How many earlier runs of a session go into its summary; those before them leave without one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionScope {
     /// So many of the newest.
@@ -69,7 +70,8 @@ pub enum CompactionScope {
 }
 
 /// Whether what leaves the view is summarised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "bool")]
 pub enum Summarization {
     /// It is.
     #[default]
@@ -357,6 +359,11 @@ impl Serialize for Summarization {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bool(*self == Self::On)
     }
+}
+
+fn of_fraction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ppm, D::Error> {
+    let fraction = Ppm::from_fraction(f64::deserialize(deserializer)?);
+    fraction.ok_or_else(|| D::Error::custom("give a fraction from 0 to 1, such as 0.9"))
 }
 
 fn as_fraction<S: Serializer>(ppm: &Ppm, serializer: S) -> Result<S::Ok, S::Error> {

@@ -22,6 +22,7 @@ mod memo;
 mod memory;
 mod message;
 mod message_list;
+mod nearest;
 mod plan;
 mod policy;
 mod price;
@@ -29,7 +30,6 @@ mod prominent_names;
 mod rendition;
 mod repair;
 mod reply;
-mod settings;
 mod stage;
 mod stages;
 mod strategy;
@@ -80,13 +80,13 @@ pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
 pub use message_list::{MessageIter, MessageList};
+pub use nearest::nearest;
 pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
 pub use reply::{Delta, Reply, StopReason};
-pub use settings::{Given, Loaded, Settings, SettingsError, nearest};
 pub use stage::Stage;
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,

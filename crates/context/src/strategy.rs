@@ -17,50 +17,26 @@ pub enum ContextStrategy {
     /// The newest exchanges within `max_tokens` of everything that is sent.
     SlidingWindow {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
-        #[serde(
-            default,
-            alias = "trigger",
-            alias = "threshold",
-            alias = "max_token",
-            alias = "max_safe_tokens"
-        )]
+        #[serde(default)]
         max_tokens: Option<Tokens>,
     },
     /// Old results shrink first, then the oldest exchanges leave.
     Evict {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
-        #[serde(
-            default,
-            alias = "trigger",
-            alias = "threshold",
-            alias = "max_token",
-            alias = "max_safe_tokens"
-        )]
+        #[serde(default)]
         max_tokens: Option<Tokens>,
     },
     /// Over the trigger, a model's summary takes the place of the oldest exchanges.
     Summarize {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
-        #[serde(
-            default,
-            alias = "trigger",
-            alias = "threshold",
-            alias = "max_token",
-            alias = "max_safe_tokens"
-        )]
+        #[serde(default)]
         max_tokens: Option<Tokens>,
     },
     /// Old results shrink first, then a summary that needs no model takes the place of the oldest
     /// exchanges: it repeats the user's words and tells what was done. The default.
     Extract {
         /// The trigger, in tokens of everything that is sent. Default: a share of room.
-        #[serde(
-            default,
-            alias = "trigger",
-            alias = "threshold",
-            alias = "max_token",
-            alias = "max_safe_tokens"
-        )]
+        #[serde(default)]
         max_tokens: Option<Tokens>,
     },
 }

@@ -254,9 +254,8 @@ fn configurations_read_as_people_write_them() {
     for (json, expected) in [
         ("{}", CacheConfig::default()),
         (r#"{"strategy":"auto"}"#, CacheConfig::default()),
-        (r#"{"strategy":"Auto"}"#, CacheConfig::default()),
         (
-            r#"{"enabled":false,"strategy":"Disabled"}"#,
+            r#"{"enabled":false,"strategy":"disabled"}"#,
             CacheConfig::DISABLED,
         ),
         (

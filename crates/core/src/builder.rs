@@ -40,21 +40,6 @@ use crate::telemetry::{Contents, Manner};
 use crate::tool::{TOOL_RETRIES, Tool};
 use crate::window::Window;
 
-/// A first-in-first-out bound on everything that is sent (Ambi's name for it).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EvictionStrategy {
-    /// The oldest exchanges leave once more than this would be sent. Default 8,000.
-    pub max_safe_tokens: Tokens,
-}
-
-impl Default for EvictionStrategy {
-    fn default() -> Self {
-        Self {
-            max_safe_tokens: Tokens(8_000),
-        }
-    }
-}
-
 /// Settings of an [`Agent`]; made by [`Agent::builder`].
 #[must_use]
 pub struct AgentBuilder {

@@ -44,7 +44,7 @@ pub use archive::{
     ArchiveBounds, ArchiveRow, Archived, Hit, Kind, RecallError, RecallId, RecallKey, RecallTools,
     Recalled, recall_tools,
 };
-pub use builder::{AgentBuilder, EvictionStrategy};
+pub use builder::AgentBuilder;
 pub use error::Error;
 pub use file_edit::{FileEdit, MAX_KEPT_FILE};
 pub use fork::fork_session;

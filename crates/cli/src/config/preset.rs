@@ -18,11 +18,7 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
         }
     };
     let line = settings.context_strategy().line(Line::default());
-    let (trigger, target) = match (settings.eviction, settings.trigger) {
-        (Some(eviction), _) => (Threshold::Sent(eviction.max_safe_tokens), settings.target),
-        (None, Some(trigger)) => (trigger, settings.target),
-        (None, None) => (line.trigger, settings.target),
-    };
+    let (trigger, target) = (settings.trigger.unwrap_or(line.trigger), settings.target);
     if trigger == Threshold::Sent(Tokens::MAX) {
         return "compaction never fires before the provider refuses".to_owned();
     }

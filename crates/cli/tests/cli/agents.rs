@@ -225,7 +225,7 @@ fn rules_of_the_file_and_of_flags_decide_before_anybody_is_asked() {
 #[test]
 fn an_agent_calls_another_of_its_file() {
     let home = home(
-        "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nsystem = \"You are the mate.\"\ndescription = \"Ties knots.\"\ntools = \"none\"\n",
+        "[[agents]]\nname = \"captain\"\ntools = \"none\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nsystem = \"You are the mate.\"\ndescription = \"Ties knots.\"\ntools = \"none\"\n",
     );
     home.trust();
     let fake = Fake::new([
@@ -248,7 +248,7 @@ fn an_agent_calls_another_of_its_file() {
 
 #[test]
 fn guards_of_the_command_line_hold_for_agents_that_are_called() {
-    let config = "[[agents]]\nname = \"captain\"\ntools = \"all\"\nagents = [\"mate\"]\n\
+    let config = "[[agents]]\nname = \"captain\"\ntools = \"all\"\nsub_agents = [\"mate\"]\n\
                   [[agents]]\nname = \"mate\"\npermissions = [{ tool = \"bash\", then = \"allow\" }]\n";
     for (args, call, word) in [
         (
@@ -287,7 +287,7 @@ fn guards_of_the_command_line_hold_for_agents_that_are_called() {
 #[test]
 fn an_agent_that_cannot_be_made_ends_the_run_before_it_begins() {
     let home = home(
-        "[[agents]]\nname = \"captain\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nmodel = \"openai/gpt-5\"\n",
+        "[[agents]]\nname = \"captain\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nmodel = \"openai/gpt-5\"\n",
     );
     let fake = Fake::new([]);
     let named = ["--config", "plimsoll.toml", "--agent", "captain", "Look."];

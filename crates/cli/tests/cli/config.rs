@@ -33,7 +33,7 @@ fn what_is_good_is_said_with_its_thresholds() {
             ],
         ),
         (
-            "[context]\nmax_context_tokens = 32_000\n[context.compaction]\nkeep_recent_turns = 4\n",
+            "[context]\nmax_context_tokens = 32_000\n[compaction]\nkeep_recent_turns = 4\n",
             vec!["compaction fires above 23,200 tokens", "the last 4 turns"],
         ),
         (
@@ -50,7 +50,7 @@ fn what_is_good_is_said_with_its_thresholds() {
             ],
         ),
         (
-            "[context]\n[compaction]\ncompaction_scope = \"TokenBudget\"\n[summary]\nauthor = \"extract\"\nmax_summary_tokens = 900\n",
+            "[context]\n[compaction]\ncompaction_scope = \"token_budget\"\n[summary]\nauthor = \"extract\"\nmax_summary_tokens = 900\n",
             vec![
                 "as many of the newest",
                 "summary: 900 tokens at most",
@@ -96,7 +96,7 @@ fn what_is_good_is_said_with_its_thresholds() {
         assert!(json["warnings"].as_array().unwrap().is_empty());
     }
     // Prices need trust, unless the file is named.
-    let priced = "[pricing.openai.\"gpt-9\"]\ninput = 2.0\noutput = 8.0\n";
+    let priced = "[models.openai.\"gpt-9\"]\ninput = 2.0\noutput = 8.0\n";
     let said = check(priced, &["plimsoll.toml"]).done();
     assert!(said.out.contains("models: 1 of your own"), "{}", said.out);
     let json = check("[context]\n", &["--json"]).done().out;
@@ -109,14 +109,57 @@ fn what_is_good_is_said_with_its_thresholds() {
 }
 
 #[test]
-fn old_names_are_warned_of() {
-    let said = check("[context]\nkeep_recent = 8\n", &[]).done();
-    assert!(said.out.contains("the last 8 turns"), "{}", said.out);
+fn another_systems_configuration_is_translated() {
+    let home = Home::new();
+    let theirs = "[provider]\nname = \"anthropic\"\nmodel = \"claude-sonnet-4-5\"\napi_key = \"sk-hush\"\n\
+                  [orchestrator]\nmax_turns = 15\nenable_squads = true\n\
+                  [[agents]]\nname = \"writer\"\ndescription = \"Writes.\"\n";
+    home.file("heartbit.toml", theirs);
+    let said = home.run(["config", "import", "heartbit.toml"]).done();
     assert!(
-        said.err
-            .starts_with("plimsoll: plimsoll.toml:2: `keep_recent` is another name of `compaction.keep_recent_turns`; write that")
+        said.out
+            .contains("max_turns = 15 # line 6: orchestrator.max_turns\n"),
+        "{}",
+        said.out
     );
-    assert_eq!(said.err.lines().count(), 1);
+    let err: Vec<&str> = said.err.lines().collect();
+    assert_eq!(
+        err,
+        [
+            "plimsoll: heartbit.toml:4: provider.api_key: a key is not written into a file: put it into $ANTHROPIC_API_KEY",
+            "plimsoll: heartbit.toml:7: orchestrator.enable_squads is not translated: there is no such setting",
+            "plimsoll: 6 settings of Heartbit translated, 1 not; each other setting has Plimsoll's default",
+        ]
+    );
+    assert!(!format!("{} {}", said.out, said.err).contains("hush"));
+    home.file("plimsoll.toml", &said.out);
+    let checked = home.run(["config", "check", "plimsoll.toml"]).done();
+    assert!(
+        checked.out.contains("agent orchestrator"),
+        "{}",
+        checked.out
+    );
+
+    let json = home
+        .run(["config", "import", "--json", "heartbit.toml"])
+        .done();
+    assert_eq!(json.err, "");
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (json["from"].as_str(), json["toml"].as_str()),
+        (Some("heartbit"), Some(said.out.as_str()))
+    );
+    assert_eq!(
+        json["settings"][3],
+        json!({"line": 6, "name": "orchestrator.max_turns", "became": ["max_turns"], "note": null})
+    );
+
+    home.run(["config", "import", "plimsoll.toml"])
+        .refused(1, &["plimsoll.toml:1: it is a plimsoll.toml already"]);
+    home.run(["config", "import", "nothing.toml"])
+        .refused(2, &["nothing.toml cannot be read"]);
+    home.run(["config", "import", "--from", "heartbeat", "heartbit.toml"])
+        .refused(2, &["there is no system `heartbeat`; known are: cognipeer, phi-core, heartbit, ambi, gaia"]);
 }
 
 #[test]
@@ -125,7 +168,7 @@ fn everything_wrong_is_said_at_once() {
         ("[contxt]\n", vec!["did you mean `context`?"]),
         (
             "[context]\nmax_tokns = 3\n",
-            vec!["in [context]; did you mean `max_tokens`?"],
+            vec!["in [context]; known are: max_context_tokens, system_prompt_tokens"],
         ),
         (
             "[compaction]\nkeep_recnt_turns = 3\n",
@@ -136,26 +179,15 @@ fn everything_wrong_is_said_at_once() {
             vec!["in [summary]; did you mean `author`?"],
         ),
         (
-            "[prices.openai.x]\ninput = 1.0\noutpt = 2.0\n",
+            "[models.openai.x]\ninput = 1.0\noutpt = 2.0\n",
             vec!["models, openai, x, outpt", "did you mean `output`?"],
         ),
         (
-            "[compaction]\ntarget = 9\n[context.compaction]\ntarget = 8\n",
+            "[context]\nkeep_recent = 3\n",
             vec![
-                "plimsoll.toml:4: `target` (line 2) and `target` (line 4) are two settings of one thing",
+                "plimsoll.toml:2: there is no `keep_recent` in [context]: what phi-core calls so is \
+                 `compaction.keep_recent_turns` here, and `plimsoll config import` translates a whole file",
             ],
-        ),
-        (
-            "[context]\nkeep_recent = 3\n[compaction]\nkeep_recent_turns = 3\n",
-            vec!["`keep_recent` (line 2) and `keep_recent_turns` (line 4)"],
-        ),
-        (
-            "[prices.openai.x]\ninput = 1\noutput = 2\n[pricing]\n",
-            vec!["[prices] (line 1) and [pricing] (line 4) are two settings of one thing"],
-        ),
-        (
-            "[compaction]\nmax_summary_tokens = 300\n[summary]\nmax_summary_tokens = 400\n",
-            vec!["`max_summary_tokens` (line 2) and `max_summary_tokens` (line 4)"],
         ),
         (
             "max_history_messages = 0\nargument_digest = 3\n[compaction]\ncompact_at_pct = nan\n\
@@ -215,7 +247,7 @@ fn a_run_is_compacted_as_configured() {
     let config = "[context]\nmax_context_tokens = 12_000\nsystem_prompt_tokens = 1_000\n\
                   [compaction]\nkeep_first_turns = 1\nkeep_recent_turns = 2\n\
                   [summary]\nauthor = \"extract\"\n\
-                  [prices.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
+                  [models.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
     let (home, fake) = (home(config), Fake::new(script()));
     let said = home
         .agent(&fake, &["--config", "plimsoll.toml", "Read on."])

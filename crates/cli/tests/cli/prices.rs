@@ -48,7 +48,7 @@ fn an_agent_that_is_called_costs_what_its_own_model_costs() {
             Answer::say("Done."),
         ]);
         let file = format!(
-            "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"scout\"]\n\
+            "[[agents]]\nname = \"captain\"\ntools = \"none\"\nsub_agents = [\"scout\"]\n\
              [[agents]]\nname = \"scout\"\nmodel = \"openai-compatible/dear\"\nbase_url = \"{}\"\n\
              description = \"Looks.\"\ntools = \"none\"\n",
             fake.url()

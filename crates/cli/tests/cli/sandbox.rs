@@ -101,7 +101,7 @@ fn crew(captain: &str, mate: &str) -> (Home, String) {
     std::fs::create_dir(&outside).unwrap();
     std::fs::create_dir(&temporary).unwrap();
     let config = format!(
-        "[[agents]]\nname = \"captain\"\ntools = \"none\"\nagents = [\"mate\"]\n{captain}[[agents]]\nname = \
+        "[[agents]]\nname = \"captain\"\ntools = \"none\"\nsub_agents = [\"mate\"]\n{captain}[[agents]]\nname = \
          \"mate\"\ntools = \"bash,write\"\n{mate}"
     );
     home.file("plimsoll.toml", config);

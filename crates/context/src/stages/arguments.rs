@@ -37,7 +37,6 @@ const OWN_TOOLS: [&str; 5] = [
 #[serde(default, deny_unknown_fields)]
 pub struct ArgumentDigest {
     /// Longer texts become digests. Default [`ARGUMENT_CHARS`]; at least [`LEAST_ARGUMENT_CHARS`].
-    #[serde(alias = "overChars")]
     pub over_chars: usize,
 }
 

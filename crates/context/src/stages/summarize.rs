@@ -47,7 +47,6 @@ pub const LEAST_SUMMARY: Tokens = Tokens(128);
 #[serde(default, deny_unknown_fields)]
 pub struct SummaryConfig {
     /// A summary in all, at most. Default [`MAX_SUMMARY`].
-    #[serde(alias = "summary_token_limit", alias = "summaryTokenLimit")]
     pub max_summary_tokens: Tokens,
     /// The share of the view's target that it may take, at most. Default [`SUMMARY_SHARE`].
     pub share: Ppm,

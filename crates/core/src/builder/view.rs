@@ -9,7 +9,7 @@ use plimsoll_context::{
     SummaryConfig, Threshold, Tokens,
 };
 
-use super::{AgentBuilder, EvictionStrategy};
+use super::AgentBuilder;
 use crate::agent::{Archive, RecallNames};
 use crate::provider::Provider;
 
@@ -25,13 +25,6 @@ impl AgentBuilder {
     pub(super) fn strategy(&self) -> ContextStrategy {
         let default = || ContextStrategy::default_for(self.summarizer.is_some(), None);
         self.strategy.unwrap_or_else(default)
-    }
-
-    /// First-in-first-out eviction under a bound: [`ContextStrategy::SlidingWindow`] by Ambi's name.
-    pub fn with_eviction_strategy(self, eviction: EvictionStrategy) -> Self {
-        self.context_strategy(ContextStrategy::SlidingWindow {
-            max_tokens: Some(eviction.max_safe_tokens),
-        })
     }
 
     /// Your own stages, in place of the preset's.

@@ -130,9 +130,9 @@ impl Config {
             faults.push(found.line(), why);
         }
         for (name, line, text) in told.into_iter().filter(|(_, _, text)| !text.is_empty()) {
-            if let Some(known) = NAMES.get(name) {
+            if let Some(key) = NAMES.get(name) {
                 layer.found.push(Found {
-                    key: known.key,
+                    key,
                     value: Value::Text(text),
                     origin: Origin::File(path.to_owned(), line),
                     written: name.to_owned(),

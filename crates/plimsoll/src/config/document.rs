@@ -23,6 +23,8 @@ pub(crate) enum Written {
     Text(String),
     /// A date or a time: no setting is one.
     Date(String),
+    /// An expression of a program, in a file that is [imported](super::import).
+    Code,
     List(Vec<Node>),
     Table(Table),
 }
@@ -40,14 +42,10 @@ pub(crate) struct Entry {
 }
 
 impl Table {
-    /// Takes the entries of this name out, in snake or camel case.
-    pub(crate) fn take(&mut self, name: &str) -> Vec<Entry> {
-        let entries = std::mem::take(&mut self.0);
-        let (found, rest) = entries
-            .into_iter()
-            .partition(|entry| snake(&entry.key) == name);
-        self.0 = rest;
-        found
+    /// Takes the entry of this name out.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
+        let at = self.0.iter().position(|entry| entry.key == name)?;
+        Some(self.0.remove(at))
     }
 }
 
@@ -77,21 +75,6 @@ pub(crate) fn parse_value(text: &str) -> Node {
         Ok(value) => node_of(value.get_ref(), line, &Lines::of("")),
         Err(_) => text_node(),
     }
-}
-
-/// `maxContextTokens` and `max-context-tokens` as `max_context_tokens`.
-pub(crate) fn snake(key: &str) -> String {
-    let mut snake = String::with_capacity(key.len() + 4);
-    for c in key.chars() {
-        if c.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
-            snake.push('_');
-        }
-        snake.push(match c {
-            '-' => '_',
-            c => c.to_ascii_lowercase(),
-        });
-    }
-    snake
 }
 
 /// Where each line of a text begins.
@@ -173,6 +156,7 @@ impl fmt::Display for Written {
                 )
             }
             Self::Date(date) => date.fmt(f),
+            Self::Code => f.write_str("an expression"),
             Self::List(_) => f.write_str("a list"),
             Self::Table(_) => f.write_str("a table"),
         }

@@ -42,13 +42,6 @@ impl Faults {
         }
     }
 
-    /// The same, unless the same was said of another line.
-    pub(crate) fn push_once(&mut self, line: usize, text: String) {
-        if !self.0.iter().any(|fault| fault.text == text) {
-            self.push(Some(line), text);
-        }
-    }
-
     pub(crate) fn error(mut self, path: Option<&Path>) -> ConfigError {
         self.0.sort_by_key(|fault| fault.line);
         ConfigError {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_context::nearest;
 
-use super::document::{Table, Written, snake};
+use super::document::{Table, Written};
 use super::fault::Faults;
 use super::kind::{text, texts, time};
 
@@ -82,10 +82,9 @@ impl Fields {
             return read;
         };
         for entry in entries {
-            let name = snake(&entry.key);
-            let Some(field) = fields.iter().find(|field| field.name == name) else {
+            let Some(field) = fields.iter().find(|field| field.name == entry.key) else {
                 let names = || fields.iter().map(|field| field.name);
-                let near = nearest(&name, names());
+                let near = nearest(&entry.key, names());
                 let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
                 let known: Vec<&str> = names().collect();
                 let known = known.join(", ");
@@ -107,14 +106,7 @@ impl Fields {
                 faults.at(entry.line, text);
                 continue;
             };
-            if let Some((_, before)) = read.values.insert(field.name, (value, entry.line)) {
-                let text = format!(
-                    "`{name}` (line {before}) and `{}` (line {}) are two settings of one thing; \
-                     keep the one you mean",
-                    entry.key, entry.line
-                );
-                faults.at(entry.line, text);
-            }
+            read.values.insert(field.name, (value, entry.line));
         }
         read
     }
@@ -201,7 +193,7 @@ impl FieldKind {
                 _ => None,
             },
             Self::Choice(names) => {
-                let name = snake(text(given)?.trim());
+                let name = text(given)?;
                 names
                     .contains(&name.as_str())
                     .then_some(FieldValue::Texts(vec![name]))

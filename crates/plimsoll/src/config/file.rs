@@ -103,7 +103,8 @@ impl Config {
     ///     max_turns = 20
     ///     [[agents]]
     ///     name = "assistant"
-    ///     context_strategy = { type = "sliding_window", max_tokens = 100000 }
+    ///     context_strategy = "sliding_window"
+    ///     trigger = 100_000
     ///     "#,
     /// )?;
     /// let agent = config.agent("assistant")?;
@@ -170,8 +171,7 @@ impl Config {
         &self.shared.mcp
     }
 
-    /// What to tell whoever wrote it: names that are read but are others' names, and settings
-    /// without effect.
+    /// Warnings for whoever wrote it, such as an API key in the file.
     #[must_use]
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
@@ -407,7 +407,7 @@ impl Shared {
 
     fn read(table: &mut Table, reader: &mut Reader<'_>) -> Self {
         let mut shared = Self::default();
-        if let Some(entry) = one(table, &["mcp"], reader.faults) {
+        if let Some(entry) = table.take("mcp") {
             reader.restrict("[[mcp]]", entry.line);
             for node in list("[[mcp]]", entry, reader.faults) {
                 let fields =
@@ -422,7 +422,7 @@ impl Shared {
                 shared.mcp.push(server);
             }
         }
-        if let Some(entry) = one(table, &["providers"], reader.faults) {
+        if let Some(entry) = table.take("providers") {
             reader.restrict("[providers]", entry.line);
             for entry in table_of("[providers]", entry, reader.faults) {
                 let place = format!("[providers.{}]", entry.key);
@@ -433,16 +433,16 @@ impl Shared {
                 shared.providers.insert(entry.key, settings);
             }
         }
-        if let Some(entry) = one(table, &["sessions"], reader.faults) {
+        if let Some(entry) = table.take("sessions") {
             // It deletes sessions of all folders.
             reader.restrict("[sessions]", entry.line);
             let (line, given) = (entry.line, entry.node.value);
             let fields = Fields::read(SESSION_FIELDS, "[sessions]", line, given, reader.faults);
             shared.retention = retention::of(&fields);
         }
-        if let Some(entry) = one(table, &["models", "prices", "pricing"], reader.faults) {
+        if let Some(entry) = table.take("models") {
             // A price of 0 would lift `max_cost`, and a larger window every limit in tokens.
-            reader.restrict(&format!("[{}]", entry.key), entry.line);
+            reader.restrict("[models]", entry.line);
             shared.models(entry, reader.faults);
         }
         shared
@@ -450,14 +450,12 @@ impl Shared {
 
     /// Each model by itself, so that each fault is said: `vendor.model` or `"vendor/model"`.
     fn models(&mut self, entry: Entry, faults: &mut Faults) {
-        let name = format!("[{}]", entry.key);
-        let table = entry.key.clone();
-        for vendor in table_of(&name, entry, faults) {
+        for vendor in table_of("[models]", entry, faults) {
             if vendor.key.contains('/') {
                 self.model(None, vendor, faults);
                 continue;
             }
-            let place = format!("[{table}.{}]", vendor.key);
+            let place = format!("[models.{}]", vendor.key);
             let of = vendor.key.clone();
             for model in table_of(&place, vendor, faults) {
                 self.model(Some(&of), model, faults);
@@ -478,21 +476,6 @@ impl Shared {
             Err(error) => faults.at(line, error.to_string()),
         }
     }
-}
-
-/// The one table of these names; two of them are a fault.
-fn one(table: &mut Table, names: &[&str], faults: &mut Faults) -> Option<Entry> {
-    let found: Vec<Entry> = names.iter().flat_map(|name| table.take(name)).collect();
-    if let [first, second, ..] = found.as_slice() {
-        faults.at(
-            second.line,
-            format!(
-                "[{}] (line {}) and [{}] (line {}) are two settings of one thing; keep the one you mean",
-                first.key, first.line, second.key, second.line
-            ),
-        );
-    }
-    found.into_iter().next()
 }
 
 /// The tables of a list of tables.
@@ -521,7 +504,7 @@ fn table_of(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Entry> {
 
 fn agents(table: &mut Table, reader: &mut Reader<'_>) -> Vec<AgentPart> {
     let mut agents: Vec<AgentPart> = Vec::new();
-    if let Some(entry) = one(table, &["agents"], reader.faults) {
+    if let Some(entry) = table.take("agents") {
         let mut nodes = list("[[agents]]", entry, reader.faults);
         if nodes.len() > MAX_AGENTS {
             let line = nodes.get(MAX_AGENTS).map_or(1, |node| node.line);
@@ -577,6 +560,7 @@ fn value(written: Written) -> toml::Value {
         Written::Whole(None) => f64::INFINITY.into(),
         Written::Number(number) => number.into(),
         Written::Text(text) | Written::Date(text) => text.into(),
+        Written::Code => String::new().into(),
         Written::List(nodes) => nodes
             .into_iter()
             .map(|node| value(node.value))
@@ -597,14 +581,15 @@ pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
         faults.error(Some(path))
     };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     file.take(MAX_CONFIG_FILE + 1)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;
-    match text.len() as u64 > MAX_CONFIG_FILE {
-        true => Err(unreadable(format!(
-            "it is larger than {MAX_CONFIG_FILE} bytes"
-        ))),
-        false => Ok(text),
+    if bytes.len() as u64 > MAX_CONFIG_FILE {
+        let most = MAX_CONFIG_FILE / (1024 * 1024);
+        return Err(unreadable(format!(
+            "it is larger than {most} MiB, and no configuration is"
+        )));
     }
+    String::from_utf8(bytes).map_err(|_| unreadable("it is not text in UTF-8".to_owned()))
 }

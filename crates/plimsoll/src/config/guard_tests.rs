@@ -63,15 +63,13 @@ fn a_found_file_neither_instructs_the_model_nor_prices_it() {
         ("pins = [\"Obey.\"]", "pins"),
         ("dynamic_context = \"Obey.\"", "dynamic_context"),
         ("model = \"openai/gpt-5\"", "model"),
-        ("[model_config]\nid = \"openai/gpt-5\"", "id"),
-        ("summarizer = \"openai/gpt-5\"", "summarizer"),
         ("[summary]\nmodel = \"openai/gpt-5\"", "model"),
         (
             "[[agents]]\nname = \"a\"\ndescription = \"Obey.\"",
             "description",
         ),
         // Nor does it say what the model costs: a price of 0 would lift `max_cost`.
-        ("[prices.openai.gpt-5]\ninput = 0\noutput = 0", "[prices]"),
+        ("[models.openai.gpt-5]\ninput = 0\noutput = 0", "[models]"),
         ("[models.openai.gpt-5]\nwindow = 9000000", "[models]"),
         // Nor does it delete what was done in other folders.
         ("[sessions]\nkeep_days = 1", "[sessions]"),
@@ -145,7 +143,7 @@ fn guards_hold_for_agents_that_are_called() {
         std::fs::write(
             &path,
             format!(
-                "[[agents]]\nname = \"captain\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nagents = [\"boy\"]\n\
+                "[[agents]]\nname = \"captain\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nsub_agents = [\"boy\"]\n\
                  [[agents]]\nname = \"boy\"\n{own}permissions = [{{ tool = \"bash\", then = \"allow\" }}]\n"
             ),
         )
@@ -293,15 +291,15 @@ fn what_cannot_work_is_a_fault() {
             "line 1: the target (80 %) is above the trigger (30 %)",
         ),
         (
-            agents("agents = [\"mate\", \"mate\"]"),
+            agents("sub_agents = [\"mate\", \"mate\"]"),
             "line 3: `mate` stands twice in sub_agents",
         ),
         (
-            agents("agents = [\"read\"]"),
+            agents("sub_agents = [\"read\"]"),
             "line 3: the agent `read` has the name of a tool",
         ),
         (
-            agents("agents = [\"first mate\"]"),
+            agents("sub_agents = [\"first mate\"]"),
             "line 3: `first mate` cannot name a tool",
         ),
         (
@@ -330,7 +328,7 @@ fn what_cannot_work_is_a_fault() {
         "max_calls_per_tool = { bash = 3, recall = 2 }".to_owned(),
         format!(
             "max_calls_per_tool = {{ mate = 3 }}\n{}",
-            agents("agents = [\"mate\"]\ntools = \"none\"")
+            agents("sub_agents = [\"mate\"]\ntools = \"none\"")
         ),
     ] {
         let config = Config::parse(&text).unwrap();
@@ -351,7 +349,7 @@ fn what_cannot_work_is_a_fault() {
 
 #[test]
 fn an_agent_that_cannot_be_made_says_why_before_the_run() {
-    let text = "[[agents]]\nname = \"captain\"\nagents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nagents = [\"boy\"]\n\
+    let text = "[[agents]]\nname = \"captain\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nsub_agents = [\"boy\"]\n\
                 [[agents]]\nname = \"boy\"\nmodel = \"mine/x\"\n\
                 [providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"PLIMSOLL_TEST_NO_SUCH_KEY\"\n";
     let captain = Config::parse(text).unwrap().agent("captain").unwrap();

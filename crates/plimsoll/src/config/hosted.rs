@@ -77,6 +77,7 @@ fn json(written: &Written) -> Value {
         Written::Whole(whole) => (*whole).into(),
         Written::Number(number) => (*number).into(),
         Written::Text(text) | Written::Date(text) => text.as_str().into(),
+        Written::Code => Value::Null,
         Written::List(nodes) => nodes.iter().map(|Node { value, .. }| json(value)).collect(),
         Written::Table(table) => {
             let entries = table.0.iter();

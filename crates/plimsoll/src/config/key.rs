@@ -10,16 +10,10 @@ use super::kind::Kind;
 /// One setting: everything there is to know of it stands here, once.
 #[derive(Debug)]
 pub struct Key {
-    /// The tables in which it may stand; the first is its own, "" the agent's.
-    pub tables: &'static [&'static str],
+    /// The table in which it stands, "" for the agent's own.
+    pub table: &'static str,
     /// Its name there.
     pub name: &'static str,
-    /// Other names there. They are read, and warned of.
-    pub old: &'static [&'static str],
-    /// Other places, with all of their names, as good as the first.
-    pub also: &'static [&'static str],
-    /// Other places that are read, and warned of.
-    pub old_places: &'static [&'static str],
     /// What it takes, and what it does with that.
     pub kind: Kind,
     /// What holds where it is not set: a value as TOML, or words.
@@ -75,45 +69,21 @@ pub enum Trust {
     Named,
 }
 
-/// A name under which a key is known, and how good it is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
-    pub(crate) key: &'static Key,
-    pub(crate) standing: Standing,
-}
+/// Every key by its name.
+pub(crate) static NAMES: LazyLock<BTreeMap<String, &'static Key>> =
+    LazyLock::new(|| keys::all().map(|key| (key.path(), key)).collect());
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Good,
-    Old,
-}
-
-/// Every key by every name that it has.
-pub(crate) static NAMES: LazyLock<BTreeMap<String, Known>> = LazyLock::new(|| {
-    let known = keys::all().flat_map(|key| {
-        let named = key.names().map(move |(path, standing)| {
-            let known = Known { key, standing };
-            (path, known)
-        });
-        named.collect::<Vec<_>>()
-    });
-    known.collect()
-});
-
-/// A row: a key of these tables.
+/// A row: a key of this table.
 pub(crate) const fn key(
-    tables: &'static [&'static str],
+    table: &'static str,
     name: &'static str,
     kind: Kind,
     default: Preset,
     doc: &'static str,
 ) -> Key {
     Key {
-        tables,
+        table,
         name,
-        old: &[],
-        also: &[],
-        old_places: &[],
         kind,
         default,
         doc,
@@ -126,21 +96,6 @@ pub(crate) const fn key(
 }
 
 impl Key {
-    pub(crate) const fn old(mut self, names: &'static [&'static str]) -> Self {
-        self.old = names;
-        self
-    }
-
-    pub(crate) const fn also(mut self, places: &'static [&'static str]) -> Self {
-        self.also = places;
-        self
-    }
-
-    pub(crate) const fn old_places(mut self, places: &'static [&'static str]) -> Self {
-        self.old_places = places;
-        self
-    }
-
     pub(crate) const fn flag(mut self, flag: &'static str) -> Self {
         self.flag = Some(flag);
         self
@@ -169,13 +124,7 @@ impl Key {
     /// Its full name, such as `compaction.keep_recent_turns`.
     #[must_use]
     pub fn path(&self) -> String {
-        join(self.table(), self.name)
-    }
-
-    /// The table that it stands in, "" for the agent's own.
-    #[must_use]
-    pub fn table(&self) -> &'static str {
-        self.tables.first().copied().unwrap_or_default()
+        join(self.table, self.name)
     }
 
     /// Its variable in the environment.
@@ -183,28 +132,6 @@ impl Key {
     pub fn variable(&self) -> String {
         let path = self.path().replace('.', "_").to_ascii_uppercase();
         format!("{PREFIX}{path}")
-    }
-
-    /// All of its full names; the first is ours.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (String, Standing)> {
-        let mut names = Vec::new();
-        for table in self.tables {
-            names.push((join(table, self.name), Standing::Good));
-        }
-        for place in self.also {
-            names.push(((*place).to_owned(), Standing::Good));
-        }
-        for (table, name) in self
-            .tables
-            .iter()
-            .flat_map(|table| self.old.iter().map(move |name| (table, name)))
-        {
-            names.push((join(table, name), Standing::Old));
-        }
-        for place in self.old_places {
-            names.push(((*place).to_owned(), Standing::Old));
-        }
-        names.into_iter()
     }
 }
 

@@ -10,7 +10,7 @@ use plimsoll_agent::ToolExecutionStrategy;
 use plimsoll_context::{CompactionScope, HostedTool, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::CommandHook;
 
-use super::document::{Node, Written, parse_value, snake};
+use super::document::{Node, Written, parse_value};
 use super::hook;
 use super::hosted;
 use super::permission::Rule;
@@ -397,8 +397,9 @@ pub(crate) fn text(given: &Written) -> Option<String> {
 }
 
 fn choice(given: &Written, names: &[&'static str]) -> Option<Value> {
-    let said = snake(text(given)?.trim());
-    let found = names.iter().find(|name| snake(name) == said);
+    let plain = |name: &str| name.trim().replace('-', "_");
+    let said = plain(&text(given)?);
+    let found = names.iter().find(|name| plain(name) == said);
     found.map(|name| Value::Choice(name))
 }
 
@@ -431,21 +432,16 @@ fn counts(given: &Written) -> Option<BTreeMap<String, u64>> {
     counts.collect()
 }
 
-/// `FixedCount(3)` and `TokenBudget`, as a text, a table or a number alone.
+/// `fixed_count(3)`, as a text or a table, or `token_budget`.
 fn earlier(given: &Written) -> Option<CompactionScope> {
-    if let Written::Whole(Some(count)) = given {
-        return usize::try_from(*count)
-            .ok()
-            .map(CompactionScope::FixedCount);
-    }
     match named_count(given)? {
-        (name, None) if name == "tokenbudget" => Some(CompactionScope::TokenBudget),
-        (name, Some(count)) if name == "fixedcount" => Some(CompactionScope::FixedCount(count)),
+        (name, None) if name == "token_budget" => Some(CompactionScope::TokenBudget),
+        (name, Some(count)) if name == "fixed_count" => Some(CompactionScope::FixedCount(count)),
         _ => None,
     }
 }
 
-/// `Sequential`, `Parallel` and `Batched(4)`, likewise.
+/// `sequential`, `parallel` or `batched(4)`, likewise.
 fn execution(given: &Written) -> Option<ToolExecutionStrategy> {
     match named_count(given)? {
         (name, None) if name == "sequential" => Some(ToolExecutionStrategy::Sequential),
@@ -455,9 +451,9 @@ fn execution(given: &Written) -> Option<ToolExecutionStrategy> {
     }
 }
 
-/// `name`, `name(3)` or `{ name = 3 }`; the name in small letters, without `_`.
+/// `name`, `name(3)` or `{ name = 3 }`.
 fn named_count(given: &Written) -> Option<(String, Option<usize>)> {
-    let plain = |text: &str| text.trim().replace('_', "").to_ascii_lowercase();
+    let plain = |text: &str| text.trim().to_owned();
     match given {
         Written::Text(text) => match text.split_once('(') {
             None => Some((plain(text), None)),

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use plimsoll_agent::Permission;
 use plimsoll_context::nearest;
 
-use super::document::{Entry, Node, Table, Written, snake};
+use super::document::{Entry, Node, Table, Written};
 use super::fault::Faults;
 use super::fields::Fields;
 use super::hook::{self, HOOK_FIELDS};
-use super::key::{self, Key, Known, NAMES, PREFIX, Scope, Standing, Trust, join};
+use super::import;
+use super::key::{self, Key, NAMES, PREFIX, Scope, Trust, join};
 use super::kind::{Kind, Value};
 use super::permission::{PERMISSION_FIELDS, Rule};
 use super::reach;
@@ -20,7 +21,7 @@ use super::reach;
 const MAX_LISTED: usize = 16;
 
 /// Tables of a file that are no settings of an agent.
-const TABLES: [&str; 6] = ["agents", "mcp", "models", "prices", "providers", "sessions"];
+const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "sessions"];
 
 /// Where a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,13 +85,12 @@ impl Reader<'_> {
     pub(crate) fn layer(&mut self, owner: Owner, table: Table) -> Layer {
         let mut layer = Layer::default();
         self.table(&mut layer, owner, "", table);
-        self.twice(&layer);
         layer
     }
 
     fn table(&mut self, layer: &mut Layer, owner: Owner, place: &str, table: Table) {
         for entry in table.0 {
-            let path = join(place, &snake(&entry.key));
+            let path = join(place, &entry.key);
             let known = NAMES.get(&path);
             match (known, &entry.node.value) {
                 (_, Written::Table(_)) if key::is_table(&path) => {
@@ -101,7 +101,7 @@ impl Reader<'_> {
                     layer.tables.push((path.clone(), origin));
                     self.table(layer, owner, &path, inner);
                 }
-                (Some(known), _) => self.setting(layer, owner, *known, entry),
+                (Some(key), _) => self.setting(layer, owner, key, entry),
                 (None, given) if key::is_table(&path) => {
                     let text = format!("[{path}] is {given}; give a table of settings");
                     self.faults.at(entry.line, text);
@@ -114,23 +114,18 @@ impl Reader<'_> {
         }
     }
 
-    fn setting(&mut self, layer: &mut Layer, owner: Owner, known: Known, entry: Entry) {
+    fn setting(&mut self, layer: &mut Layer, owner: Owner, key: &'static Key, entry: Entry) {
         let Entry {
             key: name,
             line,
             node,
         } = entry;
-        let key = known.key;
         if key.scope == Scope::AgentOnly && owner == Owner::All {
             let text = format!("`{name}` is of one agent; write it in [[agents]]");
             return self.faults.at(line, text);
         }
         if key.trust == Trust::Named {
             self.restrict(&name, line);
-        }
-        if known.standing == Standing::Old || name != snake(&name) {
-            let text = format!("`{name}` is another name of `{}`; write that", key.path());
-            self.warnings.push_once(line, text);
         }
         if let (Kind::Rules(_) | Kind::Hooks(_), Written::List(_)) = (key.kind, &node.value) {
             let value = self.tables(key.kind, node);
@@ -212,17 +207,6 @@ impl Reader<'_> {
         }
         self.restricted.push(format!("`{name}` (line {line})"));
     }
-
-    /// Says what is set twice in one place.
-    fn twice(&mut self, layer: &Layer) {
-        for (at, found) in layer.found.iter().enumerate() {
-            let before = layer.found.iter().take(at);
-            let mut same = before.filter(|before| before.key.path() == found.key.path());
-            if let Some(first) = same.next() {
-                self.faults.push(found.line(), two_of_one(first, found));
-            }
-        }
-    }
 }
 
 /// What to say of a setting that needs trust, in a file that nobody trusts.
@@ -271,37 +255,55 @@ pub(crate) fn two_of_one(first: &Found, second: &Found) -> String {
 
 /// What to say of a name that nothing has.
 pub(crate) fn unknown(place: &str, name: &str) -> String {
+    let hint = import::hint(&join(place, name)).or_else(|| import::hint(name));
     let known = key::known_in(place);
     if known.is_empty() {
         let table = place.split('.').next().unwrap_or(place);
-        return match TABLES.contains(&table) {
-            true => format!("[{table}] can only be set in a file"),
-            false => format!(
+        return match (TABLES.contains(&table), hint) {
+            (true, _) => format!("[{table}] can only be set in a file"),
+            (false, Some((hint, _))) => format!("there is no table [{place}]: {hint}"),
+            (false, None) => format!(
                 "there is no table [{place}]; `plimsoll config show` lists all settings there are"
             ),
         };
     }
+    if place.is_empty() && TABLES.contains(&name) {
+        let called = match name {
+            "agents" => "; the agents that it may call are its `sub_agents`",
+            _ => "",
+        };
+        return format!("`{name}` is of the whole file and not of one agent{called}");
+    }
     let tables = if place.is_empty() { &TABLES[..] } else { &[] };
     let near = nearest(name, known.iter().chain(tables).copied());
+    let in_place = match place {
+        "" => String::new(),
+        place => format!(" in [{place}]"),
+    };
+    let is_ours = near.is_some_and(|near| near == import::snake(name));
+    let near = near.map(|near| format!("did you mean `{near}`? "));
+    match (hint, &near) {
+        (Some((hint, is_setting)), near) if !is_ours && (is_setting || near.is_none()) => {
+            return format!("there is no `{name}`{in_place}: {hint}");
+        }
+        (Some((hint, _)), Some(near)) if !is_ours => {
+            return format!("there is no `{name}`{in_place}; {near}Or {hint}");
+        }
+        _ => {}
+    }
     let elsewhere = || {
-        let name = snake(name);
         let mut paths = super::keys::all().filter(|key| key.name == name);
-        paths.next().map(|key| match key.table() {
+        paths.next().map(|key| match key.table {
             "" => format!("`{name}` stands outside of any table; "),
             table => format!("`{name}` is in [{table}]; "),
         })
     };
-    let near = near.map(|near| format!("did you mean `{near}`? "));
     let advice = near.or_else(elsewhere).unwrap_or_default();
     let known = match known.len() <= MAX_LISTED {
         true => format!("known are: {}", known.join(", ")),
         false => "`plimsoll config show` lists all there are".to_owned(),
     };
-    let place = match place {
-        "" => String::new(),
-        place => format!(" in [{place}]"),
-    };
-    format!("there is no `{name}`{place}; {advice}{known}")
+    format!("there is no `{name}`{in_place}; {advice}{known}")
 }
 
 impl Layer {
@@ -337,17 +339,10 @@ impl Layer {
     }
 
     fn raw(&mut self, written: &str, path: &str, raw: &str, origin: Origin, faults: &mut Faults) {
-        let Some(known) = NAMES.get(
-            path.split('.')
-                .map(snake)
-                .collect::<Vec<_>>()
-                .join(".")
-                .as_str(),
-        ) else {
+        let Some(key) = NAMES.get(path).copied() else {
             let (place, name) = path.rsplit_once('.').unwrap_or(("", path));
             return faults.push(None, format!("{written}: {}", unknown(place, name)));
         };
-        let key = known.key;
         let node: Node = key.kind.node(raw);
         let read = match (key.kind, &node.value) {
             (Kind::Rules(_), Written::List(_)) => {
@@ -358,7 +353,7 @@ impl Layer {
                     warnings: &mut Faults::default(),
                     restricted: Vec::new(),
                 };
-                return self.put(known.key, reader.tables(key.kind, node), origin, written);
+                return self.put(key, reader.tables(key.kind, node), origin, written);
             }
             _ => key.kind.read(&node),
         };

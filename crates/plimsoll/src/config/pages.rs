@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::fields::Field;
 use super::hook::HOOK_FIELDS;
-use super::key::{Key, Preset, Scope, Standing, Trust};
+use super::key::{Key, Preset, Scope, Trust};
 use super::keys;
 use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
@@ -27,7 +27,8 @@ const TAIL: &str = "
 # description = \"Reviews a change.\"
 # model = \"openai/gpt-5-mini\"
 # tools = [\"read\", \"grep\"]
-# context_strategy = { type = \"summarize\", max_tokens = 100_000 }
+# context_strategy = \"summarize\"
+# trigger = 100_000
 
 # How a provider is reached; the key stays in the environment.
 # [providers.mine]
@@ -47,8 +48,8 @@ pub fn template() -> String {
     let mut text = HEAD.to_owned();
     let mut tables: Vec<&str> = Vec::new();
     for key in everywhere() {
-        if !tables.contains(&key.table()) {
-            tables.push(key.table());
+        if !tables.contains(&key.table) {
+            tables.push(key.table);
         }
     }
     // What is of no table has to stand before the first.
@@ -57,7 +58,7 @@ pub fn template() -> String {
         if !table.is_empty() {
             line(&mut text, &format!("\n# [{table}]"));
         }
-        for key in everywhere().filter(|key| key.table() == table) {
+        for key in everywhere().filter(|key| key.table == table) {
             line(&mut text, &format!("# {}", key.doc));
             match key.default {
                 Preset::Value(value) => line(&mut text, &format!("# {} = {value}", key.name)),
@@ -83,9 +84,9 @@ pub fn markdown() -> String {
     let mut text = String::new();
     line(
         &mut text,
-        "| key | takes | default | what | also | flag | builder |",
+        "| key | takes | default | what | flag | builder |",
     );
-    line(&mut text, "| --- | --- | --- | --- | --- | --- | --- |");
+    line(&mut text, "| --- | --- | --- | --- | --- | --- |");
     for key in keys::all() {
         let default = match key.default {
             Preset::Value(value) => format!("`{value}`"),
@@ -105,7 +106,6 @@ pub fn markdown() -> String {
             key.kind.expects(),
             default,
             format!("{}{trust}", key.doc),
-            others(key),
             flag,
             method,
         ];
@@ -128,14 +128,6 @@ pub fn markdown() -> String {
         table(&mut text, fields);
     }
     text
-}
-
-fn others(key: &Key) -> String {
-    let names = key.names().skip(1).map(|(name, standing)| match standing {
-        Standing::Good => format!("`{name}`"),
-        Standing::Old => format!("`{name}`¹"),
-    });
-    names.collect::<Vec<_>>().join(", ")
 }
 
 fn table(text: &mut String, fields: &[Field]) {

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_agent::{MAX_DURATION, MAX_TOTAL_TOKENS};
-
 use super::fault::Faults;
 use super::key::Merge;
 use super::keys;
@@ -15,12 +13,8 @@ use super::settings::AgentSettings;
 
 /// Keys of which, in one layer, only one side may be set; an upper layer's side replaces a lower
 /// one's.
-const EITHER_OR: [(&[&str], &[&str]); 6] = [
+const EITHER_OR: [(&[&str], &[&str]); 5] = [
     (&["system"], &["system_file"]),
-    (
-        &["eviction_strategy.max_safe_tokens"],
-        &["context_strategy.type", "trigger"],
-    ),
     (
         &["compaction.trigger"],
         &[
@@ -36,26 +30,15 @@ const EITHER_OR: [(&[&str], &[&str]); 6] = [
             "cache.strategy.manual.cache_messages",
         ],
     ),
-    (&["context_strategy.type"], CONTEXT),
-    (
-        &["trigger", "target", "eviction_strategy.max_safe_tokens"],
-        CONTEXT,
-    ),
+    (&["context_strategy"], CONTEXT),
+    (&["trigger", "target"], CONTEXT),
 ];
 /// The same of keys that may both be set in one layer, where they agree; a builder judges that.
 const OR_BOTH: [(&[&str], &[&str]); 1] = [(&["max_parallel_tools"], &["tool_execution"])];
 /// Stands for every key of `[context]` and `[compaction]`, and for the tables.
 const CONTEXT: &[&str] = &["[context]"];
 /// The tables by whose presence a context is kept by its size.
-const CONTEXT_TABLES: [&str; 4] = [
-    "context",
-    "context_config",
-    "compaction",
-    "compaction_config",
-];
-
-/// A table of limits by this name has limits of tokens and of time, as `ExecutionLimits` has.
-const LIMITS_TABLE: &str = "execution_limits";
+const CONTEXT_TABLES: [&str; 2] = ["context", "compaction"];
 
 /// What holds.
 #[derive(Debug, Clone, Default)]
@@ -87,8 +70,6 @@ impl Resolved {
             let of_layer = layer.tables.iter();
             tables.extend(of_layer.map(|(name, origin)| (rank, name.as_str(), origin)));
         }
-        let limits = tables.iter().find(|(_, name, _)| *name == LIMITS_TABLE);
-        let limits = limits.map(|(rank, _, origin)| (*rank, (*origin).clone()));
         tables.retain(|(_, name, _)| CONTEXT_TABLES.contains(name));
         for (one, other) in EITHER_OR {
             either_or(one, other, &mut all, &mut tables, faults, warnings);
@@ -100,9 +81,6 @@ impl Resolved {
         foreign_address(&mut all, warnings);
         let mut resolved = Self::default();
         resolved.settings.has_context = !tables.is_empty() || all.iter().any(is_of_context);
-        if let Some((rank, origin)) = limits {
-            all.extend(of_limits(rank, &origin));
-        }
         for key in keys::all() {
             let path = key.path();
             let mut of_key = all.iter().filter(|ranked| ranked.path == path);
@@ -180,26 +158,8 @@ fn foreign_address(all: &mut Vec<Ranked>, warnings: &mut Faults) {
     }
 }
 
-/// What a table of limits says by being there; what is said otherwise, anywhere, goes before it.
-fn of_limits(rank: usize, origin: &Origin) -> impl Iterator<Item = Ranked> {
-    let said = [
-        ("max_total_tokens", Value::Whole(MAX_TOTAL_TOKENS.0)),
-        ("max_duration", Value::Time(MAX_DURATION)),
-    ];
-    said.into_iter().filter_map(move |(path, value)| {
-        let found = Found {
-            key: keys::named(path)?,
-            value,
-            origin: origin.clone(),
-            written: LIMITS_TABLE.to_owned(),
-        };
-        let path = path.to_owned();
-        Some(Ranked { rank, path, found })
-    })
-}
-
 fn is_of_context(ranked: &Ranked) -> bool {
-    matches!(ranked.found.key.table(), "context" | "compaction")
+    matches!(ranked.found.key.table, "context" | "compaction")
 }
 
 fn add(upper: &mut Value, lower: &Value) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{Field, FieldKind};
 use super::hook::HOOK_FIELDS;
-use super::key::{Key, Preset, Scope, Standing};
+use super::key::{Key, Preset, Scope};
 use super::keys;
 use super::kind::Kind;
 use super::mcp::MCP_FIELDS;
@@ -21,11 +21,9 @@ pub fn schema() -> Value {
     let mut agent = Map::new();
     let mut top = Map::new();
     for key in keys::all() {
-        for (path, standing) in key.names() {
-            put(&mut agent, &path, of_key(key, standing));
-            if key.scope == Scope::Everywhere {
-                put(&mut top, &path, of_key(key, standing));
-            }
+        put(&mut agent, &key.path(), of_key(key));
+        if key.scope == Scope::Everywhere {
+            put(&mut top, &key.path(), of_key(key));
         }
     }
     let mut agent = table(agent);
@@ -49,9 +47,7 @@ pub fn schema() -> Value {
             json!({ "type": "object", "additionalProperties": of_fields(PROVIDER_FIELDS, &[]) }),
         ),
         ("sessions", of_fields(SESSION_FIELDS, &[])),
-        ("models", models.clone()),
-        ("prices", models.clone()),
-        ("pricing", models),
+        ("models", models),
     ];
     for (name, schema) in more {
         top.insert(name.to_owned(), schema);
@@ -118,29 +114,15 @@ fn table(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-fn of_key(key: &Key, standing: Standing) -> Value {
+fn of_key(key: &Key) -> Value {
     let mut schema = of_kind(key.kind);
-    match standing {
-        Standing::Good => put_word(&mut schema, "description", key.doc),
-        Standing::Old => {
-            put_word(
-                &mut schema,
-                "description",
-                format!("Another name of `{}`.", key.path()),
-            );
-            put_word(&mut schema, "deprecated", true);
-        }
-    }
-    match (key.preset(), key.default) {
-        (Some(value), _) => put_word(&mut schema, "default", value.json()),
-        (None, Preset::Words(words)) if standing == Standing::Good => {
-            put_word(
-                &mut schema,
-                "description",
-                format!("{} Default: {words}.", key.doc),
-            );
-        }
-        _ => {}
+    let doc = match key.default {
+        Preset::Words(words) => format!("{} Default: {words}.", key.doc),
+        Preset::Value(_) => key.doc.to_owned(),
+    };
+    put_word(&mut schema, "description", doc);
+    if let Some(value) = key.preset() {
+        put_word(&mut schema, "default", value.json());
     }
     schema
 }
@@ -197,7 +179,6 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Earlier(_) => json!({
             "anyOf": [
                 { "enum": ["token_budget"] },
-                whole(0),
                 {
                     "type": "object",
                     "properties": { "fixed_count": whole(0) },

@@ -15,8 +15,8 @@ use plimsoll_context::{
     SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 use plimsoll_core::{
-    AgentBuilder, Archive, CommandHook, EvictionStrategy, HOOK_TIMEOUT, MAX_STEP_RESULT,
-    RetryConfig, TOOL_RETRIES, Window,
+    AgentBuilder, Archive, CommandHook, HOOK_TIMEOUT, MAX_STEP_RESULT, RetryConfig, TOOL_RETRIES,
+    Window,
 };
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
@@ -60,8 +60,6 @@ pub struct AgentSettings {
     pub trigger: Option<Threshold>,
     /// Where a plan ends.
     pub target: Option<Threshold>,
-    /// Ambi's bound.
-    pub eviction: Option<EvictionStrategy>,
     /// One tool result, at most.
     pub max_result: Option<Tokens>,
     /// Exchanges that stay.
@@ -186,7 +184,6 @@ impl Default for AgentSettings {
             strategy: None,
             trigger: None,
             target: None,
-            eviction: None,
             max_result: None,
             keep_recent: 1,
             max_history: None,
@@ -360,11 +357,9 @@ impl AgentSettings {
         if let Some(context) = self.context_config() {
             builder = builder.context_config(context);
         }
-        builder = match self.eviction {
-            Some(eviction) => builder.with_eviction_strategy(eviction),
-            None if self.has_context && self.strategy.is_none() => builder,
-            None => builder.context_strategy(self.context_strategy()),
-        };
+        if !self.has_context || self.strategy.is_some() {
+            builder = builder.context_strategy(self.context_strategy());
+        }
         if let Some(trigger @ Threshold::Share(_)) = self.trigger {
             builder = builder.trigger(trigger);
         }

@@ -47,7 +47,8 @@ fn shown(key: &Key, value: &Value) -> Value {
     }
 }
 
-fn masked(url: &str) -> String {
+/// An address without who calls and what is asked.
+pub(super) fn masked(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),

@@ -1,12 +1,11 @@
-//! What a file says, by all names, and everything that can be wrong with it.
+//! What a file says, and everything that can be wrong with it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_agent::AtLimit;
 use plimsoll_context::{
-    CacheStrategy, CompactionScope, ContextStrategy, Money, Ppm, SessionPruneConfig, Threshold,
-    Tokens,
+    CacheStrategy, CompactionScope, ContextStrategy, Ppm, SessionPruneConfig, Threshold, Tokens,
 };
 
 use super::*;
@@ -31,102 +30,100 @@ fn faults(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn warnings(text: &str) -> Vec<String> {
-    let config = good(text);
-    config
-        .warnings()
-        .iter()
-        .map(|fault| fault.in_file(None))
-        .collect()
-}
-
-/// The snippets of the five systems' documents, as written.
+/// Names of other systems and of other places are errors that say what they are here.
 #[test]
-fn the_snippets_of_other_systems_parse_as_written() {
-    for (snippet, strategy) in [
-        (
-            "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"sliding_window\", max_tokens = 100000 }",
-            ContextStrategy::SlidingWindow {
-                max_tokens: Some(Tokens(100_000)),
-            },
-        ),
-        (
-            "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"summarize\", max_tokens = 100000 }",
-            ContextStrategy::Summarize {
-                max_tokens: Some(Tokens(100_000)),
-            },
-        ),
-        (
-            "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"unlimited\" }",
-            ContextStrategy::Unlimited {},
-        ),
-    ] {
-        assert_eq!(settings(snippet).context_strategy(), strategy, "{snippet}");
-        assert_eq!(warnings(snippet), [""; 0], "{snippet}");
-    }
-    let threshold = "[[agents]]\nname = \"assistant\"\ncontext_strategy = { type = \"summarize\", threshold = 80000 }";
-    assert_eq!(
-        settings(threshold).context_strategy(),
-        ContextStrategy::Summarize {
-            max_tokens: Some(Tokens(80_000))
-        }
-    );
-    let doom = "[[agents]]\nname = \"assistant\"\nmax_identical_tool_calls = 3 # Stop after 3 identical consecutive tool batches";
-    assert_eq!(settings(doom).limits.max_identical_tool_calls, Some(3));
-    let prune = "[[agents]]\nname = \"assistant\"\nsession_prune = { keep_recent_n = 2, pruned_tool_result_max_bytes = 200, preserve_task = true }";
-    assert_eq!(settings(prune).prune, Some(SessionPruneConfig::default()));
-    assert_eq!(settings(prune).description, None);
-}
-
-#[test]
-fn names_of_other_systems_are_read_and_warned_of_once() {
-    for (text, warned) in [
+fn another_name_is_an_error_that_says_ours() {
+    let import = "and `plimsoll config import` translates a whole file";
+    for (text, said) in [
         (
             "max_steps = 7",
-            "`max_steps` is another name of `max_turns`; write that",
+            format!(
+                "line 1: there is no `max_steps`: what GAIA calls so is `max_turns` here, {import}"
+            ),
         ),
         (
             "maxSteps = 7",
-            "`maxSteps` is another name of `max_turns`; write that",
+            format!(
+                "line 1: there is no `maxSteps`: what GAIA calls so is `max_turns` here, {import}"
+            ),
         ),
         (
             "max_iterations = 7",
-            "`max_iterations` is another name of `max_turns`; write that",
+            format!(
+                "line 1: there is no `max_iterations`: what Ambi calls so is `max_turns` here, {import}"
+            ),
         ),
         (
-            "[execution_limits]\nmaxTurns = 7",
-            "`maxTurns` is another name of `max_turns`; write that",
+            "max_token = 7",
+            format!(
+                "line 1: there is no `max_token`: what Cognipeer calls so is `trigger` here, {import}"
+            ),
+        ),
+        (
+            "contextSize = 7",
+            format!(
+                "line 1: there is no `contextSize`: what GAIA calls so is `window` here, {import}"
+            ),
+        ),
+        (
+            "[context]\nkeep_recent = 7",
+            format!(
+                "line 2: there is no `keep_recent` in [context]: what phi-core calls so is `compaction.keep_recent_turns` here, {import}"
+            ),
+        ),
+        (
+            "[execution_limits]\nmax_turns = 7",
+            format!("line 1: there is no `execution_limits`: it is of phi-core, {import}"),
+        ),
+        (
+            "[orchestrator]\nmax_turns = 7",
+            format!("line 1: there is no `orchestrator`: it is of Heartbit, {import}"),
+        ),
+        (
+            "[provider]\nname = \"x\"",
+            format!(
+                "line 1: there is no `provider`; did you mean `providers`? Or it is of phi-core, {import}"
+            ),
+        ),
+        (
+            "[[agents]]\nname = \"a\"\nsystem_prompt = \"x\"",
+            format!(
+                "line 3: there is no `system_prompt`: what Cognipeer calls so is `system` here, {import}"
+            ),
         ),
     ] {
-        assert_eq!(settings(text).limits.max_turns, 7, "{text}");
-        let said = warnings(text);
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].ends_with(warned), "{said:?}");
+        assert_eq!(faults(text), [said]);
     }
-    let two = "maxSteps = 7\n[[agents]]\nname = \"a\"\nmaxSteps = 8\n[[agents]]\nname = \"b\"\nmaxSteps = 9";
-    assert_eq!(warnings(two).len(), 1);
-    let limits = settings(
-        "[limits]\nmaxToolCalls = 3\nmaxParallelTools = 4\nmaxToken = 30000\ncontextTokenLimit = 20000\nsummaryTokenLimit = 700",
-    );
-    assert_eq!(limits.limits.max_tool_calls, Some(3));
-    assert_eq!(limits.max_parallel_tools, Some(4));
-    assert_eq!(limits.trigger, Some(Threshold::Sent(Tokens(30_000))));
-    assert_eq!(limits.target, Some(Threshold::Sent(Tokens(20_000))));
-    assert_eq!(limits.summary.max_summary_tokens, Tokens(700));
-    let phi = settings(
-        "[context_config]\nmax_context_tokens = 50000\nkeep_recent = 4\nkeep_first = 1\ntool_output_max_lines = 30\n[execution_limits]\nmax_duration = \"10m\"\nmax_cost = 1.5",
-    );
-    assert_eq!(phi.context.max_context_tokens, Tokens(50_000));
-    assert_eq!(phi.context.compaction.keep_recent_turns, 4);
-    assert_eq!(phi.context.compaction.keep_first_turns, 1);
-    assert_eq!(phi.context.compaction.tool_output_max_lines, 30);
-    assert_eq!(phi.limits.max_duration, Some(Duration::from_secs(600)));
-    assert_eq!(phi.limits.max_cost, Money::from_dollars(1.5));
-    assert!(phi.has_context);
-    let gaia = settings("contextSize = 32768\nmaxHistoryMessages = 40\ntoolCallHistorySize = 12");
-    assert_eq!(gaia.window, WindowSetting::Tokens(Tokens(32_768)));
-    assert_eq!(gaia.max_history, Some(40));
-    assert_eq!(gaia.limits.tool_call_history_size, Some(12));
+    for (text, part) in [
+        (
+            "maxTurns = 7",
+            "line 1: there is no `maxTurns`; did you mean `max_turns`?",
+        ),
+        (
+            "[compaction]\nkeepRecentTurns = 7",
+            "line 2: there is no `keepRecentTurns` in [compaction]; did you mean `keep_recent_turns`?",
+        ),
+        (
+            "context = { compaction = {} }",
+            "there is no `compaction` in [context]",
+        ),
+        (
+            "context_strategy = { type = \"evict\" }",
+            "`context_strategy` is a table; give \"evict\"",
+        ),
+        (
+            "thinking_level = \"Low\"",
+            "`thinking_level` is \"Low\"; give \"off\"",
+        ),
+        ("[[agents]]\nName = \"a\"", "did you mean `name`?"),
+        (
+            "[[agents]]\nname = \"a\"\nagents = [\"b\"]",
+            "line 3: `agents` is of the whole file and not of one agent; the agents that it may call",
+        ),
+    ] {
+        let said = faults(text);
+        assert!(said.iter().any(|said| said.contains(part)), "{said:?}");
+    }
 }
 
 #[test]
@@ -177,9 +174,8 @@ fn every_value_has_its_forms() {
     assert_eq!(read.retry.initial, Duration::from_millis(500));
     for (text, scope) in [
         ("{ fixed_count = 5 }", CompactionScope::FixedCount(5)),
-        ("5", CompactionScope::FixedCount(5)),
-        ("\"FixedCount(5)\"", CompactionScope::FixedCount(5)),
-        ("\"TokenBudget\"", CompactionScope::TokenBudget),
+        ("\"fixed_count(5)\"", CompactionScope::FixedCount(5)),
+        ("\"token_budget\"", CompactionScope::TokenBudget),
     ] {
         let text = format!("compaction = {{ compaction_scope = {text} }}");
         assert_eq!(settings(&text).context.compaction.compaction_scope, scope);
@@ -221,26 +217,26 @@ fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
 #[test]
 fn everything_wrong_is_said_at_once_with_its_line() {
     let said = faults(
-        "max_turns = 0\nmax_trns = 3\nmaxTokens = -1\nmax_tokens = 5\ntemperature = nan\n\
+        "max_turns = 0\nmax_trns = 3\nmax_tokens = -1\nseed = 5\ntemperature = nan\n\
          max_total_tokens = 99999999999999999999999\nmax_cost = -0.5\nmax_duration = 0\ntrigger = 1.5\n\
-         [context_strategy]\ntype = \"evit\"\n[[agents]]\ndescription = 3\n[[agents]]\nname = \"a\"\nmax_steps = 1\n\
-         max_turns = 2\n[[agents]]\nname = \"a\"\n[[mcp]]\nname = \"x\"\ncommand = \"y\"\nurl = \"z\"\n\
-         [prices.openai.x]\ninput = -1\noutput = 2\n[prices.opnai.x]\ninput = 1\noutput = 2\n\
+         [cache]\nstrategy = \"evit\"\n[[agents]]\ndescription = 3\n[[agents]]\nname = \"a\"\nmax_turns = 0\n\
+         max_tool_calls = 2\n[[agents]]\nname = \"a\"\n[[mcp]]\nname = \"x\"\ncommand = \"y\"\nurl = \"z\"\n\
+         [models.openai.x]\ninput = -1\noutput = 2\n[models.opnai.x]\ninput = 1\noutput = 2\n\
          [providers.mine]\napi_key_env = \"sk-secret-0123456789\"\n",
     );
     let parts = [
         "line 1: `max_turns` is 0; give a whole number, 1 or more",
         "line 2: there is no `max_trns`; did you mean `max_turns`?",
-        "line 3: `maxTokens` is -1; give a whole number of tokens such as 8000 or \"8k\", 1 or more",
+        "line 3: `max_tokens` is -1; give a whole number of tokens such as 8000 or \"8k\", 1 or more",
         "line 5: `temperature` is NaN; give a number from 0 to 2",
         "line 6: `max_total_tokens` is a number that is too large",
         "line 7: `max_cost` is -0.5; give dollars",
         "line 8: `max_duration` is 0; give seconds",
         "line 9: `trigger` is 1.5; give tokens such as 50_000 or \"50k\", or a share",
-        "line 11: `type` is \"evit\"; give \"evict\", \"summarize\"",
+        "line 11: `strategy` is \"evit\"; give \"auto\" or \"disabled\"",
         "line 12: [[agents]] needs a `name`",
         "line 13: `description` is 3; give a text",
-        "line 17: `max_steps` (line 16) and `max_turns` (line 17) are two settings of one thing",
+        "line 16: `max_turns` is 0",
         "line 19: two agents are named `a` (the other is on line 14)",
         "line 23: a server has a `command` or a `url`",
         "line 24: models, openai, x, input",
@@ -276,14 +272,6 @@ fn contradictions_name_both_sides_and_their_lines() {
             "`trigger` (line 2) and `compact_at_pct` (line 3)",
         ),
         (
-            "[summary]\nmax_summary_tokens = 300\n[compaction]\nmax_summary_tokens = 400",
-            "`max_summary_tokens` (line 2) and `max_summary_tokens` (line 4)",
-        ),
-        (
-            "[context]\nkeep_recent = 3\n[compaction]\nkeep_recent_turns = 3",
-            "`keep_recent` (line 2) and `keep_recent_turns` (line 4)",
-        ),
-        (
             "[compaction]\ncompact_at_pct = 0.1\ncompact_budget_threshold_pct = 0.2",
             "line 2: compact_at_pct (0.1) is not above compact_budget_threshold_pct (0.2)",
         ),
@@ -297,19 +285,15 @@ fn contradictions_name_both_sides_and_their_lines() {
         ),
         (
             "context_strategy = \"unlimited\"\ntrigger = 3000",
-            "line 2: the strategy is unlimited, which edits nothing",
+            "the strategy is unlimited, which edits nothing",
         ),
         (
-            "[cache]\nstrategy = \"auto\"\n[cache_config.strategy.manual]\ncache_system = true",
-            "`strategy` (line 2) and `cache_system` (line 4)",
+            "system = \"x\"\nsystem_file = \"y\"\n",
+            "two settings of one thing; keep the one you mean",
         ),
         (
             "max_parallel_tools = 65",
             "line 1: max_parallel_tools is 65; choose 1 to 64",
-        ),
-        (
-            "[prices.openai]\n[pricing.openai]",
-            "[prices] (line 1) and [pricing] (line 2)",
         ),
         ("context = 3", "line 1: [context] is 3; give a table"),
         (
@@ -317,8 +301,8 @@ fn contradictions_name_both_sides_and_their_lines() {
             "line 1: `name` is of one agent; write it in [[agents]]",
         ),
         (
-            "keep_first_turns = 1",
-            "line 1: there is no `keep_first_turns`; `keep_first_turns` is in [compaction]",
+            "share = 1",
+            "line 1: there is no `share`; `share` is in [summary]",
         ),
         ("agents = 3", "[[agents]] is 3"),
         ("a = 1\na = 2", "line 2: this is no TOML"),
@@ -356,7 +340,7 @@ fn upper_layers_replace_lower_ones_key_by_key() {
     };
     let over = Overrides::default()
         .flag("--max-turns", "max_turns", "40")
-        .flag("--policy", "context_strategy.type", "sliding-window")
+        .flag("--policy", "context_strategy", "sliding-window")
         .environment(&variables);
     let b = config.resolve(Some("b"), &over).unwrap();
     let settings = b.settings();
@@ -375,10 +359,7 @@ fn upper_layers_replace_lower_ones_key_by_key() {
         b.set("max_tool_calls").unwrap().1.to_string(),
         "$PLIMSOLL_MAX_TOOL_CALLS"
     );
-    assert_eq!(
-        b.set("context_strategy.type").unwrap().1.to_string(),
-        "--policy"
-    );
+    assert_eq!(b.set("context_strategy").unwrap().1.to_string(), "--policy");
     assert!(b.set("seed").is_none());
     let wrong = Overrides::default()
         .flag("--max-turns", "max_turns", "many")
@@ -428,7 +409,7 @@ fn a_flag_takes_a_list_as_a_file_does() {
     ] {
         assert!(error.contains(part), "no {part} in {error}");
     }
-    for (text, near) in [("[provider.x]", "providers"), ("[price.x]", "prices")] {
+    for (text, near) in [("[provider.x]", "providers"), ("[session.x]", "sessions")] {
         let error = Config::parse(text).unwrap_err().to_string();
         assert!(
             error.contains(&format!("did you mean `{near}`?")),
@@ -510,10 +491,7 @@ fn a_provider_of_your_own_has_a_name() {
 fn every_name_is_of_one_key_and_every_default_is_true() {
     let mut names = BTreeMap::new();
     for key in keys() {
-        for (name, _) in key.names() {
-            let other = names.insert(name.clone(), key.path());
-            assert_eq!(other, None, "{name} is also of {}", key.path());
-        }
+        assert!(names.insert(key.path(), ()).is_none(), "{}", key.path());
         assert!(
             key.doc.ends_with('.') && !key.doc.contains('\n'),
             "{}",

@@ -12,8 +12,7 @@ const EVICT: &str = "tools = \"none\"\ntrigger = 6000\n";
 /// By its size, with summaries that no model writes.
 const CONTEXT: &str = "tools = \"none\"\nsummary.author = \"extract\"\ncontext.max_context_tokens = 12_000\ncontext.system_prompt_tokens = 1_000\ncompaction.keep_recent_turns = 3\n";
 /// Under it, summed up by a model.
-const SUMMARIZE: &str =
-    "tools = \"none\"\ncontext_strategy = { type = \"summarize\", max_tokens = 8_000 }\n";
+const SUMMARIZE: &str = "tools = \"none\"\ncontext_strategy = \"summarize\"\ntrigger = 8_000\n";
 
 /// How many results of looks a request holds whole.
 fn whole(seen: &Seen) -> Vec<usize> {
@@ -43,7 +42,7 @@ fn summary_of(seen: &Seen) -> usize {
 
 pub(super) const ROWS: &[Row] = &[
     Row {
-        key: "context_strategy.type",
+        key: "context_strategy",
         base: EVICT,
         set: "context_strategy = \"sliding_window\"",
         scene: Scene::Work(12),
@@ -55,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         key: "trigger",
         base: NO_TOOLS,
-        set: "context_strategy.max_tokens = 6000",
+        set: "trigger = 6000",
         scene: Scene::Work(12),
         shows: |without, with| {
             assert!(without.largest() > 10_000 && with.largest() <= 6_000);
@@ -69,16 +68,6 @@ pub(super) const ROWS: &[Row] = &[
         shows: |without, with| {
             assert!(without.plans().iter().all(|plan| plan.1 > 3_000));
             assert!(with.plans().iter().all(|plan| plan.1 <= 3_000));
-        },
-    },
-    Row {
-        key: "eviction_strategy.max_safe_tokens",
-        base: NO_TOOLS,
-        set: "eviction_strategy.max_safe_tokens = 6000",
-        scene: Scene::Work(12),
-        shows: |_, with| {
-            assert!(with.largest() <= 6_000);
-            assert!(!with.plans()[0].3.join(" ").contains("prune"));
         },
     },
     Row {
@@ -99,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         key: "keep_recent",
-        base: "tools = \"none\"\ncontext_strategy = { type = \"sliding_window\", max_tokens = 8_000 }\ntarget = 1_500\n",
+        base: "tools = \"none\"\ncontext_strategy = \"sliding_window\"\ntrigger = 8_000\ntarget = 1_500\n",
         set: "keep_recent = 4",
         scene: Scene::Work(9),
         shows: |without, with| {

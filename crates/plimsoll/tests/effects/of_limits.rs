@@ -9,7 +9,7 @@ use super::scene::{Scene, text_of};
 
 const NO_TOOLS: &str = "tools = \"none\"\n";
 const PRICED: &str =
-    "tools = \"none\"\nprices.openai.\"gpt-9\" = { input = 100.0, output = 100.0 }\n";
+    "tools = \"none\"\nmodels.openai.\"gpt-9\" = { input = 100.0, output = 100.0 }\n";
 
 pub(super) const ROWS: &[Row] = &[
     Row {

@@ -115,7 +115,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         key: "sub_agents",
         base: "tools = \"none\"\nagents = [{ name = \"captain\" }, { name = \"mate\" }]\n",
-        set: "!tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\" }]\n",
+        set: "!tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\" }]\n",
         scene: Scene::Talk,
         shows: |without, with| {
             assert!(!without.tools().contains(&"mate"));
@@ -144,8 +144,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         key: "description",
-        base: "tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\" }]\n",
-        set: "!tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\", description = \"Ties knots.\" }]\n",
+        base: "tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\" }]\n",
+        set: "!tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\", description = \"Ties knots.\" }]\n",
         scene: Scene::Talk,
         shows: |_, with| {
             let mate = with.first().tools.iter().find(|tool| tool.name == "mate");
@@ -308,7 +308,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         key: "cache.strategy.manual.cache_tools",
-        base: "tools = \"none\"\nagents = [{ name = \"captain\", agents = [\"mate\"] }, { name = \"mate\", description = \"@long@\" }]\n",
+        base: "tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\", description = \"@long@\" }]\n",
         set: "cache.strategy = { manual = { cache_tools = true } }",
         scene: Scene::Work(4),
         shows: |_, with| assert_eq!(breakpoints(with), ["Tools"]),

@@ -36,7 +36,6 @@ pub(super) const ROWS: &[Key] = &[
         "The system prompt.",
     )
     .trusted()
-    .old(&["system_prompt"])
     .method("system"),
     key(
         AGENT,
@@ -93,7 +92,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("[]"),
         "Agents in the same file that this agent may call. Each becomes a tool.",
     )
-    .also(&["agents"])
     .of_one_agent()
     .method("tool"),
     key(

@@ -1,27 +1,21 @@
 //! Keys of how a context is kept small.
 
 use plimsoll_context::{Author, Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
-use plimsoll_core::{Archive, EvictionStrategy};
+use plimsoll_core::Archive;
 
 use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
 use super::AGENT;
 
-const STRATEGY: &[&str] = &["context_strategy"];
-const CONTEXT: &[&str] = &["context", "context_config"];
-const COMPACTION: &[&str] = &[
-    "compaction",
-    "compaction_config",
-    "context.compaction",
-    "context_config.compaction",
-];
-const SUMMARY: &[&str] = &["summary", "summary_config"];
-const PRUNE: &[&str] = &["session_prune"];
+const CONTEXT: &str = "context";
+const COMPACTION: &str = "compaction";
+const SUMMARY: &str = "summary";
+const PRUNE: &str = "session_prune";
 
 pub(super) const ROWS: &[Key] = &[
     key(
-        STRATEGY,
-        "type",
+        AGENT,
+        "context_strategy",
         Kind::Choice(
             &[
                 "evict",
@@ -35,7 +29,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("`extract`, or `summarize` if `summary.model` is set"),
         "What gives way when the context becomes too large.",
     )
-    .also(&["context_strategy"])
     .flag("policy")
     .method("context_strategy"),
     key(
@@ -45,15 +38,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("when it saves money, at the latest at 0.95 of the available tokens"),
         "Size above which the context is compacted: tokens of the whole request, or a share of the available tokens.",
     )
-    .also(&["context_strategy.max_tokens"])
-    .old(&["max_token", "max_safe_tokens", "threshold"])
-    .old_places(&[
-        "context_strategy.threshold",
-        "context_strategy.trigger",
-        "context_strategy.max_token",
-        "context_strategy.max_safe_tokens",
-        "limits.max_token",
-    ])
     .flag("trigger")
     .method("trigger"),
     key(
@@ -63,20 +47,7 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("0.26 of the available tokens, but 4,000 to 40,000 and at most 0.6 of them; 0.7 of a trigger in tokens"),
         "Size that a compaction aims for: tokens of the whole request, or a share of the available tokens.",
     )
-    .old(&["context_token_limit"])
-    .old_places(&["limits.context_token_limit"])
     .method("target"),
-    key(
-        &["eviction_strategy"],
-        "max_safe_tokens",
-        Kind::Tokens(1, |s, max_safe_tokens| {
-            s.eviction = Some(EvictionStrategy { max_safe_tokens });
-        }),
-        Preset::Words("none"),
-        "Evict the oldest exchanges above this size in tokens. The same as `sliding_window` with a \
-         trigger.",
-    )
-    .method("with_eviction_strategy"),
     key(
         AGENT,
         "economy",
@@ -119,7 +90,7 @@ pub(super) const ROWS: &[Key] = &[
     )
     .method("argument_digest"),
     key(
-        &["argument_digest"],
+        "argument_digest",
         "over_chars",
         Kind::Count(LEAST_ARGUMENT_CHARS, |s, chars| {
             s.has_digest = true;
@@ -136,14 +107,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("true"),
         "Summarize evicted messages. If false, triggers of summaries have no effect.",
     )
-    .also(&[
-        "compaction.summarization",
-        "compaction_config.summarization",
-        "context.summarization",
-        "context_config.summarization",
-        "context.compaction.summarization",
-        "context_config.compaction.summarization",
-    ])
     .method("summarization"),
     key(
         AGENT,
@@ -178,20 +141,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("2000"),
         "Maximum size of a summary in tokens. A summary without a model is by default as large as the user's words need.",
     )
-    .also(&[
-        "compaction.max_summary_tokens",
-        "compaction_config.max_summary_tokens",
-        "context.compaction.max_summary_tokens",
-        "context_config.compaction.max_summary_tokens",
-    ])
-    .old(&["summary_token_limit"])
-    .old_places(&[
-        "compaction.summary_token_limit",
-        "context.max_summary_tokens",
-        "context.summary_token_limit",
-        "limits.summary_token_limit",
-        "summary_token_limit",
-    ])
     .method("summary_config"),
     key(
         SUMMARY,
@@ -230,7 +179,6 @@ pub(super) const ROWS: &[Key] = &[
         "The model that writes summaries, as PROVIDER/NAME.",
     )
     .trusted()
-    .also(&["summarizer"])
     .flag("summarizer")
     .method("summarizer"),
     key(
@@ -298,7 +246,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("100000"),
         "Maximum size of a request in tokens, if the model's window is not smaller.",
     )
-    .old(&["context_size", "context_window", "window"])
     .method("context_config"),
     key(
         CONTEXT,
@@ -339,8 +286,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("2"),
         "Number of turns kept from the start of the newest run.",
     )
-    .old(&["keep_first"])
-    .old_places(&["context.keep_first", "context_config.keep_first"])
     .method("compaction_config"),
     key(
         COMPACTION,
@@ -349,8 +294,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("10"),
         "Number of turns kept from its end, each with all results.",
     )
-    .old(&["keep_recent"])
-    .old_places(&["context.keep_recent", "context_config.keep_recent"])
     .method("compaction_config"),
     key(
         COMPACTION,
@@ -361,10 +304,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Value("50"),
         "Maximum number of lines per tool result in the kept newest turns.",
     )
-    .old_places(&[
-        "context.tool_output_max_lines",
-        "context_config.tool_output_max_lines",
-    ])
     .method("compaction_config"),
     key(
         COMPACTION,
@@ -373,14 +312,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("the two shares"),
         "Request size in tokens at which to compact. Replaces the two shares.",
     )
-    .old(&["max_token", "max_tokens", "max_safe_tokens", "threshold"])
-    .old_places(&[
-        "context.trigger",
-        "context.max_token",
-        "context.max_tokens",
-        "context.max_safe_tokens",
-        "context.threshold",
-    ])
     .method("compaction_config"),
     key(
         COMPACTION,
@@ -389,7 +320,5 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("0.70 of the trigger"),
         "Request size in tokens that a compaction aims for.",
     )
-    .old(&["context_token_limit"])
-    .old_places(&["context.target", "context.context_token_limit"])
     .method("compaction_config"),
 ];

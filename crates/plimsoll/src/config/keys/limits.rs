@@ -7,22 +7,18 @@ use super::super::key::{Key, Preset, key};
 use super::super::kind::Kind;
 use super::AGENT;
 
-/// Limits stand beside an agent's other settings, or in a table of their own.
-const LIMITS: &[&str] = &["", "limits", "execution_limits"];
-
 pub(super) const ROWS: &[Key] = &[
     key(
-        LIMITS,
+        AGENT,
         "max_turns",
         Kind::Whole(1, |s, turns| s.limits.max_turns = turns),
         Preset::Value("50"),
         "Maximum number of model calls in a run.",
     )
-    .old(&["max_steps", "max_iterations"])
     .flag("max-turns")
     .method("max_turns"),
     key(
-        LIMITS,
+        AGENT,
         "max_total_tokens",
         Kind::TokensOrNone(|s, tokens| s.limits.max_total_tokens = tokens),
         Preset::Value("\"none\""),
@@ -31,7 +27,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("max-total-tokens")
     .method("max_total_tokens"),
     key(
-        LIMITS,
+        AGENT,
         "count_tokens",
         Kind::Choice(&["processed", "growth"], |s, name| {
             s.limits.count_tokens = match name {
@@ -44,7 +40,7 @@ pub(super) const ROWS: &[Key] = &[
     )
     .method("count_tokens"),
     key(
-        LIMITS,
+        AGENT,
         "max_duration",
         Kind::TimeOrNone(|s, time| s.limits.max_duration = time),
         Preset::Value("\"none\""),
@@ -53,7 +49,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("max-duration")
     .method("max_duration"),
     key(
-        LIMITS,
+        AGENT,
         "max_cost",
         Kind::Dollars(|s, money| s.limits.max_cost = Some(money)),
         Preset::Words("no limit"),
@@ -62,7 +58,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("max-cost")
     .method("max_cost"),
     key(
-        LIMITS,
+        AGENT,
         "max_tool_calls",
         Kind::Whole(0, |s, calls| s.limits.max_tool_calls = Some(calls)),
         Preset::Words("no limit"),
@@ -71,7 +67,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("max-tool-calls")
     .method("max_tool_calls"),
     key(
-        LIMITS,
+        AGENT,
         "max_calls_per_tool",
         Kind::Counts(|s, calls| s.limits.max_calls_per_tool = calls),
         Preset::Value("{}"),
@@ -79,7 +75,7 @@ pub(super) const ROWS: &[Key] = &[
     )
     .method("max_calls_per_tool"),
     key(
-        LIMITS,
+        AGENT,
         "max_identical_tool_calls",
         Kind::Whole(1, |s, times| {
             s.limits.max_identical_tool_calls = Some(times)
@@ -90,7 +86,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("max-identical-tool-calls")
     .method("max_identical_tool_calls"),
     key(
-        LIMITS,
+        AGENT,
         "tool_call_history_size",
         Kind::Count(1, |s, size| s.limits.tool_call_history_size = Some(size)),
         Preset::Words("10, or one more than `max_identical_tool_calls`"),
@@ -98,7 +94,7 @@ pub(super) const ROWS: &[Key] = &[
     )
     .method("tool_call_history_size"),
     key(
-        LIMITS,
+        AGENT,
         "max_memory",
         Kind::Whole(1, |s, bytes| s.limits.max_memory = Some(Bytes(bytes))),
         Preset::Words("no limit"),
@@ -106,7 +102,7 @@ pub(super) const ROWS: &[Key] = &[
     )
     .method("max_memory"),
     key(
-        LIMITS,
+        AGENT,
         "at_limit",
         Kind::Choice(&["finalize", "stop", "rollback"], |s, name| {
             s.limits.at_limit = match name {
@@ -122,7 +118,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("at-limit")
     .method("at_limit"),
     key(
-        LIMITS,
+        AGENT,
         "max_parallel_tools",
         Kind::Count(1, |s, calls| s.max_parallel_tools = Some(calls)),
         Preset::Value("1"),
@@ -131,7 +127,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("max-parallel-tools")
     .method("max_parallel_tools"),
     key(
-        LIMITS,
+        AGENT,
         "tool_execution",
         Kind::Execution(|s, execution| s.tool_execution = Some(execution)),
         Preset::Value("\"sequential\""),
@@ -140,7 +136,7 @@ pub(super) const ROWS: &[Key] = &[
     .flag("tool-execution")
     .method("tool_execution"),
     key(
-        LIMITS,
+        AGENT,
         "max_step_result_size",
         Kind::Whole(1, |s, bytes| s.max_step_result = Bytes(bytes)),
         Preset::Value("8192"),
@@ -148,7 +144,7 @@ pub(super) const ROWS: &[Key] = &[
     )
     .method("max_step_result_size"),
     key(
-        LIMITS,
+        AGENT,
         "tool_retries",
         Kind::Whole(0, |s, retries| {
             s.tool_retries = u32::try_from(retries).unwrap_or(u32::MAX);

@@ -9,7 +9,7 @@ mod model;
 use super::key::Key;
 
 /// The agent's own table.
-pub(crate) const AGENT: &[&str] = &[""];
+pub(crate) const AGENT: &str = "";
 
 /// The keys by topic, in the order in which `--help` and the documentation list them.
 pub const GROUPS: [(&str, &[Key]); 4] = [
@@ -27,6 +27,5 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
 /// Returns the key with this full name, or `None` if there is no such setting.
 #[must_use]
 pub fn named(path: &str) -> Option<&'static Key> {
-    let known = super::key::NAMES.get(path);
-    known.map(|known| known.key)
+    super::key::NAMES.get(path).copied()
 }

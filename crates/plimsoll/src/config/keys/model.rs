@@ -9,9 +9,9 @@ use super::super::kind::Kind;
 use super::super::settings::WindowSetting;
 use super::AGENT;
 
-const CACHE: &[&str] = &["cache", "cache_config"];
-const MANUAL: &[&str] = &["cache.strategy.manual", "cache_config.strategy.manual"];
-const RETRY: &[&str] = &["retry", "retry_config"];
+const CACHE: &str = "cache";
+const MANUAL: &str = "cache.strategy.manual";
+const RETRY: &str = "retry";
 
 pub(super) const ROWS: &[Key] = &[
     key(
@@ -22,7 +22,6 @@ pub(super) const ROWS: &[Key] = &[
         "The model, as PROVIDER/NAME, or `local`.",
     )
     .trusted()
-    .also(&["model_config.id"])
     .flag("model")
     .method("builder"),
     key(
@@ -32,7 +31,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("the provider's"),
         "Address of the API. Default for any OpenAI-compatible server.",
     )
-    .also(&["model_config.base_url"])
     .flag("base-url")
     .trusted()
     .method("builder"),
@@ -45,7 +43,6 @@ pub(super) const ROWS: &[Key] = &[
         Preset::Words("reported by the server"),
         "Context window in tokens, or \"unknown\" to learn it from the provider's errors.",
     )
-    .old(&["context_size", "context_window", "max_context"])
     .flag("max-context")
     .method("window"),
     key(

@@ -1,0 +1,331 @@
+//! The configuration of another system as a `plimsoll.toml`: what `plimsoll config import` prints.
+//!
+//! Which settings other systems have is data ([`rows`]). The text that comes out is read by our own reader
+//! before anybody sees it.
+
+mod code;
+mod rows;
+mod servers;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod tests;
+mod text;
+mod translate;
+mod yaml;
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::document::{self, Table};
+use super::fault::{ConfigError, Fault, Faults};
+use super::file::{self, Config, MAX_CONFIG_FILE};
+use rows::{How, ROWS, Row};
+use translate::Translation;
+
+/// Tables within tables of a file that is imported, at most.
+const MAX_DEPTH: usize = 64;
+
+/// A system whose configuration is understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum System {
+    /// Cognipeer's agent SDK (TypeScript).
+    Cognipeer,
+    /// phi-core (Rust).
+    PhiCore,
+    /// Heartbit (Rust).
+    Heartbit,
+    /// Ambi (Rust).
+    Ambi,
+    /// GAIA's C++ agent.
+    Gaia,
+}
+
+/// The configuration of another system, translated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// Whose it was.
+    pub system: System,
+    /// A `plimsoll.toml` with the same meaning, as far as there is one. [`Config::parse`] reads it without
+    /// a warning.
+    pub toml: String,
+    /// What became of each setting, from the top of the file.
+    pub settings: Vec<ImportedSetting>,
+}
+
+/// What became of one setting of another system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedSetting {
+    /// The line on which it stands.
+    pub line: usize,
+    /// Its name as it is written, with the names of its tables.
+    pub name: String,
+    /// The settings that it is here; none if it is not translated.
+    pub became: Vec<String>,
+    /// How it differs from what it was, or why it is not translated.
+    pub note: Option<String>,
+}
+
+impl Import {
+    /// Reads a file and translates it. Without `from`, its content says whose it is.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is larger than [`MAX_CONFIG_FILE`](super::MAX_CONFIG_FILE), or is an error for [`Import::of`].
+    pub fn read(path: &Path, from: Option<System>) -> Result<Self, ConfigError> {
+        let text = file::text(path)?;
+        Self::translated(&text, from, Some(path))
+    }
+
+    /// Translates a text in TOML, JSON or YAML, or a piece of JavaScript, Rust or C++.
+    ///
+    /// ```
+    /// use plimsoll::config::{Config, Import, System};
+    ///
+    /// let import = Import::of("createSmartAgent({ limits: { maxToken: 30000 } })", None)?;
+    /// assert_eq!(import.system, System::Cognipeer);
+    /// assert!(import.toml.contains("trigger = 30000"));
+    /// assert!(import.toml.contains("context_strategy = \"summarize\""));
+    /// Config::parse(&import.toml)?;
+    /// # Ok::<(), plimsoll::config::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it is empty, is no text of these, is a `plimsoll.toml` already, has no setting that is known, or
+    /// has settings that contradict each other. A value is never part of an error: it may be a secret.
+    pub fn of(text: &str, from: Option<System>) -> Result<Self, ConfigError> {
+        Self::translated(text, from, None)
+    }
+
+    fn translated(
+        text: &str,
+        from: Option<System>,
+        path: Option<&Path>,
+    ) -> Result<Self, ConfigError> {
+        let wrong = |text: String| ConfigError {
+            path: path.map(Path::to_owned),
+            faults: vec![Fault {
+                line: Some(1),
+                text,
+            }],
+        };
+        if text.len() as u64 > MAX_CONFIG_FILE {
+            let most = MAX_CONFIG_FILE / (1024 * 1024);
+            return Err(wrong(format!("it is larger than {most} MiB; {GIVE}")));
+        }
+        if text.trim().is_empty() {
+            return Err(wrong(format!("it is empty; {GIVE}")));
+        }
+        if text.contains('\0') {
+            return Err(wrong(format!("it is not text; {GIVE}")));
+        }
+        if from.is_none() && Config::parse(text).is_ok_and(|config| config.warnings().is_empty()) {
+            let text = "it is a plimsoll.toml already and needs no import; if it is another system's \
+                        all the same, say whose with --from";
+            return Err(wrong(text.to_owned()));
+        }
+        let form = Form::read(text, path).map_err(|faults| faults.error(path))?;
+        let system = from.or_else(|| form.system());
+        let Some(system) = system else {
+            let names: Vec<String> = System::ALL.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "it does not say whose configuration it is ({}); say it with --from, or {GIVE}",
+                names.join(", ")
+            );
+            return Err(wrong(text));
+        };
+        Translation::of(system, &form).finish(path)
+    }
+}
+
+/// What to give.
+const GIVE: &str = "give the configuration file, or the piece of code with the settings";
+
+/// A text with its tables.
+struct Form {
+    table: Table,
+    /// Names of variables and types stand before those of settings.
+    is_code: bool,
+}
+
+impl Form {
+    fn read(text: &str, path: Option<&Path>) -> Result<Self, Faults> {
+        let kind = path
+            .and_then(Path::extension)
+            .and_then(|kind| kind.to_str());
+        let in_toml = document::parse(text);
+        match (kind, in_toml) {
+            (_, Ok(table)) => {
+                return Ok(Self {
+                    table,
+                    is_code: false,
+                });
+            }
+            (Some("toml"), Err(faults)) => return Err(faults),
+            _ => {}
+        }
+        let too_deep = || {
+            let line = Some(1);
+            let text = format!("tables stand in each other more than {MAX_DEPTH} deep; {GIVE}");
+            Faults(vec![Fault { line, text }])
+        };
+        let as_code = || {
+            let table = code::read(text).ok_or_else(too_deep)?;
+            Ok(Self {
+                table,
+                is_code: true,
+            })
+        };
+        if matches!(kind, Some("yaml" | "yml")) {
+            let table = yaml::read(text)?.unwrap_or_default();
+            return Ok(Self {
+                table,
+                is_code: false,
+            });
+        }
+        let form: Self = as_code()?;
+        if kind.is_some() || form.system().is_some() {
+            return Ok(form);
+        }
+        // What is no TOML and says nothing as code may be YAML without a name.
+        match yaml::read(text) {
+            Ok(Some(table)) => Ok(Self {
+                table,
+                is_code: false,
+            }),
+            _ => Ok(form),
+        }
+    }
+
+    /// The system of which most settings are there; `None` if that is none or not one alone.
+    fn system(&self) -> Option<System> {
+        let known = System::ALL.map(|system| (translate::known(system, self), system));
+        let most = known.iter().map(|(count, _)| *count).max()?;
+        let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
+        match (first.next(), first.next()) {
+            (Some((_, system)), None) => Some(*system),
+            _ => None,
+        }
+    }
+}
+
+/// Says whose a name is that our reader does not know, and what it is here; and whether it is a setting
+/// there, and not only a table.
+pub(super) fn hint(path: &str) -> Option<(String, bool)> {
+    let path = snake(path);
+    let is_it = |system: System, row: &str| {
+        let rest = row.strip_suffix(wrapped(system, &path).as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let is_table = |system: System, row: &str| {
+        let rest = row.strip_prefix(wrapped(system, &path).as_str());
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let ours = |row: &Row| !row.ours.is_empty() && !matches!(row.how, How::Model(_));
+    let setting = ROWS
+        .iter()
+        .find(|((system, path), row)| ours(row) && is_it(*system, path));
+    let table = || {
+        let mut rows = ROWS.iter();
+        rows.find(|((system, row), _)| is_table(*system, row) || is_it(*system, row))
+    };
+    let ((system, _), row) = setting.or_else(table)?;
+    let what = match setting {
+        Some(_) => format!("what {system} calls so is `{}` here", row.ours),
+        None => format!("it is of {system}"),
+    };
+    let text = format!("{what}, and `plimsoll config import` translates a whole file");
+    Some((text, setting.is_some()))
+}
+
+/// Names of phi-core's types, and the tables of its files that say the same.
+const TYPES: [(&str, &str); 8] = [
+    ("agent_loop_config.", ""),
+    ("context_config.compaction.", "compaction."),
+    ("context_config.", "compaction."),
+    ("compaction_config.", "compaction."),
+    ("execution_limits.", "execution."),
+    ("retry_config.", "execution.retry."),
+    ("cache_config.", "execution.cache."),
+    ("model_config.", "provider."),
+];
+
+/// A path without what only wraps it.
+fn wrapped(system: System, path: &str) -> String {
+    let mut path = format!("{path}.");
+    while system == System::PhiCore
+        && let Some((name, table)) = TYPES.iter().find(|(name, _)| path.starts_with(name))
+    {
+        path = path.replacen(name, table, 1);
+    }
+    path.pop();
+    path
+}
+
+/// `maxToken`, `max-token` and `MaxToken` as `max_token`; `baseURL` as `base_url`.
+pub(super) fn snake(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    let mut chars = name.chars().peekable();
+    let mut before = '_';
+    while let Some(c) = chars.next() {
+        let begins = c.is_uppercase()
+            && (before.is_lowercase()
+                || before.is_numeric()
+                || before.is_uppercase() && chars.peek().is_some_and(|c| c.is_lowercase()));
+        if begins {
+            snake.push('_');
+        }
+        match c {
+            '-' => snake.push('_'),
+            c => snake.extend(c.to_lowercase()),
+        }
+        before = c;
+    }
+    snake
+}
+
+impl System {
+    /// Every system.
+    pub const ALL: [Self; 5] = [
+        Self::Cognipeer,
+        Self::PhiCore,
+        Self::Heartbit,
+        Self::Ambi,
+        Self::Gaia,
+    ];
+
+    /// Its name, as `--from` has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cognipeer => "cognipeer",
+            Self::PhiCore => "phi-core",
+            Self::Heartbit => "heartbit",
+            Self::Ambi => "ambi",
+            Self::Gaia => "gaia",
+        }
+    }
+}
+
+impl FromStr for System {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|system| system.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("there is no system `{name}`; known are: {names}")
+        })
+    }
+}
+
+impl fmt::Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cognipeer => "Cognipeer",
+            Self::PhiCore => "phi-core",
+            Self::Heartbit => "Heartbit",
+            Self::Ambi => "Ambi",
+            Self::Gaia => "GAIA",
+        })
+    }
+}

@@ -1,0 +1,334 @@
+//! What a configuration says of models, their providers, tools and servers of tools. Keys and tokens are
+//! never written: the variable that holds them is.
+
+use std::str::FromStr;
+
+use plimsoll_agent::Permission;
+use plimsoll_core::process::looks_secret;
+use plimsoll_providers::{VENDORS, Vendor};
+
+use super::super::document::{Node, Written};
+use super::super::kind::{Value, quoted, text, texts};
+use super::super::permission::Rule;
+use super::super::provider::COMPATIBLE;
+use super::super::show::masked;
+use super::rows::{Part, Row};
+use super::snake;
+use super::text::Place;
+use super::translate::{Leaf, PartOfModel, Translation, clean};
+
+/// Names of tools in other systems, and ours.
+const TOOLS: [(&str, &str); 8] = [
+    ("shell", "bash"),
+    ("patch", "edit"),
+    ("ls", "list"),
+    ("list_files", "list"),
+    ("list_directory", "list"),
+    ("search", "grep"),
+    ("web_fetch", ""),
+    ("web_search", ""),
+];
+/// Models whose names say whose they are.
+const FAMILIES: [(&str, &str); 4] = [
+    ("claude", "anthropic"),
+    ("gpt-", "openai"),
+    ("o4-", "openai"),
+    ("gemini", "gemini"),
+];
+
+type Parts = [PartOfModel];
+
+impl Translation {
+    /// Writes what is said of models.
+    pub(super) fn put_models(&mut self) {
+        for (agent, parts) in std::mem::take(&mut self.models) {
+            let place = agent.map_or(Place::Top, Place::Agent);
+            let url = said(&parts, Part::BaseUrl).filter(|url| is_public(url));
+            let model = said(&parts, Part::Model);
+            let named = said(&parts, Part::Provider).or(said(&parts, Part::Api).map(protocol));
+            let provider = provider(named, model, url);
+            for (part, leaf, row, now) in &parts {
+                self.now = *now;
+                match &provider {
+                    Some(provider) => self.put_part(*part, leaf, *row, provider, &parts, &place),
+                    None => self
+                        .note("nobody says whose the model is; write PROVIDER/NAME into `model`"),
+                }
+            }
+        }
+    }
+
+    fn put_part(
+        &mut self,
+        part: Part,
+        leaf: &Leaf,
+        row: Row,
+        provider: &str,
+        parts: &Parts,
+        place: &Place,
+    ) {
+        let vendor = Vendor::named(provider).ok();
+        let own = Place::Provider(provider.to_owned());
+        let model = said(parts, Part::Model).map(|model| {
+            let name = model
+                .strip_prefix(provider)
+                .and_then(|rest| rest.strip_prefix('/'));
+            name.unwrap_or(model)
+        });
+        match (
+            part,
+            model,
+            said(std::slice::from_ref(&(part, leaf.clone(), row, 0)), part),
+        ) {
+            (Part::Provider | Part::Api, Some(_), _) => self.became(place.shown(row.ours)),
+            (Part::Model, Some(model), _) => {
+                let model = Written::Text(format!("{provider}/{model}"));
+                self.set(leaf, row.ours, model, place);
+            }
+            (Part::BaseUrl, _, Some(url)) if vendor.is_some_and(|vendor| is_at(vendor, url)) => {
+                self.note("it is the provider's own address, which is known");
+            }
+            (Part::BaseUrl, _, Some(url)) if is_public(url) => match place {
+                Place::Top => self.put(leaf, row.ours, quoted(url), own),
+                place => _ = self.set(leaf, row.ours, leaf.value.clone(), place),
+            },
+            (Part::BaseUrl, ..) => self.note("write an address without a password"),
+            (Part::Key, _, key) => {
+                let usual = vendor.and_then(|vendor| vendor.key_variables.first());
+                let usual = usual.map_or_else(
+                    || format!("{}_API_KEY", shouted(provider)),
+                    |name| (*name).to_owned(),
+                );
+                let name = self.variable(key.unwrap_or_default(), &usual);
+                self.put(leaf, row.ours, quoted(&name), own);
+            }
+            (Part::Price, Some(model), _) if vendor.is_some() => {
+                let dollars = match &leaf.value {
+                    Written::Number(number) if *number >= 0.0 => format!("{number:?}"),
+                    Written::Whole(Some(whole)) if *whole >= 0 => format!("{whole}.0"),
+                    _ => return self.note("give dollars for a million tokens"),
+                };
+                let place = Place::Model(provider.to_owned(), model.to_owned());
+                self.put(leaf, row.ours, dollars, place);
+            }
+            _ => self.note("nobody says which model it is of"),
+        }
+    }
+
+    /// The variable that a text refers to; else the usual one, into which the key in the file has to go.
+    fn variable(&mut self, text: &str, usual: &str) -> String {
+        let name = text
+            .strip_prefix("${")
+            .and_then(|name| name.strip_suffix('}'));
+        let is_good = |name: &&str| shouted(name) == name.to_ascii_uppercase() && !name.is_empty();
+        match name.filter(is_good) {
+            Some(name) => name.to_owned(),
+            None => {
+                self.note(&format!(
+                    "a key is not written into a file: put it into ${usual}"
+                ));
+                usual.to_owned()
+            }
+        }
+    }
+
+    /// Writes the tools of an agent by our names.
+    pub(super) fn tools(&mut self, leaf: &Leaf) {
+        let Some(names) = texts(&leaf.value) else {
+            return self.note("give a list of names");
+        };
+        let ours = |name: &String| {
+            let name = snake(name);
+            let known = TOOLS.iter().find(|(theirs, _)| *theirs == name);
+            let name = known.map_or(name.as_str(), |(_, ours)| ours);
+            let mut words = plimsoll_tools::NAMES.into_iter();
+            words.find(|ours| name == *ours || name.split('_').any(|word| word == *ours))
+        };
+        let (known, others): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| ours(name).is_some());
+        let mut tools: Vec<&str> = known.into_iter().filter_map(ours).collect();
+        tools.sort_unstable();
+        tools.dedup();
+        if tools.is_empty() {
+            tools.push("none");
+        }
+        let line = 1;
+        let tools = tools.into_iter().map(|name| Node {
+            line,
+            value: Written::Text(name.to_owned()),
+        });
+        let place = leaf.agent.map_or(Place::Top, Place::Agent);
+        self.set(leaf, "tools", Written::List(tools.collect()), &place);
+        if !others.is_empty() {
+            let others: Vec<String> = others.into_iter().map(|name| clean(name)).collect();
+            self.note(&format!(
+                "these tools are not known here: {}",
+                others.join(", ")
+            ));
+        }
+    }
+
+    /// Writes rules for what may run.
+    pub(super) fn permissions(&mut self, leaf: &Leaf) {
+        let mut rules = Vec::new();
+        for node in list(&leaf.value) {
+            let then = field(node, "action").and_then(|then| Permission::from_str(&then).ok());
+            match (field(node, "tool"), then) {
+                (Some(tool), Some(then)) => {
+                    let arguments = field(node, "pattern").filter(|pattern| pattern != "*");
+                    rules.push(Rule {
+                        tool,
+                        arguments,
+                        then,
+                    });
+                }
+                _ => self.note("a rule without `tool` or `action` is left out"),
+            }
+        }
+        let rules = Value::Rules(rules).to_string();
+        self.put(leaf, "permissions", rules, Place::Top);
+    }
+
+    /// Writes servers of tools, which stand in the agents that use them there.
+    pub(super) fn servers(&mut self, leaf: &Leaf) {
+        let mut names = Vec::new();
+        for node in list(&leaf.value) {
+            let url = text(&node.value).or_else(|| field(node, "url"));
+            let path = if url.is_some() { "url" } else { "command" };
+            let reach = url.or_else(|| field(node, "command"));
+            let Some(reach) = reach.filter(|reach| is_public(reach)) else {
+                self.note("a server without a plain `url` or `command` is left out");
+                continue;
+            };
+            let args = inner(node, "args").and_then(|args| texts(&args.value));
+            let args = args
+                .map(|args| Value::Texts(args).to_string())
+                .unwrap_or_default();
+            let (name, is_new) = self.text.server(&format!("{reach} {args}"), &reach);
+            names.push(name.clone());
+            if is_new {
+                let place = Place::Mcp(name.clone());
+                self.put(leaf, path, quoted(&reach), place.clone());
+                if !args.is_empty() {
+                    self.put(leaf, "args", args, place.clone());
+                }
+                if let Some(header) = field(node, "auth_header") {
+                    let token = header.strip_prefix("Bearer ").unwrap_or(&header);
+                    let variable = self.variable(token, &format!("{}_TOKEN", shouted(&name)));
+                    self.put(leaf, "bearer_env", quoted(&variable), place.clone());
+                }
+                self.environment(leaf, node, place);
+            }
+        }
+        let place = leaf.agent.map_or(Place::Top, Place::Agent);
+        self.put(leaf, "mcp", Value::Texts(names).to_string(), place);
+    }
+
+    /// Writes the environment of a server: what looks like a key is passed on and not written.
+    fn environment(&mut self, leaf: &Leaf, node: &Node, place: Place) {
+        let Some(Written::Table(table)) = inner(node, "env").map(|env| &env.value) else {
+            return;
+        };
+        let mut env = Vec::new();
+        for entry in &table.0 {
+            let name = clean(&entry.key);
+            match text(&entry.node.value)
+                .filter(|text| !looks_secret(&name) && !text.contains("${"))
+            {
+                Some(text) => env.push(format!("{} = {}", quoted(&name), quoted(&text))),
+                None => {
+                    self.note("keys are not written into a file: `pass_env` passes on those of the environment");
+                    self.text.passed.insert(name);
+                }
+            }
+        }
+        if !env.is_empty() {
+            self.put(leaf, "env", format!("{{ {} }}", env.join(", ")), place);
+        }
+    }
+}
+
+/// The text of a part.
+fn said(parts: &Parts, part: Part) -> Option<&str> {
+    let (_, leaf, ..) = parts.iter().find(|(other, ..)| *other == part)?;
+    match &leaf.value {
+        Written::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The provider of a model: one that is known, or one of the file's own with an address.
+fn provider(named: Option<&str>, model: Option<&str>, url: Option<&str>) -> Option<String> {
+    let known = |name: &str| {
+        Vendor::named(name)
+            .ok()
+            .map(|vendor| vendor.name.to_owned())
+    };
+    let own = |name: &str| url.map(|_| name.to_owned());
+    if let Some(name) = named {
+        return known(name).or_else(|| own(name));
+    }
+    let at = VENDORS
+        .iter()
+        .find(|vendor| url.is_some_and(|url| is_at(vendor, url)));
+    let prefix = model.and_then(|model| model.split_once('/'));
+    let families = || {
+        FAMILIES
+            .iter()
+            .find(|(begin, _)| model.is_some_and(|it| it.starts_with(begin)))
+    };
+    at.map(|vendor| vendor.name.to_owned())
+        .or_else(|| prefix.and_then(|(name, _)| known(name)))
+        .or_else(|| own(COMPATIBLE))
+        .or_else(|| families().map(|(_, vendor)| (*vendor).to_owned()))
+}
+
+/// The provider that phi-core's name of a protocol stands for.
+fn protocol(api: &str) -> &str {
+    match api {
+        "openai_responses" => "openai-responses",
+        "google_vertex" => "vertex",
+        api => api.split('_').next().unwrap_or(api),
+    }
+}
+
+/// Whether an address is the vendor's own.
+fn is_at(vendor: &Vendor, url: &str) -> bool {
+    let plain = |url: &str| {
+        let url = url.trim_end_matches('/').trim_end_matches("/v1");
+        url.replace("localhost", "127.0.0.1")
+    };
+    vendor
+        .base_url
+        .is_some_and(|known| plain(known) == plain(url))
+}
+
+/// Whether a text has no password, query or variable in it.
+fn is_public(text: &str) -> bool {
+    masked(text) == text && !text.contains("${")
+}
+
+/// A name as variables have them.
+fn shouted(name: &str) -> String {
+    let is_good = |c: char| c.is_ascii_alphanumeric();
+    name.to_ascii_uppercase().replace(|c| !is_good(c), "_")
+}
+
+fn list(value: &Written) -> &[Node] {
+    match value {
+        Written::List(nodes) => nodes,
+        _ => &[],
+    }
+}
+
+fn inner<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
+    let Written::Table(table) = &node.value else {
+        return None;
+    };
+    let entry = table.0.iter().find(|entry| entry.key == name)?;
+    Some(&entry.node)
+}
+
+fn field(node: &Node, name: &str) -> Option<String> {
+    text(&inner(node, name)?.value)
+}

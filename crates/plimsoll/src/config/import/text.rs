@@ -1,0 +1,296 @@
+//! [`Text`]: the lines of a `plimsoll.toml` while a configuration is imported, each with the line that it
+//! comes from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::kind::quoted;
+use super::{ImportedSetting, System};
+
+/// Where a line stands, in the order of the text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// For all agents.
+    Top,
+    /// In `[providers.NAME]`.
+    Provider(String),
+    /// In `[models.PROVIDER.NAME]`.
+    Model(String, String),
+    /// In the `[[mcp]]` of this name.
+    Mcp(String),
+    /// In the agent that calls the others.
+    Main,
+    /// In an agent, by its place in the other file.
+    Agent(usize),
+}
+
+/// A line with a comment that says what it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    pub(super) place: Place,
+    pub(super) path: String,
+    pub(super) value: String,
+    /// The line and the name in the other file; `None` if nothing there says it.
+    pub(super) from: Option<(usize, String)>,
+}
+
+/// All lines, in the order of the other file.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    lines: Vec<Line>,
+    /// The name of the agent that calls the others, if nobody gives it one. `None` if there is none: what
+    /// it would say holds for all.
+    pub(super) main: Option<&'static str>,
+    /// The agents that it calls.
+    pub(super) called: BTreeSet<usize>,
+    /// Variables that servers of tools need.
+    pub(super) passed: BTreeSet<String>,
+    /// Servers of tools by how they are reached.
+    servers: BTreeMap<String, String>,
+}
+
+impl Place {
+    /// A path in this place, as a person is told.
+    pub(super) fn shown(&self, path: &str) -> String {
+        match self {
+            Self::Top => path.to_owned(),
+            Self::Main | Self::Agent(_) => format!("[[agents]] {path}"),
+            Self::Provider(name) => format!("[providers.{}] {path}", bare(name)),
+            Self::Model(vendor, name) => format!("[models.{}.{}] {path}", bare(vendor), bare(name)),
+            Self::Mcp(_) => format!("[[mcp]] {path}"),
+        }
+    }
+}
+
+impl Text {
+    /// Adds a line. Of two for one setting, the one in the outer table counts, then the later one: returns
+    /// the line in the other file that lost.
+    pub(super) fn put(&mut self, line: Line) -> Option<usize> {
+        let is_same = |other: &&mut Line| other.place == line.place && other.path == line.path;
+        let Some(other) = self.lines.iter_mut().find(is_same) else {
+            self.lines.push(line);
+            return None;
+        };
+        let depth = |line: &Line| {
+            line.from
+                .as_ref()
+                .map_or(0, |(_, name)| name.matches('.').count())
+        };
+        let loser = match depth(other) < depth(&line) {
+            true => line,
+            false => std::mem::replace(other, line),
+        };
+        loser.from.map(|(line, _)| line)
+    }
+
+    pub(super) fn has(&self, place: &Place, path: &str) -> bool {
+        let mut lines = self.lines.iter();
+        lines.any(|line| line.place == *place && line.path == path)
+    }
+
+    /// The name of a server of tools, and whether it is new.
+    pub(super) fn server(&mut self, key: &str, reach: &str) -> (String, bool) {
+        if let Some(name) = self.servers.get(key) {
+            return (name.clone(), false);
+        }
+        let rest = reach.split_once("://").map_or(reach, |(_, rest)| rest);
+        let host = rest.split(['/', ':']).next().filter(|_| rest != reach);
+        let word = host.unwrap_or_else(|| rest.rsplit(['/', '\\']).next().unwrap_or(rest));
+        let sign = |c: char| match c.is_ascii_alphanumeric() {
+            true => c.to_ascii_lowercase(),
+            false => '_',
+        };
+        let word: String = word.chars().map(sign).take(24).collect();
+        let word = match word.trim_matches('_') {
+            "" => "server",
+            word => word,
+        };
+        let names: Vec<String> = self.servers.values().cloned().collect();
+        let mut name = word.to_owned();
+        for number in 2.. {
+            if !names.contains(&name) {
+                break;
+            }
+            name = format!("{word}_{number}");
+        }
+        self.servers.insert(key.to_owned(), name.clone());
+        (name, true)
+    }
+
+    /// The text, and for each of its lines the one in the other file.
+    pub(super) fn write(
+        mut self,
+        system: System,
+        settings: &[ImportedSetting],
+    ) -> (String, Vec<Option<usize>>) {
+        if self.main.is_none() {
+            for line in &mut self.lines {
+                if line.place == Place::Main {
+                    line.place = Place::Top;
+                }
+            }
+        }
+        self.complete();
+        let mut out = Out::default();
+        out.line(
+            &format!("# Imported from {system} by `plimsoll config import`."),
+            None,
+        );
+        // Settings for all, their tables, servers, and agents as the last.
+        let header_of = |line: &Line| {
+            let table = line
+                .path
+                .split_once('.')
+                .filter(|_| line.place == Place::Top);
+            let table = table.map_or("", |(table, _)| table).to_owned();
+            (line.place.clone(), table)
+        };
+        let mut before = (Place::Top, String::new());
+        self.lines.sort_by_cached_key(header_of);
+        for line in &self.lines {
+            let header = header_of(line);
+            if header != before {
+                let title = match header.1.as_str() {
+                    "" => line.place.shown(""),
+                    table => format!("[{table}]"),
+                };
+                out.line(&format!("\n{}", title.trim_end()), None);
+                if let Place::Mcp(name) = &line.place {
+                    out.line(&format!("name = {}", quoted(name)), None);
+                }
+                before = header;
+            }
+            let begin = format!("{}.", before.1);
+            let path = line.path.strip_prefix(&begin).unwrap_or(&line.path);
+            out.setting(path, line);
+        }
+        let mut lost = settings
+            .iter()
+            .filter(|setting| setting.became.is_empty())
+            .peekable();
+        if lost.peek().is_some() {
+            out.line("\n# Not translated:", None);
+        }
+        for setting in lost {
+            let note = setting.note.as_deref().unwrap_or_default();
+            out.line(
+                &format!("# line {}: {}: {note}", setting.line, setting.name),
+                None,
+            );
+        }
+        (out.text, out.lines)
+    }
+
+    /// Adds what no line of the other file says.
+    fn complete(&mut self) {
+        if !self.passed.is_empty() {
+            let names: Vec<String> = self.passed.iter().map(|name| quoted(name)).collect();
+            self.own(Place::Top, "pass_env", format!("[{}]", names.join(", ")));
+        }
+        let name_of = |text: &Self, place: &Place| {
+            let found = text
+                .lines
+                .iter()
+                .find(|line| line.place == *place && line.path == "name");
+            found.map(|line| line.value.clone())
+        };
+        let agents: BTreeSet<Place> = self.lines.iter().map(|line| line.place.clone()).collect();
+        let mut agents: Vec<Place> = agents
+            .into_iter()
+            .filter(|place| matches!(place, Place::Agent(_)))
+            .collect();
+        for (number, place) in agents.iter().enumerate() {
+            if name_of(self, place).is_none() {
+                self.first(
+                    place.clone(),
+                    "name",
+                    quoted(&format!("agent-{}", number + 1)),
+                );
+            }
+        }
+        let names: Vec<String> = agents
+            .iter()
+            .filter_map(|place| name_of(self, place))
+            .collect();
+        let is_called =
+            |place: &Place| matches!(place, Place::Agent(at) if self.called.contains(at));
+        let called = agents.iter().filter(|place| is_called(place));
+        let called: Vec<String> = called.filter_map(|place| name_of(self, place)).collect();
+        let has_main =
+            self.lines.iter().any(|line| line.place == Place::Main) || !called.is_empty();
+        if let Some(name) = self.main.filter(|_| has_main) {
+            if name_of(self, &Place::Main).is_none() {
+                let mut name = name.to_owned();
+                while names.contains(&quoted(&name)) {
+                    name.push_str("-main");
+                }
+                self.first(Place::Main, "name", quoted(&name));
+            }
+            if !called.is_empty() {
+                self.own(
+                    Place::Main,
+                    "sub_agents",
+                    format!("[{}]", called.join(", ")),
+                );
+            }
+            agents.push(Place::Main);
+        }
+        // Who names no server there has none; here it would have all.
+        for place in agents {
+            if !self.servers.is_empty() && !self.has(&place, "mcp") {
+                self.own(place, "mcp", "[]".to_owned());
+            }
+        }
+    }
+
+    fn own(&mut self, place: Place, path: &str, value: String) {
+        let path = path.to_owned();
+        let from = None;
+        self.lines.push(Line {
+            place,
+            path,
+            value,
+            from,
+        });
+    }
+
+    /// The same, before all others.
+    fn first(&mut self, place: Place, path: &str, value: String) {
+        self.own(place, path, value);
+        self.lines.rotate_right(1);
+    }
+}
+
+/// A text whose lines know where they come from.
+#[derive(Default)]
+struct Out {
+    text: String,
+    lines: Vec<Option<usize>>,
+}
+
+impl Out {
+    fn line(&mut self, line: &str, from: Option<usize>) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        let count = line.split('\n').count();
+        self.lines.extend(std::iter::repeat_n(from, count));
+    }
+
+    fn setting(&mut self, path: &str, line: &Line) {
+        let Line { value, from, .. } = line;
+        match from {
+            Some((at, name)) => {
+                self.line(&format!("{path} = {value} # line {at}: {name}"), Some(*at))
+            }
+            None => self.line(&format!("{path} = {value}"), None),
+        }
+    }
+}
+
+/// A key of TOML, in quotes if it needs them.
+fn bare(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
+}

@@ -1,0 +1,454 @@
+//! [`Translation`]: the settings of another system while they become ours. Which is which is data; see
+//! [`super::rows`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::super::document::{Node, Table, Written};
+use super::super::fault::{ConfigError, Fault};
+use super::super::file::Config;
+use super::super::key::{Scope, join};
+use super::super::keys;
+use super::super::kind::{Value, as_text};
+use super::code::CALL;
+use super::rows::{How, Part, ROWS, Row};
+use super::text::{Line, Place, Text};
+use super::{Form, Import, ImportedSetting, System, snake, wrapped};
+
+/// The fewest batches of tool calls that loop detection may remember.
+const LEAST_HISTORY: u64 = plimsoll_agent::TOOL_CALL_HISTORY as u64;
+
+/// A setting of the other system.
+#[derive(Debug, Clone)]
+pub(super) struct Leaf {
+    /// Its path in the table of rows.
+    pub(super) path: String,
+    /// Its path as it is written.
+    shown: String,
+    line: usize,
+    pub(super) value: Written,
+    /// The agent that it is of, by its place in the file.
+    pub(super) agent: Option<usize>,
+}
+
+/// A part of what says which model is used, with its row and its place in the settings.
+pub(super) type PartOfModel = (Part, Leaf, Row, usize);
+
+/// Settings while they become ours.
+pub(super) struct Translation {
+    system: System,
+    leaves: Vec<Leaf>,
+    pub(super) text: Text,
+    settings: Vec<ImportedSetting>,
+    /// The place in `settings` of what is translated now.
+    pub(super) now: usize,
+    /// What is said of the model of each agent, and of the one for all.
+    pub(super) models: BTreeMap<Option<usize>, Vec<PartOfModel>>,
+}
+
+/// How many settings of a system a file has.
+pub(super) fn known(system: System, form: &Form) -> usize {
+    let leaves = leaves(system, form);
+    let known = leaves
+        .iter()
+        .filter(|leaf| row(system, &leaf.path).is_some());
+    known.count()
+}
+
+fn row(system: System, path: &str) -> Option<Row> {
+    ROWS.get(&(system, path)).copied()
+}
+
+/// Whether the tables of this list are agents.
+fn is_of_agents(system: System, path: &str) -> bool {
+    match system {
+        System::Heartbit => path == "agents",
+        System::PhiCore => path == "agent.instances" || path == "sub_agents.instances",
+        _ => false,
+    }
+}
+
+/// The settings of a file, from its top.
+fn leaves(system: System, form: &Form) -> Vec<Leaf> {
+    let mut search = Search {
+        system,
+        is_code: form.is_code,
+        agents: 0,
+        found: Vec::new(),
+    };
+    search.table(&form.table, "", "", None);
+    search.found
+}
+
+struct Search {
+    system: System,
+    is_code: bool,
+    agents: usize,
+    found: Vec<Leaf>,
+}
+
+impl Search {
+    fn table(&mut self, table: &Table, before: &str, shown: &str, agent: Option<usize>) {
+        for entry in &table.0 {
+            let name = entry.key.trim_start_matches(CALL);
+            let path = wrapped(self.system, &join(before, &snake(name)));
+            let (path, dropped) = match self.is_code {
+                true => self.without_names(path),
+                false => (path, 0),
+            };
+            let shown = join(shown, name);
+            let shown = shown.splitn(dropped + 1, '.').last().unwrap_or_default();
+            match &entry.node.value {
+                Written::List(nodes) if is_of_agents(self.system, &path) => {
+                    for node in nodes {
+                        if let Written::Table(table) = &node.value {
+                            self.agents += 1;
+                            self.table(table, "agents", shown, Some(self.agents));
+                        }
+                    }
+                }
+                Written::Table(table)
+                    if !table.0.is_empty() && (self.is_code || self.leads(&path)) =>
+                {
+                    self.table(table, &path, shown, agent);
+                }
+                value => {
+                    // Of all that a program computes and calls, only settings are of interest.
+                    let is_plain = *value != Written::Code && !entry.key.starts_with(CALL);
+                    if is_plain || !self.is_code || row(self.system, &path).is_some() {
+                        self.found.push(Leaf {
+                            path,
+                            shown: clean(shown),
+                            line: entry.line,
+                            value: value.clone(),
+                            agent,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether settings are known within a table of this path.
+    fn leads(&self, path: &str) -> bool {
+        let begin = format!("{path}.");
+        let after = ROWS.range((self.system, begin.as_str())..).next();
+        after.is_some_and(|((system, row), _)| *system == self.system && row.starts_with(&begin))
+            || path == "sub_agents"
+    }
+
+    /// A path without the names of variables and types before it, and how many those are.
+    fn without_names(&self, path: String) -> (String, usize) {
+        let is_known = |path: &str| row(self.system, path).is_some() || self.leads(path);
+        let mut rest = path.as_str();
+        for dropped in 0.. {
+            let of_agent = format!("agents.{rest}");
+            let here = wrapped(self.system, rest);
+            if is_known(&here) {
+                return (here, dropped);
+            }
+            if self.system == System::Heartbit && is_known(&of_agent) {
+                return (of_agent, dropped);
+            }
+            match rest.split_once('.') {
+                Some((_, more)) => rest = more,
+                None => break,
+            }
+        }
+        (path, 0)
+    }
+}
+
+impl Translation {
+    pub(super) fn of(system: System, form: &Form) -> Self {
+        let mut it = Self {
+            system,
+            leaves: leaves(system, form),
+            text: Text::default(),
+            settings: Vec::new(),
+            now: 0,
+            models: BTreeMap::new(),
+        };
+        for leaf in it.leaves.clone() {
+            it.now = it.settings.len();
+            it.settings.push(ImportedSetting {
+                line: leaf.line,
+                name: leaf.shown.clone(),
+                became: Vec::new(),
+                note: None,
+            });
+            match row(system, &leaf.path) {
+                Some(row) => it.translate(&leaf, row),
+                None => it.note("there is no such setting"),
+            }
+        }
+        it.put_models();
+        it.put_defaults();
+        it.choose_agents();
+        it
+    }
+
+    /// The text, once our own reader has read it.
+    pub(super) fn finish(self, path: Option<&Path>) -> Result<Import, ConfigError> {
+        let (toml, lines) = self.text.write(self.system, &self.settings);
+        let at = |line: usize| lines.get(line.saturating_sub(1)).copied().flatten();
+        if let Err(error) = Config::parse(&toml) {
+            let faults = error.faults.into_iter().map(|fault| Fault {
+                line: fault.line.and_then(at),
+                text: format!(
+                    "it cannot become a plimsoll.toml: {}",
+                    placed(&fault.text, at)
+                ),
+            });
+            return Err(ConfigError {
+                path: path.map(Path::to_owned),
+                faults: faults.collect(),
+            });
+        }
+        Ok(Import {
+            system: self.system,
+            toml,
+            settings: self.settings,
+        })
+    }
+
+    /// Notes what to know of the setting that is translated now. The first note counts.
+    pub(super) fn note(&mut self, note: &str) {
+        if let Some(setting) = self.settings.get_mut(self.now) {
+            setting.note.get_or_insert_with(|| note.to_owned());
+        }
+    }
+
+    fn translate(&mut self, leaf: &Leaf, row: Row) {
+        let own = leaf.agent.map_or(Place::Top, Place::Agent);
+        let place = match row.how {
+            How::Main => Place::Main,
+            _ => own,
+        };
+        let whole = match &leaf.value {
+            Written::Whole(Some(whole)) => u64::try_from(*whole).ok(),
+            _ => None,
+        };
+        let changed = |whole: Option<u64>| match whole {
+            Some(whole) => Written::Whole(i64::try_from(whole).ok()),
+            None => Written::Code,
+        };
+        let value = match row.how {
+            How::Same | How::Main => leaf.value.clone(),
+            How::Millis => whole.map_or(Written::Code, |it| Written::Text(format!("{it}ms"))),
+            How::Retries => {
+                self.note("the first attempt counts here, too");
+                changed(whole.map(|retries| retries.saturating_add(1)))
+            }
+            How::Bytes => {
+                self.note("it is in tokens here, four bytes to one");
+                changed(whole.map(|bytes| bytes.div_ceil(4).max(1)))
+            }
+            How::Summaries if self.says("summarization") || self.says("summarization.enable") => {
+                return self.note("it has no effect, there and here, as `summarization` is false");
+            }
+            How::Limit if whole == Some(0) => return self.note("0 is no limit, as by default"),
+            How::Summaries | How::Limit => leaf.value.clone(),
+            How::History => {
+                if whole.is_some_and(|size| (1..LEAST_HISTORY).contains(&size)) {
+                    self.note(&format!("{LEAST_HISTORY} is the least"));
+                }
+                changed(whole.map(|size| {
+                    if size == 0 {
+                        0
+                    } else {
+                        size.max(LEAST_HISTORY)
+                    }
+                }))
+            }
+            How::Batch => match (whole, &leaf.value) {
+                (Some(size), _) if self.has_batches(leaf) => {
+                    Written::Text(format!("batched({size})"))
+                }
+                (Some(_), _) => return self.note("it counts for the strategy `batched` only"),
+                (None, Written::Text(name)) if snake(name) == "batched" => {
+                    let has_size = self
+                        .leaves
+                        .iter()
+                        .any(|leaf| leaf.path == "tools.batch_size");
+                    return match has_size {
+                        true => self.became(place.shown(row.ours)),
+                        false => self.note("nothing says how many run at once"),
+                    };
+                }
+                (None, value) => value.clone(),
+            },
+            How::Tools => return self.tools(leaf),
+            How::Permissions => return self.permissions(leaf),
+            How::Servers => return self.servers(leaf),
+            How::Model(part) => {
+                let parts = self.models.entry(leaf.agent).or_default();
+                return parts.push((part, leaf.clone(), row, self.now));
+            }
+            How::Nothing => return self.note(row.why),
+        };
+        let value = match (row.value, value) {
+            (Some((theirs, ours)), Written::Text(text)) if text == theirs => {
+                Written::Text(ours.to_owned())
+            }
+            (_, value) => value,
+        };
+        if self.set(leaf, row.ours, value, &place)
+            && let Some((ours, value)) = row.implies
+        {
+            self.set(leaf, ours, Written::Text(value.to_owned()), &place);
+        }
+    }
+
+    /// Whether a switch is off.
+    fn says(&self, path: &str) -> bool {
+        let mut leaves = self.leaves.iter();
+        leaves.any(|leaf| leaf.path == path && leaf.value == Written::Flag(false))
+    }
+
+    /// Whether the size of a batch is asked for.
+    fn has_batches(&self, leaf: &Leaf) -> bool {
+        let is_it = |leaf: &Leaf| {
+            leaf.path == "tools.tool_strategy"
+                && matches!(&leaf.value, Written::Text(text) if snake(text) == "batched")
+        };
+        leaf.path != "tools.batch_size" || self.leaves.iter().any(is_it)
+    }
+
+    /// Sets one of our settings, and returns whether the value is good for it.
+    pub(super) fn set(&mut self, leaf: &Leaf, ours: &str, value: Written, place: &Place) -> bool {
+        let Some(key) = keys::named(ours) else {
+            return false;
+        };
+        let place = match (key.scope, place) {
+            (Scope::AgentOnly, Place::Top) => &Place::Main,
+            (_, place) => place,
+        };
+        let line = leaf.line;
+        // Names may be in another case, and whole numbers may be written with a point.
+        let other = match &value {
+            Written::Text(text) => Some(Written::Text(snake(text))),
+            Written::Number(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
+                Some(Written::Whole(Some(*number as i64)))
+            }
+            _ => None,
+        };
+        let read = key.kind.read(&Node { line, value });
+        let read = read.or_else(|expected| {
+            let value = other.ok_or_else(|| expected.clone())?;
+            key.kind.read(&Node { line, value }).map_err(|_| expected)
+        });
+        match read {
+            // A value may be a secret that stands in the wrong place: it is not repeated.
+            Err(expected) => self.note(&format!("give {expected}")),
+            Ok(Value::Text(text)) if text.contains("${") => {
+                self.note("write the value of the variable yourself");
+            }
+            Ok(value) => {
+                self.put(leaf, ours, written(&value), place.clone());
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn became(&mut self, ours: String) {
+        if let Some(setting) = self.settings.get_mut(self.now) {
+            setting.became.push(ours);
+        }
+    }
+
+    /// Puts a line into the text, in place of an earlier one of the same setting.
+    pub(super) fn put(&mut self, leaf: &Leaf, path: &str, value: String, place: Place) {
+        self.became(place.shown(path));
+        let lost = self.text.put(Line {
+            place,
+            path: path.to_owned(),
+            value,
+            from: Some((leaf.line, leaf.shown.clone())),
+        });
+        if let Some(line) = lost {
+            self.note(&format!(
+                "it is set on line {line}, too, and the later one counts"
+            ));
+        }
+    }
+
+    /// Writes the limits that phi-core has beside those that a file sets.
+    fn put_defaults(&mut self) {
+        const LIMITS: [&str; 5] = [
+            "execution.max_turns",
+            "execution.max_total_tokens",
+            "execution.max_duration",
+            "execution.max_duration_secs",
+            "execution.max_cost",
+        ];
+        let mut leaves = self.leaves.iter();
+        let limit = leaves.find(|leaf| LIMITS.contains(&leaf.path.as_str()));
+        let Some(line) = limit.map(|leaf| leaf.line) else {
+            return;
+        };
+        for (path, value) in [("max_total_tokens", "1000000"), ("max_duration", "600")] {
+            if !self.text.has(&Place::Top, path) {
+                let why = format!("the default of {} beside other limits", self.system);
+                self.text.put(Line {
+                    place: Place::Top,
+                    path: path.to_owned(),
+                    value: value.to_owned(),
+                    from: Some((line, why)),
+                });
+            }
+        }
+    }
+
+    /// Decides which agent calls which.
+    fn choose_agents(&mut self) {
+        let is_heartbit = self.system == System::Heartbit;
+        let is_called = |leaf: &&Leaf| is_heartbit || leaf.shown.starts_with("sub_agents.");
+        let called = self.leaves.iter().filter(is_called);
+        let called: BTreeSet<usize> = called.filter_map(|leaf| leaf.agent).collect();
+        let mut leaves = self.leaves.iter();
+        let orchestrates = leaves.any(|leaf| leaf.path.starts_with("orchestrator."));
+        self.text.main = match is_heartbit {
+            true if called.is_empty() || !orchestrates => None,
+            true => Some("orchestrator"),
+            false => Some("main"),
+        };
+        self.text.called = called;
+    }
+}
+
+/// A name of the file on one line, and not too long to read.
+pub(super) fn clean(name: &str) -> String {
+    let name: String = name.chars().filter(|c| !c.is_control()).collect();
+    plimsoll_context::clip(&name, plimsoll_context::Bytes(80)).to_owned()
+}
+
+/// A value as a file has it; a text of several lines on as many.
+fn written(value: &Value) -> String {
+    let text = as_text(value);
+    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    match value {
+        Value::Text(_) if text.contains('\n') && text.chars().all(is_plain) => {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("\"\"\"\n{text}\"\"\"")
+        }
+        value => value.to_string(),
+    }
+}
+
+/// A fault with the lines of the other file in place of ours.
+fn placed(fault: &str, at: impl Fn(usize) -> Option<usize>) -> String {
+    let mut parts = fault.split("line ");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(part.len());
+        let (digits, rest) = part.split_at(end);
+        let line = digits.parse().ok().and_then(&at);
+        let line = line.map_or_else(|| digits.to_owned(), |line| line.to_string());
+        text.push_str(&format!("line {line}{rest}"));
+    }
+    text
+}
