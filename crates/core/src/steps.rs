@@ -142,7 +142,6 @@ fn cut(text: &str, max: Bytes) -> String {
 mod tests {
     use super::*;
 
-    /// S22.
     #[test]
     fn a_result_is_cut_at_its_limit_and_not_before() {
         let at = "x".repeat(8_192);

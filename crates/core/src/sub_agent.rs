@@ -49,9 +49,9 @@ const GRACE: Duration = Duration::from_secs(30);
 ///
 /// If the agent has no gate, it uses the caller's. Its allowance is reserved from the calling run's
 /// remaining amounts, minus the caller's own next call, and the unused rest is returned. Its last
-/// answer may exceed the allowance: a quarter of the tokens and money is set aside for that, and
-/// the caller pays for a single request that needs more. Its session is `{session}.{tool}.{place}`
-/// in the caller's store. When the caller continues after a crash, so does the sub-agent.
+/// answer may exceed the allowance: for that, an extra quarter of its tokens and money is set
+/// aside, and the caller pays for a single request that needs more. Its session is
+/// `{session}.{tool}.{place}` in the caller's store. When the caller continues after a crash, so does the sub-agent.
 ///
 /// ```
 /// use plimsoll_agent::ExecutionLimits;

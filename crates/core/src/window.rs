@@ -24,8 +24,8 @@ const LEAST_REMEMBERED: Tokens = Tokens(2_048);
 /// The source of the model's window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Window {
-    /// The server. If it reports none, the model table decides, then [`FALLBACK_WINDOW`]. A smaller
-    /// window learned in another session takes precedence.
+    /// The server. If it reports none, the size known for the model, else [`FALLBACK_WINDOW`]. A
+    /// smaller window learned in another session takes precedence.
     #[default]
     Discover,
     /// This size, regardless of windows learned in other sessions.
