@@ -1,4 +1,4 @@
-//! [`Agent`]: a model, its tools and its limits, checked once. Not a session; one agent opens many.
+//! [`Agent`]: a model, its tools and its limits, validated once. One agent opens many sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,15 +19,17 @@ use crate::store::{Lease, SessionId, SessionStore, StoreError};
 use crate::tool::Tool;
 use crate::window::{self, Window};
 
-/// How long one call of the summariser may take, its retries included: the run waits for it.
+/// Default timeout of one summarizer call, including its retries. The run waits for the summary.
 pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
-/// Recall is offered in windows of this size and more: its two tools take about 180 tokens of every
-/// request from the first plan on, more than a small window can spare.
+/// The smallest window in which the recall tools are offered.
+///
+/// From the first plan on, the two tools add about 180 tokens to every request. A smaller window
+/// cannot spare them.
 pub const RECALL_LEAST_WINDOW: Tokens = Tokens(8_192);
-/// A key that a provider's cache is found by has at most this many characters; OpenAI refuses more.
+/// The maximum length of a prompt cache key, in characters. OpenAI rejects longer keys.
 const MAX_CACHE_KEY: usize = 64;
 
-/// The tools that recall, those by which we call it first.
+/// Names of the recall tools. The first two are offered by default.
 pub(crate) const RECALL_TOOLS: [&str; 3] = ["recall", "recall_search", "get_tool_response"];
 
 /// A model, its tools and its limits.
@@ -39,59 +41,60 @@ pub struct Agent {
     pub(crate) archive: Archive,
     pub(crate) recall_names: RecallNames,
     pub(crate) pins: Vec<String>,
-    /// What a person should know of how it was built.
+    /// Warnings from building the agent, for the user.
     pub(crate) notes: Vec<String>,
     pub(crate) parts: Arc<Parts>,
 }
 
-/// What one session of an agent works with.
+/// Everything that one session of an agent works with, besides its [`Setup`].
 pub(crate) struct Fittings {
     pub(crate) parts: Arc<Parts>,
     pub(crate) endpoint: String,
     pub(crate) cache_key: Option<Arc<str>>,
     pub(crate) archives: bool,
-    /// Those that recall what has left the session.
+    /// The recall tools, if they are offered.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) pins: Vec<String>,
-    /// What a person should know.
+    /// Warnings for the user.
     pub(crate) notes: Vec<String>,
 }
 
-/// By which names a model recalls.
+/// The names under which the recall tools are offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum RecallNames {
-    /// By `recall`.
+    /// `recall` and `recall_search`.
     #[default]
     Ours,
-    /// By `get_tool_response` too.
+    /// `get_tool_response` as well.
     Both,
 }
 
-/// Whether what leaves the view is archived, where the store has an archive.
+/// Whether evicted messages are archived, if the store has an archive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Archive {
-    /// It is, and the model can recall it where the window has room for the tools that do.
+    /// They are archived. The model can recall them if the window is large enough for the recall
+    /// tools.
     #[default]
     On,
-    /// It is not; the log has it all the same.
+    /// They are not archived. The log still contains them.
     Off,
 }
 
 impl Agent {
-    /// Runs a task in a session of its own.
+    /// Runs a task in a new session.
     ///
     /// # Errors
     /// If the task is empty, the log cannot be written, or the model cannot be called
-    /// ([`Error::Failed`]). A run that a limit, a person or a hook ended is no error: see
-    /// [`AgentOutput::reason`].
+    /// ([`Error::Failed`]). A run that ends because of a limit, a user or a hook is not an error;
+    /// see [`AgentOutput::reason`].
     pub async fn run(&self, task: &str) -> Result<AgentOutput, Error> {
         self.session(new_session_id()).await?.run(task).await
     }
 
-    /// Opens a session, new or old, and becomes its one writer.
+    /// Opens a new or existing session and becomes its only writer.
     ///
     /// # Errors
-    /// Where another process writes to it, or its log cannot be read.
+    /// If another process writes to the session, or its log cannot be read.
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
         let store = &self.parts.store;
         let lease = store.acquire(&id).await?;
@@ -116,7 +119,7 @@ impl Agent {
         Ok(session)
     }
 
-    /// Opens a session whose log is at hand.
+    /// Opens a session whose log has already been loaded.
     pub(crate) async fn open(
         &self,
         lease: Lease,
@@ -142,7 +145,7 @@ impl Agent {
         Ok((session, fittings))
     }
 
-    /// What a session of this agent works with, whose log is `log`.
+    /// Prepares the setup and the fittings of a session with this log.
     pub(crate) async fn prepare(
         &self,
         parts: Arc<Parts>,
@@ -166,7 +169,7 @@ impl Agent {
             setup.line = context::line(config, setup.line, setup.system_tokens())
                 .map_err(|fault| Error::Build(vec![fault]))?;
         }
-        // `unlimited` sends whatever there is, however large the window is said to be.
+        // The `unlimited` strategy ignores the reported window and sends everything.
         if !setup.policy.is_limited() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
         }
@@ -186,7 +189,7 @@ impl Agent {
             setup.leave = Leave::Asked;
             if offers_recall(&setup, self.recall_names, window, log) {
                 setup.recall = Recall::Offered;
-                // A page that is larger than a result may be would be shortened in its turn.
+                // A page must not exceed the result limit, or it would be shortened as well.
                 let budget =
                     setup
                         .line
@@ -220,15 +223,15 @@ impl Agent {
         Ok((setup, fittings))
     }
 
-    /// Returns the bytes that all runs of this agent hold that are under way: see
+    /// Returns the memory held by all running runs of this agent, in bytes. See
     /// [`Session::current_query_memory_usage`]. O(1).
     #[must_use]
     pub fn current_query_memory_usage(&self) -> usize {
         self.parts.held.load(Ordering::Relaxed)
     }
 
-    /// What each request carries besides the messages: system prompt and tools, in the counter's
-    /// tokens.
+    /// Returns the size of the system prompt and the tools in each request, in tokens of the
+    /// counter.
     #[must_use]
     pub fn overhead(&self) -> Tokens {
         self.setup.overhead()
@@ -249,9 +252,11 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
     }
 }
 
-/// Whether the tools that recall are worth what they take of the window, in every request from the
-/// first plan on; an agent that was given no tools gets none of ours. Where the model has called them
-/// before, they stay: a provider may refuse calls of tools that are not declared.
+/// Checks whether to offer the recall tools.
+///
+/// They take space in every request from the first plan on, and an agent without tools of its own
+/// does not get them. If the model has called them before, they stay: a provider may reject calls
+/// of undeclared tools.
 fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log: &[Entry]) -> bool {
     let ours = RECALL_TOOLS.iter().take(match names {
         RecallNames::Ours => 2,
@@ -265,7 +270,7 @@ fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log:
     (wanted || has_recalled(log)) && !setup.tools.iter().any(is_ours)
 }
 
-/// Whether the model has called the tools that recall.
+/// Checks whether the model has called a recall tool.
 fn has_recalled(log: &[Entry]) -> bool {
     log.iter().any(|entry| match entry {
         Entry::Replied { message, .. } | Entry::Said { message, .. } => message
@@ -275,8 +280,10 @@ fn has_recalled(log: &[Entry]) -> bool {
     })
 }
 
-/// Whether the archive can be used. What it has of a log that is gone is taken away first; where that
-/// fails it cannot be used, so that nothing of it is found.
+/// Checks whether the archive can be used.
+///
+/// First removes archived messages that the log no longer contains. If that fails, the archive is
+/// not used, so that none of them can be found.
 async fn archives(
     store: &dyn SessionStore,
     lease: &Lease,
@@ -285,14 +292,15 @@ async fn archives(
     if let Err(error) = store.archives().await {
         return Ok(Err(error));
     }
-    // What the log weighs is of no interest here, so it is weighed the quickest way.
+    // The counts are not used here, so the fastest counter is enough.
     let state = State::fold(Arc::new(Chars4), log)?;
     let next = state.transcript().next_seq();
     Ok(store.archive_up_to(lease, next).await)
 }
 
-/// The session that a log began in, where that is another: what a provider has of the one is the
-/// beginning of the other, too.
+/// Returns the session that this log was forked from, if any.
+///
+/// Both logs begin with the same messages, so the provider's cache for one also serves the other.
 fn root(log: &[Entry]) -> Option<&str> {
     log.iter().find_map(|entry| match entry {
         Entry::Forked { from, .. } => Some(from.as_str()),
@@ -300,7 +308,7 @@ fn root(log: &[Entry]) -> Option<&str> {
     })
 }
 
-/// The window that this model has taught in a session, if it was the last to run there.
+/// Returns the window learned for this model, if no other model has run in the session since.
 fn learned(log: &[Entry], model: &str) -> Option<Tokens> {
     let of = log.iter().rev().find_map(|entry| match entry {
         Entry::Learned { window, .. } => Some(Some(*window)),
@@ -310,7 +318,7 @@ fn learned(log: &[Entry], model: &str) -> Option<Tokens> {
     of.flatten()
 }
 
-/// What providers that route by a key are told of a session: its name, or a hash of a long one.
+/// Returns the cache key of a session: its id, or a hash if the id is too long.
 fn cache_key(name: &str) -> Arc<str> {
     match name.len() <= MAX_CACHE_KEY {
         true => name.into(),
@@ -318,7 +326,7 @@ fn cache_key(name: &str) -> Arc<str> {
     }
 }
 
-/// A session's name that has not been used: the time in milliseconds and a few random digits.
+/// Creates a new session id from the current time in milliseconds and a few random digits.
 #[must_use]
 pub fn new_session_id() -> SessionId {
     use std::hash::BuildHasher;

@@ -1,6 +1,8 @@
-//! [`Allowance`]: what agents that work together may use, as a tree. Each takes its part out of what
-//! the one above has left, its spending is seen there at once, and what it did not use is back the
-//! moment it is done, however it ended. Not who is stopped by that; a run's own limits do that.
+//! [`Allowance`]: a tree of limits that agents share.
+//!
+//! Each agent reserves its part from the remaining amount of the node above. Its spending is
+//! visible there immediately, and the unused rest is returned when the agent ends, even after a
+//! panic. A run's own limits stop the run; this module only keeps the accounts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,11 +20,12 @@ pub(crate) use tree::{Limit, Used};
 
 use tree::{Place, Refused, Tree};
 
-/// Model calls of all agents that one run starts, its own aside, and of those that they start. A
-/// turn bounds one loop; without this bound loops within loops multiply.
+/// The maximum number of model calls of all agents below one run, not counting the run's own calls.
+///
+/// The turn limit bounds one loop only. Without this bound, nested loops would multiply.
 pub const MAX_TURNS_BELOW: u64 = 1_000;
 
-/// What may be used, here and by all that reserve from it. Clones are the same allowance.
+/// The amounts that may be used, directly or through reservations. Clones share the same allowance.
 ///
 /// ```
 /// use plimsoll_agent::{ExecutionLimits, Spend};
@@ -48,34 +51,35 @@ pub struct Allowance {
     place: Place,
     until: Option<Instant>,
     meter: Meter,
-    /// Agents that work for agents, down to here.
+    /// The number of agents above this one: 0 for the first agent.
     depth: u32,
 }
 
-/// What was reserved from an [`Allowance`]; itself one. Dropping it settles what was used and gives
-/// back the rest, also where a panic or a timeout drops it.
+/// A part reserved from an [`Allowance`], itself an allowance.
+///
+/// Dropping it records the usage and returns the rest, even after a panic or a timeout.
 #[derive(Debug)]
 pub struct Grant(Allowance);
 
-/// Nothing can be reserved.
+/// The reason why nothing can be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NothingLeft {
-    /// It is used up or reserved by others.
+    /// The amount is used up or reserved by others.
     #[error("no {0} are left")]
     Of(Kind),
-    /// There is some, and it is not worth beginning.
+    /// Too little is left to begin.
     #[error("too few {0} are left")]
     TooFew(Kind),
     /// The time is over.
     #[error("no time is left")]
     Time,
-    /// Too many have reserved something.
+    /// Too many reservations are open.
     #[error("too many agents are at work at once")]
     TooMany,
 }
 
-/// What a run is known to have used itself, so that only what is new is booked.
+/// The usage of a run that has already been recorded, so that only new usage is added.
 #[derive(Debug)]
 pub(crate) struct Books {
     allowance: Allowance,
@@ -86,7 +90,8 @@ pub(crate) struct Books {
 type Shared = Arc<Mutex<Tree>>;
 
 impl Allowance {
-    /// What these limits allow, from now on. Its turns are those of all together.
+    /// Creates an allowance with these limits. Its time starts now, and its turns count for all
+    /// users together.
     #[must_use]
     pub fn new(limits: &ExecutionLimits) -> Self {
         Self::of(wanted(limits), limits.max_duration)
@@ -105,22 +110,23 @@ impl Allowance {
         }
     }
 
-    /// No limits at all.
+    /// Creates an allowance without limits.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::of(Limit::default(), None)
     }
 
-    /// Takes `min(requested, left)` of each kind out of what is left; of what `requested` does not
-    /// limit, all that is left.
+    /// Reserves `min(requested, left)` of each kind. Reserves everything that is left of a kind
+    /// that `requested` does not limit.
     ///
     /// # Errors
-    /// Where there is nothing left of a kind without which nothing can be done.
+    /// If nothing is left of a kind that every run needs.
     pub fn reserve(&self, requested: &ExecutionLimits) -> Result<Grant, NothingLeft> {
         self.reserve_part(wanted(requested), requested.max_duration, 1)
     }
 
-    /// The same; of what is not asked for, one of so many equal parts.
+    /// Like [`Self::reserve`], but takes one of `parts` equal parts of each kind without a
+    /// requested amount.
     pub(crate) fn reserve_part(
         &self,
         wanted: Limit,
@@ -130,8 +136,10 @@ impl Allowance {
         self.take(time, |tree| tree.reserve(self.place, wanted, parts))
     }
 
-    /// The same for an agent that works for a run: the run keeps its last call also where the agent
-    /// goes beyond its part by its own last one, up to one part in [`tree::SLACK`].
+    /// Reserves a part for an agent that works for a run.
+    ///
+    /// Additionally sets aside a share of 1/[`tree::SLACK`], since the agent may exceed its part
+    /// with its last call. This way the run itself can still make its own last call.
     pub(crate) fn reserve_for_agent(
         &self,
         wanted: Limit,
@@ -168,7 +176,7 @@ impl Allowance {
         }))
     }
 
-    /// What can still be reserved.
+    /// Returns the amounts that can still be reserved.
     #[must_use]
     pub fn left(&self) -> Limit {
         let tree = lock(&self.tree);
@@ -176,7 +184,7 @@ impl Allowance {
         ledger.map_or_else(nothing, |ledger| ledger.left())
     }
 
-    /// What may be used in all; `None` is no limit.
+    /// Returns the total amounts that may be used. `None` means no limit.
     #[must_use]
     pub fn limit(&self) -> Limit {
         let tree = lock(&self.tree);
@@ -184,7 +192,7 @@ impl Allowance {
             .map_or_else(nothing, |ledger| ledger.limit)
     }
 
-    /// What is set aside for those below that are not done.
+    /// Returns the amounts set aside for open reservations.
     #[must_use]
     pub fn reserved(&self) -> Used {
         let tree = lock(&self.tree);
@@ -192,7 +200,7 @@ impl Allowance {
             .map_or_else(Used::default, |ledger| ledger.reserved)
     }
 
-    /// What was used, here and by all below that are done.
+    /// Returns the amounts used here and by all settled reservations.
     #[must_use]
     pub fn used(&self) -> Used {
         let tree = lock(&self.tree);
@@ -200,30 +208,30 @@ impl Allowance {
             .map_or_else(Used::default, |ledger| ledger.used())
     }
 
-    /// Where spending is booked, and read live.
+    /// Returns the meter that records spending and can be read at any time.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// When it ends.
+    /// Returns the deadline, if there is one.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// How many agents work for each other, down to whoever has this; 0 for who works for nobody.
+    /// Returns the number of agents above this one: 0 for the first agent.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// How many have reserved something and are not done.
+    /// Returns the number of open reservations.
     pub(crate) fn at_work(&self) -> usize {
         lock(&self.tree).below(self.place)
     }
 
-    /// The same allowance, ending at `until` if that is earlier.
+    /// Returns the same allowance, ending at `until` if that is earlier.
     pub(crate) fn ending(&self, until: Option<Instant>) -> Self {
         Self {
             until: earlier(self.until, until),
@@ -231,8 +239,8 @@ impl Allowance {
         }
     }
 
-    /// The same allowance for one tool call: what is used through it is booked here, and its meter
-    /// reads the call alone.
+    /// Returns the same allowance for one tool call. Usage is recorded here, but the meter covers
+    /// this call only.
     pub(crate) fn for_call(&self) -> Self {
         let books = Some((Arc::clone(&self.tree), self.place));
         Self {
@@ -241,8 +249,10 @@ impl Allowance {
         }
     }
 
-    /// `limits` and what may be used here, whichever is less. What is used here counts as it is
-    /// processed: that is what whoever reserved it is charged.
+    /// Returns `limits`, reduced to the amounts available here.
+    ///
+    /// If tokens are limited here, all processed tokens count, because they are charged to the
+    /// reservation.
     #[must_use]
     pub fn within(&self, limits: &ExecutionLimits) -> ExecutionLimits {
         let limit = self.limit();
@@ -278,7 +288,7 @@ impl Allowance {
 }
 
 impl Grant {
-    /// For an agent that works for whoever reserved it.
+    /// Marks the grant as belonging to a sub-agent.
     pub(crate) fn deeper(mut self) -> Self {
         self.0.depth = self.0.depth.saturating_add(1);
         self
@@ -299,7 +309,7 @@ impl Drop for Grant {
 }
 
 impl Books {
-    /// The books of a run: of its own under these limits, or below what was reserved for it.
+    /// Opens the books of a run, either under its own limits or under an existing reservation.
     pub(crate) fn of_run(limits: &ExecutionLimits, under: Option<&Allowance>) -> Self {
         let own = |limits| Allowance::of(with_turns_below(wanted(limits)), None);
         Self {
@@ -309,12 +319,12 @@ impl Books {
         }
     }
 
-    /// Books what others have used for a run that goes on after a crash.
+    /// Records usage by sub-agents and tools before a crash, for a run that continues after it.
     pub(crate) fn carry(&mut self, own: &Own) {
         self.allowance.meter.add(&own.others);
     }
 
-    /// Books what a run has used itself since.
+    /// Records the run's own usage since the last call.
     pub(crate) fn book(&mut self, own: &Own) {
         let more = own.spend.without(self.known);
         let tokens = own.tokens.minus(self.tokens);
@@ -333,13 +343,13 @@ impl Books {
         self.allowance.meter.seen(&more);
     }
 
-    /// What the run may use.
+    /// Returns the allowance of the run.
     #[cfg(test)]
     pub(crate) fn allowance(&self) -> &Allowance {
         &self.allowance
     }
 
-    /// What its tool calls may use, until then.
+    /// Returns the allowance for a tool call, ending at `until`.
     pub(crate) fn for_call(&self, until: Option<Instant>) -> Allowance {
         self.allowance.ending(until).for_call()
     }
@@ -355,7 +365,7 @@ impl From<Refused> for NothingLeft {
     }
 }
 
-/// What limits ask for.
+/// Converts execution limits to the amounts to reserve.
 pub(crate) fn wanted(limits: &ExecutionLimits) -> Limit {
     Limit {
         tokens: limits.max_total_tokens.map(|tokens| tokens.0),
@@ -365,7 +375,7 @@ pub(crate) fn wanted(limits: &ExecutionLimits) -> Limit {
     }
 }
 
-/// The same, with turns for those that it starts.
+/// Adds the turns of sub-agents to a limit.
 pub(crate) fn with_turns_below(limit: Limit) -> Limit {
     Limit {
         turns: limit
@@ -375,7 +385,7 @@ pub(crate) fn with_turns_below(limit: Limit) -> Limit {
     }
 }
 
-/// What was spent, in the kinds that are limited.
+/// Converts spending to amounts of the limited kinds.
 fn amounts(spend: &Spend) -> Used {
     Used {
         tokens: spend.usage.total_tokens().0,

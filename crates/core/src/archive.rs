@@ -1,8 +1,8 @@
-//! The archive: what has left a session's view, whole, so that it can be had back. These are its
-//! types, the words it is searched by, and the tools that a model calls.
+//! The archive: complete copies of the messages that were removed from a session's view.
 //!
-//! Not the log, which is the truth and has everything anyway: the archive is a copy beside it that
-//! can be searched, that may expire, and that a run can do without.
+//! This module contains its types, its search and the tools that a model calls. The log remains the
+//! source of truth and contains every message anyway. The archive is a searchable copy beside it
+//! that may expire and that a run can do without.
 
 mod bounds;
 mod item;

@@ -1,5 +1,5 @@
-//! [`AgentBuilder`]: the settings of an [`Agent`], each with its default; what is required is an
-//! argument of [`Agent::builder`]. Not their meaning; that is where they are used.
+//! [`AgentBuilder`]: the settings of an [`Agent`] and their defaults. Required settings are
+//! arguments of [`Agent::builder`].
 
 mod faults;
 mod hooks;
@@ -40,14 +40,14 @@ use crate::telemetry::{Contents, Manner};
 use crate::tool::{TOOL_RETRIES, Tool};
 use crate::window::Window;
 
-/// Settings of an [`Agent`]; made by [`Agent::builder`].
+/// The settings of an [`Agent`]; created by [`Agent::builder`].
 #[must_use]
 pub struct AgentBuilder {
     provider: Arc<dyn Provider>,
     system: String,
     dynamic_context: Option<String>,
     tools: Vec<Arc<dyn Tool>>,
-    /// The names of those that join with the first plan.
+    /// Names of the tools that are declared from the first plan on.
     joining: BTreeSet<String>,
     hosted_tools: Vec<HostedTool>,
     counter: Option<Arc<dyn TokenCounter>>,
@@ -95,12 +95,12 @@ pub struct AgentBuilder {
 }
 
 impl Agent {
-    /// Begins the settings of an agent on this model.
+    /// Creates a builder for an agent that uses this model.
     pub fn builder(provider: impl Provider + 'static) -> AgentBuilder {
         Self::builder_shared(Arc::new(provider))
     }
 
-    /// The same with a provider that is shared.
+    /// Like [`Agent::builder`], with a shared provider.
     pub fn builder_shared(provider: Arc<dyn Provider>) -> AgentBuilder {
         AgentBuilder {
             provider,
@@ -156,41 +156,41 @@ impl Agent {
 }
 
 impl AgentBuilder {
-    /// The system prompt. Default: none.
+    /// Sets the system prompt. Default: none.
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = text.into();
         self
     }
 
-    /// What is sent after the history of each request and is not part of it.
+    /// Sets a text that is sent after the history of each request but is not part of the history.
     pub fn dynamic_context(mut self, text: impl Into<String>) -> Self {
         self.dynamic_context = Some(text.into());
         self
     }
 
-    /// Who answers, in place of the provider that this was begun with.
+    /// Replaces the provider that the builder was created with.
     pub fn provider_override(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = provider;
         self
     }
 
-    /// One more tool.
+    /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// More tools.
+    /// Adds several tools.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Tools that are declared to the model only once a plan has removed or shortened something, as
-    /// those that recall are.
+    /// Adds tools that are declared to the model only after a plan has removed or shortened a
+    /// message, like the recall tools.
     ///
-    /// Until then such a tool has nothing to do, and small models call it all the same. The plan
-    /// rewrites the prompt anyway, so that another declaration costs little then.
+    /// Before that, such a tool is useless, yet small models call it anyway. The plan rewrites the
+    /// prompt in any case, so declaring more tools at that moment costs little.
     pub fn tools_after_plan(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         for tool in tools {
             self.joining.insert(tool.spec().name.clone());
@@ -199,50 +199,53 @@ impl AgentBuilder {
         self
     }
 
-    /// What counts tokens. Default: exact o200k.
+    /// Sets the token counter. Default: exact o200k.
     pub fn counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
         self.counter = Some(counter);
         self
     }
 
-    /// Where the model's window comes from. Default: the server.
+    /// Sets the source of the model's context window. Default: the server.
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
-    /// Tokens of one answer, at most. Default: the provider's.
+    /// Sets the maximum number of tokens in one answer. Default: chosen by the provider.
     pub fn max_tokens(mut self, tokens: Tokens) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Temperature. Default: the provider's.
+    /// Sets the temperature. Default: chosen by the provider.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.sampling.temperature = Some(temperature);
         self
     }
 
-    /// Seed, for providers that take one.
+    /// Sets the seed, for providers that support one.
     pub fn seed(mut self, seed: u64) -> Self {
         self.sampling.seed = Some(seed);
         self
     }
 
-    /// How hard the model thinks before it answers. Default: as the provider has it.
-    /// [`ThinkingLevel::Off`] turns thinking off; a model that has no such switch is warned of.
+    /// Sets the model's thinking effort. Default: chosen by the provider.
+    ///
+    /// [`ThinkingLevel::Off`] turns thinking off. If the model does not support this, there is a
+    /// warning.
     pub fn thinking_level(mut self, level: ThinkingLevel) -> Self {
         self.sampling.thinking = Some(level);
         self
     }
 
-    /// One more filter, asked last: it looks at prompts, steers and follow-ups before the model does.
+    /// Adds an input filter after the existing ones. Filters check prompts, steers and follow-ups
+    /// before the model sees them.
     pub fn input_filter(mut self, filter: impl InputFilter + 'static) -> Self {
         self.input_filters.push(Arc::new(filter));
         self
     }
 
-    /// More filters, asked in their order.
+    /// Adds several input filters, called in order.
     pub fn input_filters(
         mut self,
         filters: impl IntoIterator<Item = Arc<dyn InputFilter>>,
@@ -253,92 +256,92 @@ impl AgentBuilder {
         self
     }
 
-    /// How steers are delivered. Default: all that wait, together.
+    /// Sets how steers are delivered. Default: all waiting ones together.
     pub fn steering_mode(mut self, mode: QueueMode) -> Self {
         self.steering = mode;
         self
     }
 
-    /// How follow-ups are delivered. Default: all that wait, together.
+    /// Sets how follow-ups are delivered. Default: all waiting ones together.
     pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
         self.follow_ups = mode;
         self
     }
 
-    /// What this configuration is called in loop ids, `{session}.{config}.{N}`. Default:
+    /// Sets the name of this configuration in loop ids, `{session}.{config}.{N}`. Default:
     /// [`DEFAULT_CONFIG`].
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
         self.config_id = Some(id.into());
         self
     }
 
-    /// What the first turn of a run answers. Default: what a person said.
+    /// Sets the trigger of the first turn of a run. Default: user input.
     pub fn first_turn_trigger(mut self, trigger: TurnTrigger) -> Self {
         self.first_turn_trigger = trigger;
         self
     }
 
-    /// Where logs are kept. Default: in memory.
+    /// Sets the store for session logs. Default: in memory.
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = store;
         self
     }
 
-    /// Who is asked before a tool call that asks. Default: nobody, which denies.
+    /// Sets the gate that approves tool calls. Without a gate, calls that need approval are denied.
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.gate = Some(Arc::new(gate));
         self
     }
 
-    /// The same with a gate that is shared.
+    /// Like [`Self::gate`], with a shared gate.
     pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = Some(gate);
         self
     }
 
-    /// How long the gate may say nothing: after that the call is denied. Default: as long as it likes,
-    /// since a person may be away.
+    /// Sets how long to wait for an answer of the gate before denying the call. Default: no limit,
+    /// since the user may be away.
     pub fn gate_timeout(mut self, timeout: Duration) -> Self {
         self.gate_timeout = Some(timeout);
         self
     }
 
-    /// One more observer.
+    /// Adds an observer.
     pub fn observer(self, observer: impl Observer + 'static) -> Self {
         self.shared_observer(Arc::new(observer))
     }
 
-    /// The same with an observer that is shared.
+    /// Adds a shared observer.
     pub fn shared_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
         self
     }
 
-    /// Bytes of one tool's result in [`AgentOutput::steps`](crate::AgentOutput::steps), at most: what
-    /// the host keeps of a run. What the model sees and what is in the log are not cut by it. Default
-    /// 8,192.
+    /// Sets the maximum size of one tool result in
+    /// [`AgentOutput::steps`](crate::AgentOutput::steps), which the host keeps. Does not affect the
+    /// results in the log or those that the model sees. Default 8,192 bytes.
     pub fn max_step_result_size(mut self, bytes: Bytes) -> Self {
         self.max_step_result = bytes;
         self
     }
 
-    /// When a failed model call is made again.
+    /// Sets when failed model calls are retried.
     pub fn retry_config(mut self, retry: RetryConfig) -> Self {
         self.retry = retry;
         self
     }
 
-    /// Whether spans hold what is said. Default: as [`CAPTURE_VARIABLE`](crate::telemetry::CAPTURE_VARIABLE)
-    /// asks, and otherwise not.
+    /// Sets whether spans contain message contents. Default: controlled by
+    /// [`CAPTURE_VARIABLE`](crate::telemetry::CAPTURE_VARIABLE); off if it is unset.
     pub fn record_contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
         self
     }
 
-    /// Checks the settings.
+    /// Validates the settings and builds the agent.
     ///
     /// # Errors
-    /// [`Error::Build`] with every fault at once.
+    /// [`Error::Build`] with a list of all faults.
     pub fn build(mut self) -> Result<Agent, Error> {
         self.limits = self.limit_overrides.over(&self.limits);
         let faults = self.faults();
@@ -451,7 +454,7 @@ impl AgentBuilder {
         })
     }
 
-    /// Returns the tools as the loop knows them.
+    /// Returns the tools in the form that the loop needs.
     fn known_tools(&self) -> Vec<KnownTool> {
         let tools = self.tools.iter().map(|tool| KnownTool {
             after_plan: self.joining.contains(&tool.spec().name),
@@ -460,7 +463,8 @@ impl AgentBuilder {
         tools.collect()
     }
 
-    /// Tool calls at once, whichever way it was said; where both were, they agree by now.
+    /// Returns the maximum number of concurrent tool calls. It can be set in two ways; if both were
+    /// used, their values have been checked to agree.
     fn parallel_tools(&self) -> usize {
         let strategy = self.tool_execution.unwrap_or_default();
         self.max_parallel_tools

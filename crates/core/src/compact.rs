@@ -1,5 +1,4 @@
-//! Between two runs: making a session's view smaller now, and what fills its window. The planning is
-//! the machine's.
+//! Manual compaction between two runs, and the use of the window.
 
 use plimsoll_agent::{Compaction, WindowUse};
 
@@ -8,11 +7,13 @@ use crate::error::Error;
 use crate::session::Session;
 
 impl Session {
-    /// Makes the view smaller now, whatever the trigger: the policy plans down to its target, and the
-    /// plan is recorded, archived and told like any other. `focus` is what a model that writes a
-    /// summary is told to keep above all. `None` where the view is under its target, where nothing in
-    /// it may leave, or where a hook does not want the plan; where there is nothing to do, no model
-    /// is called. Dropping the future gives the plan up.
+    /// Compacts the view now, regardless of the trigger.
+    ///
+    /// The policy plans down to its target, and the plan is recorded, archived and reported like
+    /// any other. `focus` tells a model that writes a summary which information matters most.
+    /// Returns `None` if the view is already below its target, if no message can be evicted, or if
+    /// a hook refuses the plan. No model is called if there is nothing to do. Dropping the future
+    /// cancels the plan.
     ///
     /// ```
     /// use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -29,7 +30,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Where the focus is too long, or the log cannot be written.
+    /// If the focus is too long, or the log cannot be written.
     pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<Compaction>, Error> {
         driver::between_runs(self)?;
         driver::settle(self).await?;
@@ -39,7 +40,7 @@ impl Session {
         Ok(self.run.take_compaction())
     }
 
-    /// What fills the window now.
+    /// Returns the current use of the window.
     #[must_use]
     pub fn window_use(&self) -> WindowUse {
         self.run.window_use()

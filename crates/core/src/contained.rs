@@ -1,5 +1,5 @@
-//! Contains panics in a host's stages and token counters: the run goes on without what broke down, and
-//! says so once.
+//! Contains panics in a host's stages and token counters. The run continues without the failing
+//! part and reports it once.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use plimsoll_context::{
 
 use crate::hooks::said_by;
 
-/// What broke down, or could not be kept to, and was not told yet.
+/// Failures and other warnings that have not been reported yet.
 #[derive(Debug, Default)]
 pub(crate) struct Breakdowns {
     any: AtomicBool,
@@ -21,14 +21,14 @@ pub(crate) struct Breakdowns {
 }
 
 impl Breakdowns {
-    /// Adds a text to be told as a warning.
+    /// Adds a warning to report.
     pub(crate) fn add(&self, text: String) {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.push(text);
         self.any.store(true, Ordering::Release);
     }
 
-    /// Takes what was not told yet.
+    /// Takes the unreported warnings.
     pub(crate) fn take(&self) -> Vec<String> {
         if !self.any.swap(false, Ordering::Acquire) {
             return Vec::new();
@@ -38,7 +38,7 @@ impl Breakdowns {
     }
 }
 
-/// Something of the host's, and whether it was reported that it broke down.
+/// A value supplied by the host, with a flag for whether its failure has been reported.
 struct Contained<T: ?Sized> {
     inner: Arc<T>,
     name: String,
@@ -57,7 +57,7 @@ impl<T: ?Sized> Contained<T> {
         }
     }
 
-    /// Calls it. Returns `None` if it panics, and reports that the first time.
+    /// Calls the value. Returns `None` if it panics, and reports the first panic.
     fn call<R>(&self, so: &str, call: impl FnOnce(&T) -> R) -> Option<R> {
         let called = catch_unwind(AssertUnwindSafe(|| call(&self.inner)));
         let report = |panic: Box<dyn std::any::Any + Send>| {
@@ -77,7 +77,8 @@ impl<T: ?Sized> fmt::Debug for Contained<T> {
     }
 }
 
-/// Returns the policy with every stage contained: one that panics leaves the draft as it is by then.
+/// Returns the policy with contained stages. A stage that panics leaves the draft as it is at that
+/// moment.
 pub(crate) fn policy(policy: Policy, breakdowns: &Arc<Breakdowns>) -> Policy {
     policy.map_stages(|stage| {
         let stage = Contained::new(stage, |stage| stage.name().to_owned(), breakdowns);
@@ -85,7 +86,7 @@ pub(crate) fn policy(policy: Policy, breakdowns: &Arc<Breakdowns>) -> Policy {
     })
 }
 
-/// Returns the counter, contained: what it panics on is estimated.
+/// Returns the counter, contained. If it panics, the tokens are estimated.
 pub(crate) fn counter(
     counter: Arc<dyn TokenCounter>,
     breakdowns: &Arc<Breakdowns>,

@@ -1,5 +1,4 @@
-//! [`Contexts`]: what a builder was told of how its agents' contexts are kept small besides the
-//! preset, and what that comes to. Not the stages; those are in `context`.
+//! [`Contexts`]: the builder's context settings besides the preset, and their evaluation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use crate::Window;
 use crate::builder::AgentBuilder;
 use crate::contained::Breakdowns;
 
-/// What a builder was told.
+/// The context settings of a builder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contexts {
     config: Said,
@@ -25,23 +24,23 @@ pub(crate) struct Contexts {
     max_history: Option<usize>,
 }
 
-/// What was said of a [`ContextConfig`].
+/// The configured [`ContextConfig`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Said {
-    /// Nothing.
+    /// Not configured.
     #[default]
     Nothing,
-    /// That there is none: unlimited.
+    /// Explicitly unlimited.
     Unlimited,
-    /// This.
+    /// Configured.
     Config(ContextConfig),
 }
 
-/// What the other settings of a builder come to beside these.
+/// The other settings of a builder that interact with these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside {
     pub(crate) strategy: ContextStrategy,
-    /// Whether the strategy was chosen rather than the default.
+    /// Whether the strategy was set explicitly.
     pub(crate) has_strategy: bool,
     pub(crate) prune: Option<SessionPruneConfig>,
     pub(crate) summary: SummaryConfig,
@@ -49,8 +48,8 @@ pub(crate) struct Beside {
 }
 
 impl AgentBuilder {
-    /// When a context is compacted and how, by its size; `None` is unlimited. Unless [`Economy`]
-    /// says otherwise, a plan is due at its trigger, neither earlier nor later.
+    /// Sets when and how the context is compacted, by its size. `None` means unlimited. Unless
+    /// [`Economy`] is set, a plan is due exactly at its trigger.
     pub fn context_config(mut self, config: impl Into<Option<ContextConfig>>) -> Self {
         self.context.config = match config.into() {
             Some(config) => Said::Config(config),
@@ -59,40 +58,41 @@ impl AgentBuilder {
         self
     }
 
-    /// When to compact and how, in the context's [`ContextConfig`]: the default one where none is set.
+    /// Sets when and how to compact, within the [`ContextConfig`]. Uses the default one if none is
+    /// set.
     pub fn compaction_config(mut self, compaction: CompactionConfig) -> Self {
         self.context.compaction = Some(compaction);
         self
     }
 
-    /// A stage of your own in place of what compacts the newest run under a [`ContextConfig`].
+    /// Replaces the stage that compacts the newest run under a [`ContextConfig`].
     pub fn in_memory_strategy(mut self, stage: Arc<dyn Stage>) -> Self {
         self.context.own.in_memory = Some(stage);
         self
     }
 
-    /// A stage of your own in place of what compacts earlier runs under a [`ContextConfig`].
+    /// Replaces the stage that compacts earlier runs under a [`ContextConfig`].
     pub fn block_strategy(mut self, stage: Arc<dyn Stage>) -> Self {
         self.context.own.block = Some(stage);
         self
     }
 
-    /// Long texts in the arguments of old calls become digests when a plan is due. Default: they
-    /// stay.
+    /// Replaces long texts in the arguments of old calls by digests when a plan is due. Default:
+    /// they are kept.
     pub fn argument_digest(mut self, digest: ArgumentDigest) -> Self {
         self.context.digest = Some(digest);
         self
     }
 
-    /// Whether what leaves is summarised where the strategy would. Without, the trigger that was
-    /// meant for summaries is not heeded. Default: it is.
+    /// Sets whether evicted messages are summarized if the strategy supports it. If off, the
+    /// trigger for summaries is ignored. Default: on.
     pub fn summarization(mut self, summarization: impl Into<Summarization>) -> Self {
         self.context.summarization = summarization.into();
         self
     }
 
-    /// Messages of the view, at most, as far as the task, the newest exchange and pins allow; whole
-    /// exchanges leave. Default: no limit.
+    /// Sets the maximum number of messages in the view. Whole exchanges are evicted, but never the
+    /// task, the newest exchange or pins. Default: no limit.
     pub fn max_history_messages(mut self, messages: usize) -> Self {
         self.context.max_history = Some(messages);
         self
@@ -100,7 +100,7 @@ impl AgentBuilder {
 }
 
 impl Contexts {
-    /// The configuration, all that was said of it in one.
+    /// Returns the combined configuration.
     pub(crate) fn config(&self, summary: SummaryConfig) -> Option<ContextConfig> {
         let mut config = match self.config {
             Said::Unlimited => return None,
@@ -123,7 +123,7 @@ impl Contexts {
         Some(config)
     }
 
-    /// The preset that is left of the one that was asked for.
+    /// Returns the preset that remains after these settings are applied to `strategy`.
     pub(crate) fn strategy(&self, strategy: ContextStrategy) -> ContextStrategy {
         match (self.config, strategy) {
             (Said::Unlimited, _) => ContextStrategy::Unlimited {},
@@ -136,7 +136,7 @@ impl Contexts {
         }
     }
 
-    /// When plans are due.
+    /// Returns the timing of plans.
     pub(crate) fn economy(&self, beside: &Beside, line: Line) -> Economy {
         let line = self.strategy(beside.strategy).line(line);
         let set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
@@ -148,7 +148,7 @@ impl Contexts {
             })
     }
 
-    /// The stages; `own` are those of a policy that was set.
+    /// Returns the policy. `own` is a policy set by the host.
     pub(crate) fn policy(
         &self,
         own: Option<Policy>,
@@ -179,8 +179,8 @@ impl Contexts {
         policy
     }
 
-    /// What an overflow is answered with, whatever the strategy: results shrink, then what has to
-    /// leave is summed up.
+    /// Returns the policy for an overflow, independent of the strategy: shorten results, then
+    /// summarize the evicted messages.
     pub(crate) fn recovery(&self, beside: &Beside) -> Policy {
         let summary = match self.config(beside.summary) {
             Some(config) => config.summary(beside.summary),
@@ -189,7 +189,7 @@ impl Contexts {
         Policy::recovery(beside.prune.unwrap_or_default(), summary)
     }
 
-    /// What is wrong with what was said, beside the other settings.
+    /// Returns the faults of these settings in combination with the others.
     pub(crate) fn faults(
         &self,
         beside: &Beside,
@@ -297,7 +297,7 @@ impl Stage for ReportedHistoryLimit {
     }
 }
 
-/// The line that a configuration draws beside a system prompt of `system` tokens, or why it cannot.
+/// Returns the limits of a configuration with a system prompt of `system` tokens, or a fault.
 pub(crate) fn line(config: &ContextConfig, line: Line, system: Tokens) -> Result<Line, String> {
     let window = line.window.unwrap_or(Tokens::MAX);
     let drawn = config.line(line, system);
@@ -307,9 +307,9 @@ pub(crate) fn line(config: &ContextConfig, line: Line, system: Tokens) -> Result
     }
 }
 
-/// Why compaction would fire above nothing in this window, if it would.
+/// Returns a fault if the system prompt leaves no space in this window.
 fn no_room(config: &ContextConfig, system: Tokens, window: Tokens) -> Option<String> {
-    // Without room in its own maximum either it is faulty as it is, which is said elsewhere.
+    // If there is no space in its own maximum either, `faults` reports it.
     let is_good = config.faults().is_empty();
     let fires = config.thresholds(system, Some(window)).fires_above;
     let aside = config.system_prompt_tokens.max(system);

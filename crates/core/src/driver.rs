@@ -1,4 +1,5 @@
-//! The driver: the one loop that does what the machine says. It decides nothing; see `agent`.
+//! The driver: the loop that carries out the steps of the state machine. Decisions are made in
+//! `agent`.
 
 pub(crate) mod asked;
 mod call;
@@ -48,53 +49,53 @@ pub(crate) use driven::Driven;
 pub(crate) use losses::{CallLosses, Losses};
 pub(crate) use purse::Purse;
 
-/// Characters of a message that came too late that a warning quotes; the output has all of it.
+/// How many characters of a late message a warning quotes. The output contains all of it.
 const TOLD_OF_LATE: usize = 80;
 
-/// Everything a driver acts through.
+/// Everything that the driver acts through.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) provider: Arc<dyn Provider>,
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub(crate) summarizer: Arc<dyn Provider>,
-    /// Whether that is another model than the run's own, with a window of its own.
+    /// Whether the summarizer is another model than the run's own, with its own window.
     pub(crate) asks_summarizer: bool,
     pub(crate) summary_timeout: Duration,
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) permissions: Arc<Permissions>,
-    /// The variables that commands get.
+    /// The environment variables that commands get.
     pub(crate) variables: InheritedVariables,
-    /// What is struck out of the results of tools.
+    /// Secrets that are removed from tool results.
     pub(crate) secrets: Secrets,
     pub(crate) store: Arc<dyn SessionStore>,
     /// The session that changed files are kept for, if it is not the run's own.
     pub(crate) files_of: Option<SessionId>,
-    /// Where there is none, nobody is asked, which denies.
+    /// Approves tool calls. Without a gate, calls that need approval are denied.
     pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) observers: Observers,
     pub(crate) retry: RetryConfig,
-    /// Bytes of one step's result that the host is given, at most.
+    /// Maximum size in bytes of a tool result in the steps for the host.
     pub(crate) max_step_result: Bytes,
-    /// How often a call of an idempotent tool is made again after a timeout.
+    /// How often a call of an idempotent tool is retried after a timeout.
     pub(crate) tool_retries: u32,
-    /// How long the gate may say nothing.
+    /// How long to wait for the gate.
     pub(crate) gate_timeout: Option<Duration>,
-    /// How spans tell of it.
+    /// How spans are recorded.
     pub(crate) manner: Manner,
-    /// What the runs of all sessions hold that are under way.
+    /// Memory held by the current runs of all sessions, in bytes.
     pub(crate) held: Arc<AtomicUsize>,
-    /// What of the host's has broken down.
+    /// Failures of the host's parts.
     pub(crate) breakdowns: Arc<Breakdowns>,
 }
 
-/// What is under way. Dropping it ends all of it.
+/// All operations under way. Dropping it cancels them.
 struct Underway {
     call: Option<BoxFuture<'static, Result<Reply, Failure>>>,
     summary: Option<BoxFuture<'static, Result<Reply, Failure>>>,
     count: Option<BoxFuture<'static, Option<Tokens>>>,
     tools: JoinSet<tools::Done>,
-    /// The calls that these are of.
+    /// The call that each task belongs to.
     running: HashMap<tokio::task::Id, CallId>,
     said: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
     /// Cancelled on drop, so that no tool outlives the run.
@@ -103,16 +104,16 @@ struct Underway {
     asks: FuturesUnordered<BoxFuture<'static, (CallId, Answer)>>,
 }
 
-/// What the driver hears while it waits.
+/// An event that the driver waits for.
 enum Heard {
     Input(Input),
-    /// Somebody says something.
+    /// A message to the run.
     Message(Spoken),
-    /// A tool says how far it is.
+    /// A progress update of a tool.
     Update(Update),
 }
 
-/// Runs until the machine says that the run has ended.
+/// Runs until the machine ends the run.
 pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome, Error> {
     let mut driven = Driven::begin(session, input, None, Duration::ZERO);
     let outcome = loop {
@@ -124,8 +125,8 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     outcome
 }
 
-/// Does what the machine says until a point is reached from which another process could go on, or until
-/// the end.
+/// Carries out steps until the log reaches a point that another process could continue from, or
+/// until the run ends.
 async fn follow(
     session: &mut Session,
     underway: &mut Underway,
@@ -133,8 +134,8 @@ async fn follow(
 ) -> Result<Option<Outcome>, Error> {
     let parts = Arc::clone(&session.parts);
     loop {
-        // A journal gets a point before the next call begins: whoever goes on from there knows that it
-        // has not run.
+        // A journal records a point before the next call begins. A process that continues from
+        // there then knows that the call has not run.
         if session.chain.is_some() && session.pending.last().is_some_and(driven::is_point) {
             flush(session).await?;
         }
@@ -143,7 +144,7 @@ async fn follow(
         }
         let step = step(session);
         if !session.run.is_running() {
-            // Who speaks from now on is told that nobody listens.
+            // From now on, senders learn that the run takes no more messages.
             let left = session.inbox.close();
             left.iter().for_each(|said| parts.too_late(&said.parts));
             late.extend(left);
@@ -212,7 +213,7 @@ async fn follow(
                     Heard::Update(update) if underway.runs(&update.call) => {
                         hooked::update(session, &parts, update).await;
                     }
-                    // One that has returned says nothing any more.
+                    // A tool that has returned reports no more progress.
                     Heard::Update(_) => {}
                     Heard::Input(input) => hear(session, &parts, input).await,
                     Heard::Message(spoken) => {
@@ -241,8 +242,8 @@ async fn follow(
     }
 }
 
-/// Takes an input to the machine. Between tool calls and before an answer of the model is taken, the
-/// host may steer.
+/// Passes an input to the machine. Between tool calls and before an answer of the model is
+/// processed, the host may steer.
 async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     if matches!(input, Input::Reply(_)) {
         session.called = Some(Instant::now());
@@ -276,14 +277,14 @@ impl Underway {
         self.running.values().any(|running| running == call)
     }
 
-    /// What a tool call came to.
+    /// Returns the input for a finished tool call.
     fn returned(&mut self, ended: Result<(tokio::task::Id, tools::Done), JoinError>) -> Input {
         let done = match ended {
             Ok((id, done)) => {
                 self.running.remove(&id);
                 done
             }
-            // Only a tool that cannot even say how long it may take gets here.
+            // Reached only if a tool panics while reporting its timeout.
             Err(error) => match self.running.remove(&error.id()) {
                 Some(call) => tools::Done::broken(call, &error),
                 None => return Input::Interrupt,
@@ -297,13 +298,13 @@ impl Underway {
     }
 }
 
-/// Tells the machine the facts of the moment, which it needs with each input.
+/// Tells the machine the current times, which it needs with each input.
 fn tell_time(session: &mut Session) {
     session.run.set_idle(session.idle());
     session.run.set_elapsed(session.started.elapsed());
 }
 
-/// Ends when the machine wants to be told the time.
+/// Completes at the machine's next deadline.
 fn until(session: &Session) -> BoxFuture<'static, ()> {
     let deadline = session.run.deadline();
     match deadline.and_then(|deadline| session.started.checked_add(deadline)) {
@@ -312,7 +313,8 @@ fn until(session: &Session) -> BoxFuture<'static, ()> {
     }
 }
 
-/// The next that somebody says, or an interrupt. What the machine has no room for waits in the inbox.
+/// Returns the next message or an interrupt. Messages wait in the inbox while the machine has no
+/// room.
 async fn command(session: &Session) -> Command {
     match session.run.has_room() {
         true => session.inbox.next().await,
@@ -320,7 +322,7 @@ async fn command(session: &Session) -> Command {
     }
 }
 
-/// What somebody says, as the machine is told: with its key first.
+/// Converts a message to an input for the machine, and sets its key first.
 fn said(session: &mut Session, spoken: Spoken) -> Input {
     session.run.set_key(spoken.key);
     match spoken.kind {
@@ -329,7 +331,7 @@ fn said(session: &mut Session, spoken: Spoken) -> Input {
     }
 }
 
-/// The next step, entries set aside for the store and events told to the observers.
+/// Returns the next step. Queues its entries for the store and reports its events to the observers.
 fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
     for text in session.parts.breakdowns.take() {
@@ -359,13 +361,13 @@ fn step(session: &mut Session) -> Step {
 }
 
 impl Parts {
-    /// Tells the observers.
+    /// Reports an event to the observers.
     pub(crate) fn tell(&self, event: &Event) {
         self.observers.tell(event);
     }
 
-    /// Tells of a message that was taken and that no run will read. It has no number, since the log
-    /// knows nothing of it.
+    /// Reports an accepted message that no run will read. It has no number, because it is not in
+    /// the log.
     pub(crate) fn too_late(&self, said: &[Part]) {
         let texts = said.iter().filter_map(Part::as_text);
         let text = texts.collect::<Vec<_>>().join(" ");
@@ -378,14 +380,15 @@ impl Parts {
         });
     }
 
-    /// Another model than the run's own that writes summaries at a price that nobody knows.
+    /// Returns the model that writes summaries if it is not the run's own and its prices are
+    /// unknown.
     pub(crate) fn unpriced_summarizer<'a>(&self, setup: &'a Setup) -> Option<&'a str> {
         let model = setup.summary_model.as_ref()?;
         let unknown = self.asks_summarizer && model.sheet.is_none();
         unknown.then_some(&*model.model)
     }
 
-    /// Asks the gate. Silence denies, and so does a gate that is broken.
+    /// Asks the gate. A timeout or a panic denies the call.
     async fn ask_gate(&self, question: &Question) -> Answer {
         let name = &question.call.name;
         let gate = self.gate.as_deref().unwrap_or(&DenyAll);
@@ -406,7 +409,7 @@ impl Parts {
     }
 }
 
-/// Ends a run that a future which was dropped half-way has left open.
+/// Ends a run that was left open by a dropped future.
 fn end_open(session: &mut Session) {
     let taken = session.inbox.close();
     if !session.run.is_running() {
@@ -426,10 +429,10 @@ fn end_open(session: &mut Session) {
     session.losses = CallLosses::default();
 }
 
-/// Makes a session ready for what is done between two runs.
+/// Prepares a session for an operation between two runs.
 ///
 /// # Errors
-/// Where it is not known what of it was written.
+/// If it is unknown how much of the log was written.
 pub(crate) fn between_runs(session: &mut Session) -> Result<(), Error> {
     if session.stale {
         return Err(Error::Stale);
@@ -439,18 +442,18 @@ pub(crate) fn between_runs(session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// Does what the machine says between two runs.
+/// Carries out the machine's steps between two runs.
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     while !matches!(step(session), Step::Wait | Step::Finish(_)) {}
     flush(session).await
 }
 
-/// Makes what was recorded durable.
+/// Writes the recorded entries to the store.
 async fn flush(session: &mut Session) -> Result<(), Error> {
     if session.pending.is_empty() {
         return Ok(());
     }
-    // Until it is known that it was written, the session counts as ahead of its log.
+    // Until the write has succeeded, the session counts as ahead of its log.
     session.stale = true;
     session
         .parts
@@ -473,8 +476,7 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps what a provider has told of its window for other sessions. To forget it costs them one
-/// refused request, and no run.
+/// Stores a learned window for other sessions. If this fails, they only lose one rejected request.
 async fn remember(session: &Session, window: Tokens) {
     let parts = &session.parts;
     if let Err(error) = parts.store.learn_window(&session.endpoint, window).await {
@@ -484,7 +486,7 @@ async fn remember(session: &Session, window: Tokens) {
     }
 }
 
-/// Waits for the next thing that happens.
+/// Waits for the next event.
 async fn wait(session: &Session, underway: &mut Underway) -> Heard {
     let due = until(session);
     let Underway {
@@ -505,7 +507,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
             Command::Interrupt => Input::Interrupt,
         },
         () = due => Input::Tick,
-        // Before the next try is made.
+        // Handled before the next attempt starts.
         () = session.losses.news() => Input::Retried,
         Some(reply) = async { Some(call.as_mut()?.await) } => {
             *call = None;
@@ -519,12 +521,12 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
             *count = None;
             Input::Measured(reported)
         }
-        // What a tool has said goes before its result.
+        // Updates of a tool come before its result.
         Some(update) = updates.recv() => return Heard::Update(update),
         Some(ended) = tools.join_next_with_id() => underway.returned(ended),
         Some((call, answer)) = asks.next() => Input::Answer { call, answer },
-        // The machine waits for nothing that is under way: it can only be a fault of ours, and an
-        // end that can be resumed beats a hang.
+        // The machine waits although nothing is under way. That is a bug; ending the run so that it
+        // can be resumed is better than hanging.
         () = std::future::ready(()), if idle => Input::Interrupt,
     };
     Heard::Input(input)

@@ -1,5 +1,5 @@
-//! [`Error`]: why a call of the library gave no answer. A run that a limit, a person or a hook ended is
-//! no error: its output says so.
+//! [`Error`]: why a call of the library returned no answer. A run that ends because of a limit, a
+//! user or a hook is not an error; see its output.
 
 use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
 
@@ -7,49 +7,49 @@ use crate::journal::JournalFault;
 use crate::session::AgentOutput;
 use crate::store::StoreError;
 
-/// Why a run could not begin, or why its model could not be called.
+/// The reason why a run could not begin or its model could not be called.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The task says nothing.
+    /// The task is empty.
     #[error("the task is empty; say what the agent is to do")]
     EmptyTask,
-    /// The agent's settings are faulty: all faults at once.
+    /// The agent's settings are invalid; contains all faults.
     #[error("{}", list(.0))]
     Build(Vec<String>),
     /// The log could not be written or read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Something cannot be pinned.
+    /// The message cannot be pinned.
     #[error(transparent)]
     Pin(#[from] PinError),
     /// There is no run to undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
-    /// Nothing can be planned now.
+    /// No compaction is possible now.
     #[error(transparent)]
     Compact(#[from] CompactError),
-    /// The log does not fold.
+    /// The log is invalid.
     #[error(transparent)]
     Fold(#[from] FoldError),
-    /// The journal of a run cannot be followed.
+    /// The journal of a run is unusable.
     #[error(transparent)]
     Journal(#[from] JournalFault),
-    /// An earlier write failed, so what is in memory is ahead of the log.
+    /// An earlier write failed, so the session in memory is ahead of its log.
     #[error(
         "an earlier write to this session failed; open it again to carry on from what was written"
     )]
     Stale,
-    /// The model could not be called: it was not reached, refused the request, or the request does not
-    /// fit its window ([`EndReason::Failed`] and [`EndReason::CannotFit`]). There is no answer. The
-    /// output has the reason, what the run used so far, and the session, which can be continued.
+    /// The model could not be called: it was unreachable, rejected the request, or the request does
+    /// not fit its window ([`EndReason::Failed`] and [`EndReason::CannotFit`]). There is no answer.
+    /// The output contains the reason, the usage so far, and the session, which can be continued.
     #[error("{}", cause(.0))]
     Failed(Box<AgentOutput>),
 }
 
 impl Error {
-    /// Returns `true` if the same call may succeed later, or on another worker: another process has the
-    /// session, the store cannot be reached or is full, or a newer version began the run.
+    /// Returns `true` if the same call may succeed later or on another worker: another process has
+    /// the session, the store is unreachable or full, or a newer version began the run.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         use StoreError::{Archive, Busy, Full, Io, LeaseLost};
@@ -65,8 +65,8 @@ impl Error {
 
     /// Returns the output of a run whose model could not be called, or else the error.
     ///
-    /// `session.run(task).await.or_else(Error::into_output)` treats such a run like any other that ended
-    /// without an answer; [`AgentOutput::reason`] says why.
+    /// `session.run(task).await.or_else(Error::into_output)` treats such a run like any other
+    /// without an answer; [`AgentOutput::reason`] contains the cause.
     ///
     /// # Errors
     /// If the error is not [`Error::Failed`].

@@ -1,5 +1,4 @@
-//! Forking a session: a new one that begins as the first entries of another. Not how a store shares
-//! them; that is a store's business.
+//! Forking: creating a session that begins with the first entries of another one.
 
 use std::sync::Arc;
 
@@ -12,10 +11,11 @@ use crate::session::Session;
 use crate::store::{Fork, Lease, SessionId, SessionStore};
 
 impl Agent {
-    /// Begins the session `to` as a fork of another and opens it: its log is the other's first `at`
-    /// entries, or all there are, and then its own. Nothing is copied, and neither sees what the
-    /// other does from then on. A run that was under way at that entry has ended in the fork, and
-    /// calls that it had open are settled as after a crash.
+    /// Creates the session `to` as a fork of `from` and opens it.
+    ///
+    /// Its log consists of the first `at` entries of `from` (all if `None`), followed by its own.
+    /// Nothing is copied, and neither session sees later changes of the other. A run in progress at
+    /// that entry has ended in the fork, and its open calls are settled as after a crash.
     ///
     /// ```
     /// use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -40,8 +40,8 @@ impl Agent {
     /// ```
     ///
     /// # Errors
-    /// Where the other session is unknown or has fewer entries, where `to` exists already or has a
-    /// writer, or where the log cannot be read or written; then there is no fork.
+    /// If `from` is unknown or has fewer entries, if `to` already exists or has a writer, or if the
+    /// log cannot be read or written. In all cases no fork is created.
     pub async fn fork(
         &self,
         from: &SessionId,
@@ -50,17 +50,17 @@ impl Agent {
     ) -> Result<Session, Error> {
         let store = &*self.parts.store;
         let (lease, log) = fork_session(store, from, at, &to).await?;
-        // What the other was last answered is what a provider still has of both.
+        // The provider's cache entries for the parent also serve the fork.
         let idle = store.idle(from).await;
         self.open(lease, &log, idle).await
     }
 }
 
-/// Begins a session as a fork of another, where no agent is at hand: see [`Agent::fork`]. Gives the
-/// right to write to it, and its log.
+/// Creates a fork without an agent; see [`Agent::fork`]. Returns the lease and the log of the new
+/// session.
 ///
 /// # Errors
-/// As [`Agent::fork`].
+/// As for [`Agent::fork`].
 pub async fn fork_session(
     store: &dyn SessionStore,
     from: &SessionId,
@@ -70,9 +70,9 @@ pub async fn fork_session(
     let lease = store.acquire(to).await?;
     let mut log = store.load(from).await?;
     let entries = at.unwrap_or(log.len() as u64);
-    // Where there are fewer, the store says so.
+    // If the log has fewer entries, the store reports it.
     log.truncate(usize::try_from(entries).unwrap_or(usize::MAX));
-    // What it weighs is of no interest, so it is weighed the quickest way.
+    // The counts are not used, so the fastest counter is enough.
     let state = State::fold(Arc::new(Chars4), &log)?;
     let of = Fork {
         from: from.clone(),

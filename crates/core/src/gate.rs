@@ -1,20 +1,20 @@
-//! [`Gate`]: the door to a person's yes or no. An async decision, not an observer.
+//! [`Gate`]: the extension trait for approving tool calls.
 
 use async_trait::async_trait;
 use plimsoll_agent::{Answer, Question};
 
-/// Decides whether a tool call that asks may run.
+/// Decides whether a tool call that needs approval may run.
 #[async_trait]
 pub trait Gate: Send + Sync {
-    /// Decides. The run waits; an interrupt ends the wait.
+    /// Returns the decision. The run waits for it; an interrupt ends the wait.
     async fn decide(&self, question: &Question) -> Answer;
 }
 
-/// Says yes to every call.
+/// Approves every call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 
-/// Says no to every call that asks: where nobody can be asked, silence denies.
+/// Denies every call that needs approval. Used if nobody can be asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DenyAll;
 

@@ -1,13 +1,13 @@
-//! [`heard`]: a reply, unless it shows that the server cut the request or ran out of window, and
-//! did not say so. What it shows is judged in `wire`, by what the machine knew of the request.
+//! [`heard`]: detects replies that show that the server silently truncated the request or ran out
+//! of window. The detection itself is in `wire`.
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Reply, StopReason, Tokens};
 use plimsoll_wire::overflow::Overflow;
 use plimsoll_wire::overflow::silent::{self, Known, Silent};
 
-/// Gives back a reply that answers the request. A server that dropped the beginning of it, or had no
-/// room left for the answer, has answered something else.
+/// Returns a reply that answers the whole request, or an error if the server dropped the beginning
+/// of the request or had no room for the answer.
 pub(crate) fn heard(reply: Reply, request: &Request) -> Result<Reply, Failure> {
     let expects = &request.expects;
     let known = Known {
@@ -43,13 +43,13 @@ pub(crate) fn heard(reply: Reply, request: &Request) -> Result<Reply, Failure> {
                 "it read {read} tokens of about {sent}, so it dropped a part of what was sent without a word"
             ),
         ),
-        // More was read than we thought it could hold, and all of it: no harm is done, and the next
-        // request is counted with it. An answer without a word and without usage says nothing here.
+        // The server read more than our window estimate, and all of it. That is harmless: the next
+        // request is counted accordingly. An empty answer without usage proves nothing.
         Some(Silent::OverWindow(_) | Silent::Nothing) | None => return Ok(reply),
     })
 }
 
-/// Where the window ended, if the provider says that it did.
+/// Returns the size of the window if the provider reports that it ended.
 fn ended_at(reply: &Reply) -> Option<Tokens> {
     let usage = reply.usage.filter(|_| reply.stop == StopReason::Window)?;
     Some(usage.total_tokens())

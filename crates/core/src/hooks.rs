@@ -1,6 +1,7 @@
-//! [`Hooks`]: where a host is asked or told while a run goes on. A hook that panics or does not come
-//! back is a fault of that hook: the run goes on and says so, but for the one before a tool call, which
-//! denies it. Not when they are called; the machine says that.
+//! [`Hooks`]: the host's hooks into a run.
+//!
+//! If a hook panics or times out, the run continues with a warning. The hook before a tool call is
+//! the exception: its failure denies the call. The machine decides when hooks are called.
 
 mod command;
 mod reply;
@@ -26,41 +27,42 @@ pub use reply::{HookReply, Later, MAX_STUCK, Now};
 use crate::remote::Said;
 use crate::session::{AgentOutput, AgentState};
 
-/// A hook that has not come back after this is given up.
+/// Default timeout of a hook.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a run is told that its answer was refused by
-/// [`check_answer`](crate::AgentBuilder::check_answer), at most: a model that fails so often fails again.
+/// How often in a run an answer may be refused by
+/// [`check_answer`](crate::AgentBuilder::check_answer). A model that fails this often would fail
+/// again.
 pub const ANSWER_RETRIES: u32 = 3;
 
-/// Messages as a hook sees them; it is a copy of the list and not of what is said.
+/// The messages passed to a hook. The list is a copy that shares the messages.
 pub type Messages = Vec<Arc<Message>>;
 
 /// The messages that one plan has removed from the view or shortened in it.
 #[derive(Debug, Clone)]
 pub struct Evicted {
-    /// The messages, in view order. Summaries and markers of earlier plans are not among them.
+    /// The messages in view order, without summaries and markers of earlier plans.
     pub items: Vec<EvictedMessage>,
 }
 
 /// A message that a plan has removed or shortened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvictedMessage {
-    /// Its number in the session: 12 for `m12`.
+    /// Sequence number in the session: 12 for `m12`.
     pub seq: Seq,
-    /// `true` if it was removed, `false` if it was shortened.
+    /// `true` if the message was removed, `false` if it was shortened.
     pub removed: bool,
-    /// The name of the tool, if it is a tool result.
+    /// Name of the tool, if it is a tool result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The whole original, even if an earlier plan had shortened it.
+    /// The complete original, even if an earlier plan had shortened it.
     pub message: Arc<Message>,
 }
 
-/// A hook, and how long it may take is told with each call.
+/// A hook. Each call is given its timeout.
 pub(crate) type Hook<A, T> = Arc<dyn Fn(A, Duration) -> BoxFuture<'static, Had<T>> + Send + Sync>;
 
-/// All hooks of an agent. Several at one place are called in the order in which they were given.
+/// All hooks of an agent. Hooks at the same point are called in the order in which they were added.
 #[derive(Clone)]
 pub(crate) struct Hooks {
     pub(crate) before_task: Vec<Hook<Arc<AgentState>, bool>>,
@@ -80,33 +82,33 @@ pub(crate) struct Hooks {
     pub(crate) steering: Vec<Hook<(), Vec<Said>>>,
     pub(crate) follow_ups: Vec<Hook<(), Vec<Said>>>,
     pub(crate) check_answer: Vec<Hook<String, Result<(), String>>>,
-    /// What rewrites a request on its way, in two steps.
+    /// Hooks that rewrite a request, called before those in `convert`.
     pub(crate) transform: Vec<Hook<Messages, Messages>>,
     pub(crate) convert: Vec<Hook<Messages, Messages>>,
-    /// Programs, which are called behind the closures.
+    /// Programs, called after the closures.
     pub(crate) commands: Commands,
-    /// How long each may take.
+    /// Timeout of each hook.
     pub(crate) timeout: Duration,
 }
 
-/// What hooks came to, and what is wrong with them, one sentence each.
+/// The answer of the hooks and one sentence for each failure.
 #[derive(Debug)]
 pub(crate) struct Asked<T> {
     pub(crate) says: T,
     pub(crate) faults: Vec<String>,
 }
 
-/// What a hook is shown of the session.
+/// The part of the session that a hook receives.
 #[derive(Clone)]
 pub(crate) struct Seen {
     pub(crate) state: Arc<AgentState>,
-    /// The run's number in its session.
+    /// The number of the run in its session.
     pub(crate) run: u64,
-    /// The view or, after a run, what of it was said in the run.
+    /// The view or, after a run, the messages of this run that are in the view.
     pub(crate) messages: Messages,
 }
 
-/// A hook made of a closure.
+/// Creates a hook from a closure.
 pub(crate) fn hook<A, T, F, R, M>(call: F) -> Hook<A, T>
 where
     A: Send + 'static,
@@ -151,7 +153,7 @@ impl Default for Hooks {
 }
 
 impl Hooks {
-    /// Where there are any: only there the machine is to ask or to tell.
+    /// Returns the points that have hooks. The machine stops only at these.
     pub(crate) fn points(&self) -> BTreeSet<HookPoint> {
         let there = [
             (HookPoint::BeforeTask, !self.before_task.is_empty()),
@@ -173,7 +175,7 @@ impl Hooks {
         closures.chain(self.commands.points()).collect()
     }
 
-    /// Whether any is to know of what leaves the view.
+    /// Checks whether any hook is interested in evicted messages.
     pub(crate) fn leave(&self) -> bool {
         let closures = !self.before_compaction.is_empty()
             || !self.after_compaction.is_empty()
@@ -186,7 +188,7 @@ impl Hooks {
         closures || self.commands.points().any(|point| points.contains(&point))
     }
 
-    /// Whether something may happen.
+    /// Asks whether an operation may happen.
     pub(crate) async fn before(&self, moment: &Moment, seen: Seen) -> Asked<Decision> {
         let point = moment.point();
         let messages = seen.messages.len();
@@ -216,7 +218,7 @@ impl Hooks {
         asked
     }
 
-    /// Tells what has happened; gives what is wrong with the hooks.
+    /// Notifies the hooks. Returns their failures.
     pub(crate) async fn after(&self, moment: Moment, seen: Seen) -> Vec<String> {
         let point = moment.point();
         let messages = seen.messages.len();
@@ -261,7 +263,7 @@ impl Hooks {
         faults
     }
 
-    /// Whether a tool call may run. One that is broken lets nothing run.
+    /// Asks whether a tool call may run. The caller denies the call if a hook fails.
     pub(crate) async fn before_tool(
         &self,
         seen: &Seen,
@@ -277,7 +279,7 @@ impl Hooks {
         self.then(asked, about).await
     }
 
-    /// Whether what a tool says of its progress is told.
+    /// Asks whether a progress update of a tool may be published.
     pub(crate) async fn before_update(&self, update: (String, CallId, String)) -> Asked<Decision> {
         let name = "before_tool_execution_update";
         let mut asked = ask(name, &self.before_update, update, self.timeout).await;
@@ -285,19 +287,19 @@ impl Hooks {
         asked
     }
 
-    /// Tells that what a tool said was told.
+    /// Notifies the hooks of a published progress update.
     pub(crate) async fn after_update(&self, update: (String, CallId, String)) -> Vec<String> {
         let name = "after_tool_execution_update";
         tell(name, &self.after_update, update, self.timeout).await
     }
 
-    /// Returns `true` if a hook is told of evicted messages.
+    /// Returns `true` if any hook receives evicted messages.
     pub(crate) fn evicts(&self) -> bool {
         let mut points = self.commands.points();
         !self.on_evict.is_empty() || points.any(|point| point == HookPoint::OnEvict)
     }
 
-    /// Whether a plan may be applied.
+    /// Asks whether a plan may be applied.
     pub(crate) async fn before_compaction(&self, seen: Seen, leaving: &Leaving) -> Asked<Decision> {
         let point = HookPoint::BeforeCompactionStart;
         let (tokens, messages) = (leaving.tokens, leaving.messages);
@@ -310,7 +312,7 @@ impl Hooks {
         asked
     }
 
-    /// Tells that a plan was applied: `messages` and `tokens` are what is there now.
+    /// Notifies the hooks of an applied plan. `messages` and `tokens` are the new values.
     pub(crate) async fn after_compaction(
         &self,
         leaving: &Leaving,
@@ -332,7 +334,7 @@ impl Hooks {
         faults
     }
 
-    /// Tells which messages a plan has removed or shortened.
+    /// Notifies the hooks of the messages that a plan has removed or shortened.
     pub(crate) async fn on_evict(&self, evicted: Evicted, seen: Seen) -> Vec<String> {
         let point = HookPoint::OnEvict;
         let about = self.commands.about(point, &seen);
@@ -345,7 +347,7 @@ impl Hooks {
         faults.into_iter().map(kept).collect()
     }
 
-    /// What the host wants said: before the next model call, or once there is an answer.
+    /// Returns the host's messages for the next model call, or for after the answer.
     pub(crate) async fn messages(&self, what: Polled, seen: Seen) -> Asked<Vec<Said>> {
         let (name, hooks) = match what {
             Polled::Steering => ("get_steering_messages", &self.steering),
@@ -372,7 +374,7 @@ impl Hooks {
         !self.check_answer.is_empty()
     }
 
-    /// Returns why an answer is refused; `None` if it is not. A check that breaks refuses nothing.
+    /// Returns the reason if an answer is refused. A failing check refuses nothing.
     pub(crate) async fn refusal(&self, answer: String) -> Asked<Option<String>> {
         let mut asked = Asked::new(None);
         for check in &self.check_answer {
@@ -388,7 +390,7 @@ impl Hooks {
         asked
     }
 
-    /// What rewrites a request, in its order.
+    /// Returns the hooks that rewrite a request, in order.
     pub(crate) fn rewrites(&self) -> impl Iterator<Item = (&str, &Hook<Messages, Messages>)> {
         let transform = self
             .transform
@@ -398,7 +400,7 @@ impl Hooks {
         transform.chain(convert)
     }
 
-    /// Whether there is anybody to be asked for messages.
+    /// Checks whether any hook may return messages.
     pub(crate) fn polls(&self, what: Polled) -> bool {
         match what {
             Polled::Steering => !self.steering.is_empty(),
@@ -424,7 +426,7 @@ impl Hooks {
         tell(point.name(), hooks, args, self.timeout).await
     }
 
-    /// Asks the programs where no closure has said no.
+    /// Asks the programs, unless a closure has refused.
     async fn then(&self, mut asked: Asked<Decision>, about: Option<About>) -> Asked<Decision> {
         if asked.says == Decision::Go {
             let Asked { says, faults } = self.commands.ask(about, self.timeout).await;
@@ -435,7 +437,7 @@ impl Hooks {
     }
 }
 
-/// Asks until one says no.
+/// Calls the hooks until one refuses.
 async fn ask<A: Clone>(
     name: &str,
     hooks: &[Hook<A, bool>],
@@ -457,7 +459,7 @@ async fn ask<A: Clone>(
     asked
 }
 
-/// Tells all; gives what is wrong with them.
+/// Calls all hooks. Returns their failures.
 async fn tell<A: Clone>(
     name: &str,
     hooks: &[Hook<A, ()>],
@@ -473,7 +475,7 @@ async fn tell<A: Clone>(
     faults
 }
 
-/// What a host is asked for.
+/// The kind of messages that the host is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Polled {
     Steering,
@@ -488,7 +490,7 @@ impl<T> Asked<T> {
         }
     }
 
-    /// What is done in spite of the faults.
+    /// Adds the consequence to each failure.
     fn go_on(&mut self, so: &str) {
         for fault in &mut self.faults {
             fault.push_str("; ");

@@ -1,5 +1,5 @@
-//! [`HostPins`]: what a host has pinned between two runs, so that undoing a run does not lose it. Not
-//! what a run has pinned; that is undone with the run.
+//! [`HostPins`]: pins that the host has set between two runs. Undoing a run must not lose them.
+//! Pins set during a run are undone with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use plimsoll_context::{Message, Pinned, Seq};
 use crate::error::Error;
 use crate::session::Session;
 
-/// What the host has pinned between runs and has not taken off.
+/// Pins that the host has set between runs and not removed.
 #[derive(Debug, Default)]
 pub(crate) struct HostPins {
-    /// Rules, as they were said.
+    /// Pinned rules, as the host has written them.
     said: Vec<Message>,
-    /// Items, and what of them.
+    /// Pinned items, and the pinned part of each.
     items: BTreeMap<Seq, Pinned>,
 }
 
 impl HostPins {
-    /// Those of a log, as far as they are `pinned` still. Where a crash has ended a run, all until the
-    /// next run's end counts as that run's.
+    /// Reads the pins from a log, if they are still `pinned`. After a crash during a run,
+    /// everything before the end of the next run counts as part of the run.
     pub(crate) fn of<'a>(log: &[Entry], pinned: impl Iterator<Item = (Seq, &'a Message)>) -> Self {
         let mut running = false;
         let (mut said, mut items) = (Vec::new(), BTreeMap::new());
@@ -46,7 +46,7 @@ impl HostPins {
         }
     }
 
-    /// Pins again what is not pinned any more: an item where it is still in the view, a rule in any case.
+    /// Restores missing pins: items that are still in the view, and all rules.
     pub(crate) async fn restore(self, session: &mut Session) -> Result<(), Error> {
         let left: BTreeSet<Seq> = session.pinned().map(|(seq, _)| seq).collect();
         let items = session.view().transcript().items().iter();
@@ -60,7 +60,7 @@ impl HostPins {
             if session.pinned().any(|(_, there)| there == message) {
                 continue;
             }
-            // The first line says that it is a rule, and is said anew.
+            // The first line marks the text as a rule. Pinning adds it again.
             if let Message::Notice { text } = message
                 && let Some((_, rule)) = text.split_once('\n')
             {
@@ -72,7 +72,7 @@ impl HostPins {
     }
 }
 
-/// A pin that there is no room for any more undoes nothing.
+/// Reports a pin that no longer fits as a warning; the undo still succeeds.
 fn warn(session: &Session, pinned: Result<(), Error>) -> Result<(), Error> {
     match pinned {
         Err(Error::Pin(why)) => {

@@ -1,5 +1,8 @@
-//! [`Journal`]: the door to a system that runs the steps of a run durably, on whichever worker lives. The
-//! log stays the only truth: a journal has no more than the places in it that each step has reached.
+//! [`Journal`]: the extension trait for systems that execute the steps of a run durably on any
+//! worker.
+//!
+//! The log remains the source of truth. A journal only records the position in the log after each
+//! step.
 
 mod chain;
 mod run;
@@ -17,27 +20,28 @@ use crate::store::SessionId;
 pub(crate) use chain::LogChain;
 pub use run::{JournaledRun, refuse_journaled};
 
-/// The version of what journals contain. A worker refuses a newer one.
+/// The version of the journal format. Workers reject newer versions.
 pub const JOURNAL_FORMAT: u32 = 1;
 
-/// Where the steps of a run are journaled.
+/// A journal of the steps of a run.
 ///
-/// An implementation hands each step to a system that does it once or, if the worker dies meanwhile, again
-/// on another worker, and that gives the result back to every later try of the same run without doing the
-/// step again. Whether a step has been done in part is for the log to say, not for the journal.
+/// An implementation passes each step to a system that executes it once or, if the worker dies
+/// meanwhile, again on another worker. When the same run is repeated, the system returns the
+/// recorded result without executing the step again. The log, not the journal, tells whether a step
+/// was partly executed.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Returns how the run began: `start` if it begins now, else what was journaled then.
+    /// Returns the beginning of the run: the recorded one, or else `start`.
     ///
     /// # Errors
     /// If the journal cannot be read or written.
     async fn begin(&self, start: RunStart) -> Result<RunStart, Error>;
 
-    /// Returns what a step has reached: from the journal if the step is in it, and then `work` is dropped
-    /// unpolled, else by doing `work`. Steps are numbered from 1, without a gap.
+    /// Returns the result of a step. If the journal contains the step, `work` is dropped without
+    /// being polled. Otherwise, `work` is executed. Steps are numbered from 1 without gaps.
     ///
     /// # Errors
-    /// Those of `work`, and if the journal cannot be read or written.
+    /// If `work` fails, or the journal cannot be read or written.
     async fn step(
         &self,
         number: u64,
@@ -45,72 +49,72 @@ pub trait Journal: Send + Sync {
     ) -> Result<StepEnd, Error>;
 }
 
-/// A journal that remembers nothing, for runs that stay in this process.
+/// A journal that records nothing, for runs that stay in this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalJournal;
 
-/// A place in a session's log: how many entries precede it, and what they are.
+/// A position in a session's log and a digest of the entries before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogHead {
-    /// The entries before it.
+    /// Number of entries before the position.
     pub entries: u64,
-    /// The first 16 bytes, in hexadecimal digits, of BLAKE3 over the digest of one entry less and the
-    /// JSON of the last entry. Empty for an empty log.
+    /// The first 16 bytes, as hexadecimal digits, of BLAKE3 over the digest of the previous
+    /// position and the JSON of the last entry. Empty for an empty log.
     pub digest: String,
 }
 
-/// How a journaled run began.
+/// The beginning of a journaled run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStart {
-    /// See [`JOURNAL_FORMAT`].
+    /// The journal format; see [`JOURNAL_FORMAT`].
     pub format: u32,
-    /// Milliseconds since 1970, by the clock of the worker that began it.
+    /// Start time in milliseconds since 1970, by the clock of the worker that began the run.
     pub at_ms: u64,
-    /// The log before it.
+    /// The log before the run.
     pub head: LogHead,
 }
 
-/// What a step has reached.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepEnd {
-    /// The log after it.
+    /// The log after the step.
     pub head: LogHead,
     /// Whether the run has ended.
     pub is_last: bool,
 }
 
-/// Why a journal cannot be followed.
+/// The reason why a journal is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalFault {
-    /// A newer version began the run.
+    /// The run was begun by a newer version.
     #[error(
         "the journal of session {session} has format {found}, and this worker reads up to {JOURNAL_FORMAT}; update it, and stop workers of this version"
     )]
     Newer {
         /// The session.
         session: SessionId,
-        /// Its format.
+        /// The format of the journal.
         found: u32,
     },
-    /// The log is not the one that the journal was written for.
+    /// The journal belongs to another log.
     #[error(
         "the journal of session {session} names entry {entry}, which the log does not have: {why}; nothing was run. Give the worker the database that the run began with, or cancel the run and begin another"
     )]
     Mismatch {
         /// The session.
         session: SessionId,
-        /// The entry's number, from 1.
+        /// Number of the entry, from 1.
         entry: u64,
-        /// How the two differ.
+        /// The difference between log and journal.
         why: String,
     },
-    /// The system that journals has refused or cancelled a step.
+    /// The journaling system has rejected or cancelled a step.
     #[error("the run of session {session} was ended from outside: {why}")]
     Ended {
         /// The session.
         session: SessionId,
-        /// What it says.
+        /// The message from the system.
         why: String,
     },
 }

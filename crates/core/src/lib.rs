@@ -1,6 +1,7 @@
-//! Floor 3 of Plimsoll: the agent builder, the one async driver, the five doors ([`Provider`],
-//! [`Tool`], [`SessionStore`], [`Gate`], [`Observer`]), retry and child processes.
-//! It knows no provider, no file format and no wire.
+//! Layer 3 of Plimsoll: the agent builder, the async driver, the five extension traits
+//! ([`Provider`], [`Tool`], [`SessionStore`], [`Gate`], [`Observer`]), retries and child processes.
+//!
+//! This crate knows no concrete provider, file format or wire format.
 
 mod agent;
 mod allowance;

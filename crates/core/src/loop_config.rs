@@ -1,5 +1,6 @@
-//! [`AgentLoopConfig`]: what one run does otherwise than its agent, and [`agent_loop`], which makes
-//! such a run. What is not set falls back to the agent. For another policy or other tools, see
+//! [`AgentLoopConfig`]: settings for a single run, and [`agent_loop`], which uses them.
+//!
+//! Settings that are not set fall back to the agent's. To use another policy or other tools, see
 //! [`Session::switch`].
 
 use std::fmt;
@@ -19,42 +20,42 @@ use crate::retry::RetryConfig;
 use crate::session::{AgentOutput, Session};
 use crate::window;
 
-/// What one run does otherwise than its agent; `None` falls back to the agent's.
+/// The settings of a single run. `None` falls back to the agent's setting.
 #[derive(Clone, Default)]
 pub struct AgentLoopConfig {
-    /// Who answers, in place of the agent's provider; and who writes summaries, where the agent has
-    /// nobody else for that. Of a model with another name no price is known.
+    /// The provider of the run. It also writes the summaries if the agent has no summarizer. If its
+    /// model has another name, its prices are unknown.
     pub provider_override: Option<Arc<dyn Provider>>,
-    /// How hard the model thinks.
+    /// Thinking effort of the model.
     pub thinking_level: Option<ThinkingLevel>,
-    /// Tokens of one answer, at most.
+    /// Maximum number of tokens in one answer.
     pub max_tokens: Option<Tokens>,
     /// Temperature.
     pub temperature: Option<f64>,
-    /// Limits of the run that are not the agent's; each one falls back by itself.
+    /// Limits of the run. Each one falls back to the agent's individually.
     pub execution_limits: LimitOverrides,
     /// How the provider's prompt cache is used.
     pub cache_config: Option<CacheConfig>,
-    /// Tool calls at once.
+    /// Number of concurrent tool calls.
     pub tool_execution: Option<ToolExecutionStrategy>,
-    /// When a failed model call is made again.
+    /// When failed model calls are retried.
     pub retry_config: Option<RetryConfig>,
-    /// What looks at what a person says, in place of the agent's filters.
+    /// Input filters, instead of the agent's filters.
     pub input_filters: Option<Vec<Arc<dyn InputFilter>>>,
-    /// What the first turn answers.
+    /// Trigger of the first turn.
     pub first_turn_trigger: Option<TurnTrigger>,
-    /// What the configuration is called in loop ids.
+    /// Name of the configuration in loop ids.
     pub config_id: Option<String>,
 }
 
-/// What a session works with between two runs that are configured otherwise.
+/// The agent's own state of a session, kept while a run is configured differently.
 pub(crate) struct Base {
     setup: Setup,
     parts: Arc<Parts>,
     endpoint: String,
 }
 
-/// Runs a task in a session, configured as `config` says and otherwise as the session's agent.
+/// Runs a task in a session with `config`. Other settings are those of the session's agent.
 ///
 /// # Errors
 /// If the task is empty, the configuration is faulty, the log cannot be written, or the model cannot be
@@ -68,8 +69,7 @@ pub async fn agent_loop(
     session.with(config, Input::User(parts)).await
 }
 
-/// Goes on without a new prompt, configured as `config` says and otherwise as the session's agent: see
-/// [`Session::carry_on`].
+/// Continues a session without a new prompt, with `config`; see [`Session::carry_on`].
 ///
 /// # Errors
 /// If the session is empty, the configuration is faulty, the log cannot be written, or the model cannot
@@ -92,7 +92,7 @@ impl Session {
         output
     }
 
-    /// Makes the next run do what `config` says, until [`Self::restore`].
+    /// Applies `config` to the next run, until [`Self::restore`].
     pub(crate) async fn configure(&mut self, config: &AgentLoopConfig) -> Result<(), Error> {
         driver::between_runs(self)?;
         driver::settle(self).await?;
@@ -118,7 +118,7 @@ impl Session {
             }
             endpoint = provider.endpoint();
             parts.provider = Arc::clone(provider);
-            // Who answers writes the summaries, where nobody else was named for that.
+            // The provider also writes the summaries, unless there is a separate summarizer.
             if !parts.asks_summarizer {
                 parts.summarizer = Arc::clone(provider);
                 if let Some(model) = &mut setup.summary_model {
@@ -144,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    /// Works as the agent says again, where a run did otherwise.
+    /// Restores the agent's own settings after a run with others.
     pub(crate) fn restore(&mut self) {
         if let Some(base) = self.base.take() {
             self.run.set_setup(base.setup);
@@ -191,7 +191,7 @@ impl AgentLoopConfig {
         }
     }
 
-    /// Everything that is wrong with it beside what it falls back to.
+    /// Returns all faults of this configuration in combination with the agent's settings.
     fn faults(&self, setup: &Setup, parts: &Parts) -> Vec<String> {
         let mut faults = Vec::new();
         let limits = self.execution_limits.over(&setup.limits);

@@ -1,4 +1,4 @@
-//! [`MemoryStore`]: sessions and their archive in memory. It forgets them with the process.
+//! [`MemoryStore`]: sessions and their archive in memory. They are lost when the process ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::archive::{
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use crate::window::WINDOW_REMEMBERED;
 
-/// Keeps logs in memory; for tests and for agents that need no tomorrow.
+/// An in-memory store, for tests and for agents whose sessions need not outlive the process.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
@@ -23,35 +23,35 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct Inner {
     logs: BTreeMap<SessionId, Log>,
-    /// How often a log was written.
+    /// The number of writes to any log.
     writes: u64,
     leased: BTreeSet<SessionId>,
     shelf: Shelf,
-    /// Windows, and when they were told.
+    /// Learned windows and the time when they were learned.
     windows: BTreeMap<String, (Tokens, u64)>,
 }
 
 #[derive(Debug, Default)]
 struct Log {
-    /// What it shares with another, and begins with.
+    /// The parent and the shared beginning, if it is a fork.
     fork: Option<Fork>,
-    /// Its own entries, after those.
+    /// Its own entries, after the shared ones.
     own: Vec<Entry>,
-    /// Their size as JSON.
+    /// Size of its own entries as JSON.
     bytes: Bytes,
-    /// Which write of the store was its last.
+    /// The number of its last write in the store.
     written: u64,
-    /// What it was renamed to.
+    /// The title, if it was renamed.
     title: Option<String>,
 }
 
-/// A session whose log, or the beginning of it, is part of another's.
+/// A session in a chain of forks, and the part of it that is visible.
 struct Kin<'a> {
     id: &'a SessionId,
     log: &'a Log,
-    /// How many of its entries.
+    /// Number of its visible entries.
     entries: u64,
-    /// Only items below this number; `None` of the session itself.
+    /// The exclusive upper bound of its visible items; `None` for the session itself.
     below: Option<Seq>,
 }
 
@@ -61,7 +61,7 @@ struct MemoryGuard {
 }
 
 impl MemoryStore {
-    /// A store whose archive has other bounds.
+    /// Creates a store whose archive has these bounds.
     #[must_use]
     pub fn with_archive(bounds: ArchiveBounds) -> Self {
         let store = Self::default();
@@ -81,7 +81,7 @@ impl Log {
 
     fn add(&mut self, entries: &[Entry]) {
         self.own.extend_from_slice(entries);
-        // An entry that is no JSON has no size.
+        // An entry that cannot be serialized has no size.
         let sizes = entries.iter().flat_map(serde_json::to_vec);
         self.bytes.0 += sizes.map(|json| json.len() as u64).sum::<u64>();
     }
@@ -92,7 +92,7 @@ impl Log {
 }
 
 impl Inner {
-    /// The session and those that it is a fork of, itself first. None where nothing was written.
+    /// Returns the session, followed by the sessions it was forked from. Empty if it has no log.
     fn kin<'a>(&'a self, session: &SessionId) -> Vec<Kin<'a>> {
         let mut kin: Vec<Kin> = Vec::new();
         let mut next = self.logs.get_key_value(session).map(|(id, log)| Kin {
@@ -127,7 +127,8 @@ impl Inner {
         whole
     }
 
-    /// Where the archive may look: the session itself, even where it has no log, and what it shares.
+    /// Returns the parts of the archive that a session sees: its own, even without a log, and
+    /// shared ones.
     fn shelves(&self, session: &SessionId) -> Vec<(SessionId, Option<Seq>)> {
         let kin = self.kin(session);
         let others = kin.iter().skip(1);
@@ -289,7 +290,7 @@ impl Drop for MemoryGuard {
     }
 }
 
-/// Seconds since 1970; 0 where the clock stands before that.
+/// Returns the seconds since 1970, or 0 if the clock is set before that.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())

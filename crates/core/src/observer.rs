@@ -1,4 +1,4 @@
-//! [`Observer`]: sees what happens, live, and changes nothing.
+//! [`Observer`]: receives events live, but cannot influence the run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,10 +8,12 @@ use plimsoll_agent::Event;
 
 use crate::hooks::said_by;
 
-/// Sees every event as it happens. It is called on the driver's task, so it must be quick and must
-/// not block; hand slow work to a channel. One that panics sees nothing more, and the others are told.
+/// Receives every event as it happens.
+///
+/// It is called on the driver's task, so it must be quick and must not block; hand slow work to a
+/// channel. An observer that panics receives no more events, and a warning is sent to the others.
 pub trait Observer: Send + Sync {
-    /// Sees one event.
+    /// Handles one event.
     fn see(&self, event: &Event);
 }
 
@@ -21,7 +23,7 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
     }
 }
 
-/// Those that see what an agent does. Clones know of each other which of them are out of order.
+/// The observers of an agent. Clones share the knowledge of which ones have panicked.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Seat>);
 
@@ -32,7 +34,7 @@ struct Seat {
 }
 
 impl Observers {
-    /// One more.
+    /// Adds an observer.
     pub(crate) fn push(&mut self, observer: Arc<dyn Observer>) {
         self.0.push(Seat {
             observer,
@@ -40,7 +42,7 @@ impl Observers {
         });
     }
 
-    /// Tells all that are in order. An observer changes nothing, so its panic ends no run.
+    /// Sends an event to all working observers. A panic of an observer never ends a run.
     pub(crate) fn tell(&self, event: &Event) {
         for seat in &self.0 {
             if seat.broken.load(Ordering::Relaxed) {
@@ -50,7 +52,7 @@ impl Observers {
             if let Err(panic) = seen
                 && !seat.broken.swap(true, Ordering::Relaxed)
             {
-                // Each may break once, so this ends.
+                // Terminates, because each observer is disabled at most once.
                 self.tell(&Event::Warning {
                     text: format!(
                         "an observer broke down and sees nothing more: {}",

@@ -1,6 +1,7 @@
-//! [`agent_loop_parallel`]: several agents run the same prompt, each in a fork of a session, and the
-//! answer of one, or one made of all, becomes the session's. Not several tasks at once; that is a
-//! session each.
+//! [`agent_loop_parallel`]: several agents run the same prompt, each in a fork of a session.
+//!
+//! The session takes over the answer of one of them, or one answer written from all. To run several
+//! tasks at once, use one session for each.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,44 +38,48 @@ use adopt::{Taken, adopt};
 use branch::Trunk;
 use race::Race;
 
-/// Branches of one evaluation, at most: a judge tells no more apart.
+/// Maximum number of branches in one evaluation. A judge cannot distinguish more.
 pub const MAX_BRANCHES: usize = 8;
-/// Branches at once where nothing else is said.
+/// Default number of concurrent branches.
 pub const BRANCHES_AT_ONCE: usize = 4;
-/// How long a choice may take.
+/// Timeout for choosing an answer.
 pub const EVALUATION_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How several agents run one prompt.
+/// Options of a parallel evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct ParallelOptions {
-    /// What all branches and the choice may use together: tokens, money, tool calls and time; its
-    /// turns are each branch's. What a branch's own agent does not limit is shared out equally, and
-    /// what one does not use is there for those after it. Default: each its own limits.
+    /// Limits for all branches and the choice together: tokens, money, tool calls and time.
+    /// `max_turns` applies to each branch.
+    ///
+    /// Amounts that a branch's own agent does not limit are shared equally, and unused amounts are
+    /// available to later branches. Default: each branch has only its own limits.
     pub limits: Option<ExecutionLimits>,
-    /// What this comes out of, where it is part of something larger, as in a tool.
+    /// The allowance to charge, if this is part of a larger task, such as a tool call.
     pub allowance: Option<Allowance>,
-    /// Branches at once, at most. Default [`BRANCHES_AT_ONCE`].
+    /// Maximum number of concurrent branches. Default [`BRANCHES_AT_ONCE`].
     pub at_once: Option<usize>,
-    /// What becomes of the others once it is decided.
+    /// What happens to the remaining branches after the decision.
     pub losers: Losers,
 }
 
-/// What becomes of the others once it is decided.
+/// The handling of the remaining branches after the decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Losers {
-    /// They end by themselves: their answers are in their sessions, and are paid for.
+    /// They continue to their end. Their answers are in their sessions and cost money.
     #[default]
     Finish,
-    /// They are cancelled; those that have not begun do not begin.
+    /// They are cancelled, and waiting branches do not begin.
     Cancel,
 }
 
-/// Runs a prompt by several agents, each in a fork of the session, and takes over the answer that
-/// `strategy` chooses. The others stay as sessions of their own, `{session}.b{run}-{branch}`. A branch
-/// that fails, breaks down or reaches a limit loses; where none answers, the session's view is as it
-/// was, and the outcome says why of each.
+/// Runs a prompt with several agents, each in a fork of the session, and takes over the answer that
+/// `strategy` chooses.
 ///
-/// An interrupt of the session interrupts all of them; what is said meanwhile is said to each.
+/// The other branches remain as sessions of their own, `{session}.b{run}-{branch}`. A branch that
+/// fails, panics or reaches a limit loses. If no branch answers, the session's view does not
+/// change, and the outcome contains the reason for each branch.
+///
+/// An interrupt of the session interrupts all branches. Messages sent meanwhile go to each branch.
 ///
 /// ```
 /// use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -104,8 +109,8 @@ pub enum Losers {
 /// ```
 ///
 /// # Errors
-/// Where the prompt is empty, where there are no branches or more than [`MAX_BRANCHES`], or where
-/// the session's log cannot be read or written.
+/// If the prompt is empty, if there are no branches or more than [`MAX_BRANCHES`], or if the
+/// session's log cannot be read or written.
 pub async fn agent_loop_parallel(
     session: &mut Session,
     prompt: impl Into<Said>,
@@ -206,7 +211,7 @@ async fn evaluate(
     })
 }
 
-/// What the branches begin with.
+/// Collects the common starting point of all branches.
 async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
     Ok(Trunk {
         parts: Arc::clone(&session.parts),
@@ -220,7 +225,7 @@ async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
     })
 }
 
-/// Asks the strategy. Whatever it does, there is a choice.
+/// Asks the strategy. There is a choice even if the strategy fails.
 async fn choose(
     session: &Session,
     strategy: &dyn EvaluationStrategy,
@@ -265,7 +270,7 @@ async fn choose(
     (choice, warnings, late)
 }
 
-/// Ends when somebody interrupts; what is said meanwhile comes too late and is kept for that.
+/// Completes on an interrupt. Messages received meanwhile are too late and are collected in `late`.
 async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
     loop {
         match session.inbox.next().await {
@@ -296,7 +301,7 @@ fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
     }
 }
 
-/// What all may use together.
+/// Returns the allowance for all branches and the choice.
 fn allowance(options: &ParallelOptions) -> Result<(Allowance, Option<Grant>), String> {
     let limit = options.limits.as_ref().map(|limits| Limit {
         turns: None,

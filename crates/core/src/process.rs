@@ -1,19 +1,17 @@
-//! The one place that starts child processes: bounded in time and output, killed as a group,
-//! dead when this process is dead. Not a shell and not a sandbox: what a child may do with
-//! files and network is the affair of the user who runs it.
+//! Starts child processes, with limits on time and output. All child processes are started here.
 //!
-//! What holds for every child:
-//! - It runs in a process group of its own and reads no input but what it is given. When it
-//!   ends, is stopped or is dropped, its whole group ends: what a child leaves in the background
-//!   does not outlive it. Only a process that leaves the group by itself (`setsid`) gets away;
-//!   nobody waits for such a one.
-//! - A watchdog leads the group, holds a pipe to this process and ends the group when the pipe
-//!   closes, so that even after `kill -9` of this process nothing goes on. It is there first:
-//!   also a child that has only just begun is ended.
-//! - Whatever it prints is read, so that it never blocks; what is kept is bounded.
-//! - Variables of the environment that look like secrets are not handed on, see
-//!   [`looks_secret`]; [`deny_inspection`] keeps a child from reading them in this process. The
-//!   watchdog has no variable but `PATH`.
+//! A child is not sandboxed: it may use files and the network with the rights of its user. Every
+//! child has these properties:
+//! - It runs in its own process group and reads only the input that it is given. When it ends, is
+//!   stopped or is dropped, its whole group is killed, including background processes. Only a
+//!   process that leaves the group by itself (`setsid`) survives; it is not waited for.
+//! - A watchdog leads the group and holds a pipe to this process. It ends the group when the pipe
+//!   closes, so that nothing survives even a `kill -9` of this process. It is started before the
+//!   child.
+//! - All output is read, so that the child never blocks; only a limited part of it is kept.
+//! - Environment variables that look like secrets are withheld, see [`looks_secret`].
+//!   [`deny_inspection`] keeps a child from reading them in this process. The watchdog has no
+//!   variable except `PATH`.
 
 mod capture;
 mod environment;
@@ -48,18 +46,18 @@ pub use server::Server;
 use capture::Capture;
 use group::{Feed, Group, Pipe, Signal};
 
-/// How long a group may take to end by itself after SIGTERM, before SIGKILL.
+/// How long a group may take to end after SIGTERM, before SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(1);
-/// How long output is awaited after the child itself has ended, while something that it left
-/// in the background still holds the pipe.
+/// How long output is awaited after the child has ended, if a background process still holds the
+/// pipe.
 pub const DRAIN: Duration = Duration::from_millis(500);
-/// How long a killed child is awaited. Only one stuck in the kernel takes longer; it is reaped
-/// whenever it ends, but nobody waits for it.
+/// How long a killed child is awaited. Only a process that is stuck in the kernel takes longer; it
+/// is reaped in the background.
 pub const REAP_WAIT: Duration = Duration::from_secs(2);
-/// How much is read from a pipe at once; the size of a pipe on Linux.
+/// How many bytes are read from a pipe at once; the size of a pipe on Linux.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// A program and how it is to be started.
+/// A program and its settings.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(unix), allow(dead_code))]
 pub struct Command {
@@ -72,70 +70,70 @@ pub struct Command {
     input: Option<Vec<u8>>,
 }
 
-/// Which of this process's variables a child gets, before those set one by one.
+/// The variables of this process that a child inherits, in addition to those set individually.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Environment {
-    /// All but those that look like secrets.
+    /// All variables except those that look like secrets.
     #[default]
     WithoutSecrets,
     /// None.
     Empty,
 }
 
-/// The bounds of one child.
+/// The limits of one child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// It is stopped after this; the whole takes [`GRACE`] and [`REAP_WAIT`] more at most.
+    /// Time until the child is stopped. Stopping takes at most [`GRACE`] and [`REAP_WAIT`] more.
     pub timeout: Duration,
-    /// This much of its output is kept, half from the beginning, half from the end; as much of its
-    /// standard error, where that is kept apart.
+    /// Maximum size of the kept output, half from the beginning and half from the end. Applies
+    /// separately to standard error if that is captured separately.
     pub max_output: Bytes,
 }
 
-/// What came of a child.
+/// The result of a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOutput {
-    /// How it ended.
+    /// How the child ended.
     pub ended: Ended,
-    /// What it printed, standard output and standard error in the order in which they came.
+    /// Standard output and standard error in the order in which they arrived.
     pub output: Captured,
-    /// What it printed to standard error, where that was kept apart.
+    /// Standard error, if it was captured separately.
     pub errors: Captured,
-    /// What became of those that it left in the background.
+    /// Whether background processes had to be killed.
     pub left: LeftBehind,
 }
 
-/// The two ends by which a server is spoken with. What it prints waits in its pipe until it is read.
+/// The input and output of a server. Output waits in its pipe until it is read.
 pub struct Talk {
-    /// What it reads.
+    /// The input of the server.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
-    /// What it prints.
+    /// The output of the server.
     pub output: Pin<Box<dyn AsyncRead + Send>>,
 }
 
-/// How a child ended.
+/// The end of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal, which was not ours.
+    /// It was killed by this signal, which Plimsoll did not send.
     Signalled(i32),
-    /// It was stopped after its time.
+    /// It was stopped at the timeout.
     TimedOut,
-    /// It was stopped because nobody wants the result any more.
+    /// It was stopped because the caller cancelled it.
     Cancelled,
 }
 
-/// Whether a child that ended by itself left something that held its output open.
+/// Whether an exited child left background processes that held its output open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftBehind {
-    /// No, or nothing that prints.
+    /// None, or none that hold the output.
     Nothing,
-    /// Yes; it was ended [`DRAIN`] later.
+    /// At least one; it was killed after [`DRAIN`].
     Killed,
 }
 
-/// Why a child could not be started or followed.
+/// The reason why a child could not be started or followed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
@@ -144,39 +142,39 @@ pub enum ProcessError {
     Start {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The folder that it should start in is not there.
+    /// The working directory does not exist.
     #[error("cannot start `{program}` in {cwd}: no such folder")]
     NoFolder {
         /// The program.
         program: String,
-        /// The folder.
+        /// The directory.
         cwd: String,
     },
-    /// The child was started, but its end or its output could not be had.
+    /// The child was started, but its exit status or output was lost.
     #[error("lost track of `{program}`: {source}; it was killed")]
     Lost {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// There are no process groups on this system.
+    /// This system has no process groups.
     #[error("starting programs is not supported on this system: use Linux or macOS")]
     Unsupported,
 }
 
-/// Keeps other processes of the same user, children included, from reading the memory and the
-/// environment of this process, and from attaching to it. Programs that hold keys call this first.
+/// Keeps other processes of the same user, including children, from reading the memory and
+/// environment of this process and from attaching to it. Programs that hold keys call this first.
 ///
-/// On Linux the process is marked as not dumpable, so that it leaves no core dump either. A process with
-/// the capability `CAP_SYS_PTRACE`, as root has it outside of containers, still can. Elsewhere this does
-/// nothing.
+/// On Linux, the process is marked as not dumpable, so that it leaves no core dump either. A
+/// process with the capability `CAP_SYS_PTRACE`, such as root outside of containers, still has
+/// access. On other systems this function does nothing.
 ///
 /// # Errors
-/// The system refuses.
+/// If the system refuses.
 pub fn deny_inspection() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -187,7 +185,7 @@ pub fn deny_inspection() -> io::Result<()> {
 }
 
 impl Command {
-    /// A program, by its path or by a name that is looked up in `PATH`.
+    /// Creates a command for a program, given by its path or by a name to look up in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -200,59 +198,60 @@ impl Command {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// More arguments.
+    /// Adds several arguments.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The folder that it starts in; else the one of this process.
+    /// Sets the working directory. Default: that of this process.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<PathBuf>) -> Self {
         self.cwd = Some(cwd.into());
         self
     }
 
-    /// Which variables of this process it gets.
+    /// Sets which variables of this process the child inherits.
     #[must_use]
     pub fn environment(mut self, base: Environment) -> Self {
         self.base = base;
         self
     }
 
-    /// Which variables it gets besides what their names look like, unless it gets none.
+    /// Sets exceptions to the rule for inherited variables. Ignored with [`Environment::Empty`].
     #[must_use]
     pub fn inherit(mut self, variables: &InheritedVariables) -> Self {
         self.inherited = variables.clone();
         self
     }
 
-    /// A variable; given whatever its name looks like.
+    /// Sets a variable, even if its name looks like a secret.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));
         self
     }
 
-    /// What it reads, else nothing; its standard error is kept apart from its output then.
+    /// Sets the input. Standard error is then captured separately. Default: no input.
     #[must_use]
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = Some(bytes.into());
         self
     }
 
-    /// Runs it to its end. If the future is dropped, the group is killed at once.
+    /// Runs the command to its end. If the future is dropped, the group is killed immediately.
     ///
     /// # Errors
-    /// It cannot be started. A child that fails, hangs or is cancelled is no error, see [`Ended`].
+    /// If the command cannot be started. A child that fails, hangs or is cancelled is not an error;
+    /// see [`Ended`].
     ///
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
@@ -295,7 +294,7 @@ impl Command {
             () = cancel.cancelled() => Some(Ended::Cancelled),
             () = tokio::time::sleep(limits.timeout) => Some(Ended::TimedOut),
             () = group.exited() => None,
-            // A child may close its output and go on.
+            // A child may close its output and continue.
             () = (&mut both).then(|()| pending()) => None,
         };
         let mut left = LeftBehind::Nothing;
@@ -306,7 +305,7 @@ impl Command {
         };
         if stopped.is_some() {
             group.signal(Signal::TERM);
-            // In time or not: what is left is killed now.
+            // After this, the rest is killed, whether or not it ended in time.
             let all = async { tokio::join!(group.exited(), rest) };
             let _ = tokio::time::timeout(GRACE, all).await;
         } else if tokio::time::timeout(DRAIN, rest).await.is_err() {
@@ -326,11 +325,11 @@ impl Command {
         })
     }
 
-    /// Starts it as a server, which runs until it is stopped or dropped. The newest `log` bytes
-    /// that it prints are kept.
+    /// Starts the command as a server, which runs until it is stopped or dropped. The newest `log`
+    /// bytes of its output are kept.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// If the command cannot be started.
     ///
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
@@ -339,11 +338,11 @@ impl Command {
         Ok(Server::new(group, Reader::new(pipe), Capture::newest(log)))
     }
 
-    /// Starts it as a server that is spoken with over its standard input and output. Of what it
-    /// prints on standard error the newest `log` bytes are kept; [`input`](Self::input) is not used.
+    /// Starts the command as a server with its standard input and output connected to the caller.
+    /// The newest `log` bytes of its standard error are kept. [`input`](Self::input) is ignored.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// If the command cannot be started.
     ///
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
@@ -386,7 +385,7 @@ impl Command {
         self.program.display().to_string()
     }
 
-    /// The program as the system wants it, its input and output still to be set.
+    /// Returns the system's command, without its input and output.
     #[cfg(unix)]
     fn prepared(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
@@ -404,7 +403,7 @@ impl Command {
 
 impl Ended {
     fn of(status: ExitStatus) -> Self {
-        // A process that has ended has a code or a signal.
+        // A process that has ended has an exit code or a signal.
         status.code().map_or_else(
             || Self::Signalled(group::signal_of(status).unwrap_or_default()),
             Self::Exited,
@@ -412,7 +411,7 @@ impl Ended {
     }
 }
 
-/// The ends of a child's pipes that are ours.
+/// Our ends of a child's pipes.
 struct Pipes {
     output: Pipe,
     errors: Option<Pipe>,
@@ -429,16 +428,16 @@ impl Pipes {
     }
 }
 
-/// Writes all of it, as far as somebody reads it.
+/// Writes all bytes, unless the reader stops.
 async fn feed(to: Option<Feed>, bytes: &[u8]) {
     if let Some(mut to) = to {
-        // A child need not read what it is told.
+        // A child need not read its input.
         let _ = to.write_all(bytes).await;
         let _ = to.shutdown().await;
     }
 }
 
-/// Reads a pipe until its end.
+/// Reads a pipe to its end.
 struct Reader {
     pipe: Pipe,
     buffer: Vec<u8>,
@@ -452,10 +451,9 @@ impl Reader {
         }
     }
 
-    /// Hands on what comes until nobody holds the other end any more. Nothing is lost if the
-    /// future is dropped.
+    /// Passes on the output until the other end is closed. Dropping the future loses no data.
     async fn read(&mut self, mut take: impl FnMut(&[u8])) {
-        // A pipe that cannot be read has nothing more to say.
+        // A pipe that cannot be read has ended.
         while let Ok(read @ 1..) = self.pipe.read(&mut self.buffer).await {
             take(self.buffer.get(..read).unwrap_or_default());
         }

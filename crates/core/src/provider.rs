@@ -1,4 +1,4 @@
-//! [`Provider`]: the door to a model. One call, one reply; it never retries, since the driver does.
+//! [`Provider`]: the extension trait for models. One call returns one reply; the driver retries.
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, Sampling};
@@ -10,57 +10,62 @@ use crate::telemetry::ServerAddress;
 /// A model behind an API.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// The model, as `provider/name`.
+    /// Returns the model, as `provider/name`.
     fn model(&self) -> &str;
 
-    /// Where the model answers and its name, never a key: what it teaches of its window is remembered
-    /// under this.
+    /// Returns the address and name of the model, without any key. Learned windows are stored under
+    /// it.
     fn endpoint(&self) -> String {
         self.model().to_owned()
     }
 
-    /// The host and port that answer, for spans and metrics; `None` where nothing is called.
+    /// Returns the host and port of the server, for spans and metrics. `None` if there is no
+    /// server.
     fn server(&self) -> Option<ServerAddress> {
         None
     }
 
-    /// Makes one call. Each piece of the reply goes to `deltas` as it arrives; the whole reply is
-    /// returned. Dropping the future cancels the call. What it has used so far goes there too, as
-    /// [`Delta::Used`], so that it counts where no reply follows.
+    /// Makes one call and returns the complete reply.
+    ///
+    /// Each piece of the reply also goes to `deltas` as it arrives. The usage so far goes there as
+    /// [`Delta::Used`], so that it counts even if no reply follows. Dropping the future cancels the
+    /// call.
     ///
     /// # Errors
-    /// A [`Failure`] with the provider's own text in it.
+    /// A [`Failure`] that contains the provider's own error text.
     async fn call(
         &self,
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure>;
 
-    /// What the provider says that a request weighs, without making the call: tokens of input.
-    /// `None` where it has no way to say so. It is asked at most once for a model, before the first
-    /// plan that rests on our own count; a failure is told, and costs nothing else.
+    /// Returns the input tokens of a request as counted by the provider, without making the call.
+    /// `None` if the provider cannot count.
+    ///
+    /// It is called at most once for each model, before the first plan that would rely on our own
+    /// count. A failure only causes a warning.
     ///
     /// # Errors
-    /// A [`Failure`] with the provider's own text in it.
+    /// A [`Failure`] that contains the provider's own error text.
     async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
         let _ = request;
         Ok(None)
     }
 
-    /// Whether its prompt cache can be asked to keep entries so long. Where it cannot, requests do not
-    /// ask for it, and that is told.
+    /// Returns `true` if the prompt cache supports this lifetime. If not, requests do not ask for
+    /// it, and there is a warning.
     fn keeps(&self, retention: CacheRetention) -> bool {
         retention == CacheRetention::Usual
     }
 
-    /// Returns whether the model takes images, or `None`, the default, if that is not known. If it takes none,
-    /// requests have a note in the place of each.
+    /// Returns whether the model accepts images, or `None`, the default, if that is unknown. If it
+    /// does not, requests contain a note instead of each image.
     fn takes_images(&self) -> Option<bool> {
         None
     }
 
-    /// Why it cannot be asked for these tools of its own, a sentence each; none where it takes them. An
-    /// agent with such faults is not built.
+    /// Returns one sentence for each of these provider tools that cannot be used. An agent with
+    /// such faults is not built.
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
         let faults = tools.iter().map(|tool| {
             let (model, name) = (self.model(), tool.name());
@@ -72,24 +77,23 @@ pub trait Provider: Send + Sync {
         faults.collect()
     }
 
-    /// Returns what a person should know of settings that the model cannot follow, a sentence each.
+    /// Returns a sentence for each setting that the model does not support, for the user.
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
         let _ = sampling;
         Vec::new()
     }
 
-    /// The keys that it sends, so that they can be struck out of what tools return.
+    /// Returns the keys that the provider sends, so that they can be removed from tool results.
     fn secrets(&self) -> Vec<Secret> {
         Vec::new()
     }
 
-    /// The model's window as far as it is known without asking; it stands where the server does not
-    /// say.
+    /// Returns the model's window as known without asking. Used if the server does not report one.
     fn known_window(&self) -> Option<Tokens> {
         None
     }
 
-    /// The model's window as the server reports it; `None` where it does not.
+    /// Returns the model's window as reported by the server, if it reports one.
     async fn window(&self) -> Option<Tokens> {
         None
     }

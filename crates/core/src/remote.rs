@@ -1,5 +1,5 @@
-//! [`Remote`]: reaches into a run from another task, and the inbox that its messages wait in until
-//! the driver takes them. Not the queue of a run; that is the machine's, and in the log.
+//! [`Remote`]: controls a run from another task. The inbox holds its messages until the driver
+//! takes them.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,38 +11,40 @@ use tokio::sync::Notify;
 
 use crate::error::Error;
 
-/// Messages that wait for the driver, at most; a sender waits beyond that.
+/// Capacity of the inbox. Beyond it, senders wait.
 pub const INBOX: usize = 64;
 
-/// What a person says: text, or parts of any kind.
+/// A user message: text, or parts of any kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said(
-    /// Its parts.
+    /// The parts of the message.
     pub Vec<Part>,
 );
 
-/// Reaches into a run from another task. What it takes has exactly one end: the model reads it in this
-/// run, or it is undelivered, which an event or [`AgentOutput::undelivered`](crate::AgentOutput) says.
+/// Controls a run from another task.
+///
+/// Every accepted message is either read by the model in this run or reported as undelivered, by an
+/// event or in [`AgentOutput::undelivered`](crate::AgentOutput).
 #[derive(Debug, Clone)]
 pub struct Remote(Arc<Shared>);
 
-/// What a [`Remote`] says.
+/// A command from a [`Remote`].
 #[derive(Debug)]
 pub(crate) enum Command {
     Say(Spoken),
     Interrupt,
 }
 
-/// A message for a run that is under way.
+/// A message to a run in progress.
 #[derive(Debug)]
 pub(crate) struct Spoken {
     pub(crate) kind: Waiting,
     pub(crate) parts: Vec<Part>,
-    /// By what it is known if it is sent again.
+    /// The key that identifies the message if it is sent again.
     pub(crate) key: Option<String>,
 }
 
-/// The other end of each [`Remote`] of a session.
+/// The receiving end of all [`Remote`]s of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox(Arc<Shared>);
 
@@ -51,7 +53,7 @@ pub(crate) struct Opened(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Bytes that the run under way holds.
+    /// Memory held by the current run, in bytes.
     memory: AtomicUsize,
     inbox: Mutex<State>,
     arrived: Notify,
@@ -60,15 +62,16 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether a run is under way that takes messages.
+    /// Whether a run accepts messages.
     open: bool,
     interrupted: bool,
     said: VecDeque<Spoken>,
-    /// The keys of messages that were taken, by this process or according to the log.
+    /// The keys of messages that this process or, according to the log, an earlier one has
+    /// accepted.
     keys: HashSet<String>,
 }
 
-/// What became of a message.
+/// The result of putting a message into the inbox.
 enum Put {
     Taken,
     Closed,
@@ -76,30 +79,35 @@ enum Put {
 }
 
 impl Remote {
-    /// Says something to the run that is under way: it is read before the next model call, and tool
-    /// calls that have not begun are left out. False where no run is under way or where it says
-    /// nothing, and then nothing has happened; otherwise it has been taken.
+    /// Sends a message to the current run. The model reads it before its next call, and tool calls
+    /// that have not begun are skipped.
+    ///
+    /// Returns `false`, without any effect, if no run is in progress or the message is empty.
+    /// Otherwise the message has been accepted.
     pub async fn steer(&self, said: impl Into<Said>) -> bool {
         self.say(Waiting::Steer, said.into(), None).await
     }
 
-    /// Says something for when the run that is under way has its answer: the run goes on with it.
-    /// False where no run is under way or where it says nothing, and then nothing has happened;
-    /// otherwise it has been taken.
+    /// Sends a message that the current run continues with after its answer.
+    ///
+    /// Returns `false`, without any effect, if no run is in progress or the message is empty.
+    /// Otherwise the message has been accepted.
     pub async fn follow_up(&self, said: impl Into<Said>) -> bool {
         self.say(Waiting::FollowUp, said.into(), None).await
     }
 
-    /// Says something as [`Self::steer`] or [`Self::follow_up`] does, but not a second time: a message
-    /// with a key that was taken before counts as taken, and is not said again. If a run goes on after a
-    /// crash as [`Session::run_journaled`](crate::Session::run_journaled), that holds for the keys that the
-    /// log has, too.
+    /// Sends a message like [`Self::steer`] or [`Self::follow_up`], but only once: a message whose
+    /// key was accepted before counts as accepted and is not sent again.
+    ///
+    /// If a run continues after a crash with
+    /// [`Session::run_journaled`](crate::Session::run_journaled), the keys in the log count as
+    /// well.
     pub async fn say_once(&self, kind: Waiting, key: String, said: impl Into<Said>) -> bool {
         self.say(kind, said.into(), Some(key)).await
     }
 
-    /// Ends the run that is under way, leaving a session that can be carried on. It goes before
-    /// everything else that waits. False where no run is under way.
+    /// Ends the current run and leaves a session that can be continued. Takes precedence over all
+    /// waiting messages. Returns `false` if no run is in progress.
     pub async fn interrupt(&self) -> bool {
         let mut state = self.0.lock();
         if state.open {
@@ -109,14 +117,14 @@ impl Remote {
         state.open
     }
 
-    /// Bytes that the run under way holds: its messages as they stand in the view, and its steps; 0
-    /// between runs. O(1). See `docs/memory.md`.
+    /// Returns the memory held by the current run, in bytes: the messages of the view and the
+    /// steps. 0 between runs. O(1). See `docs/memory.md`.
     #[must_use]
     pub fn current_query_memory_usage(&self) -> usize {
         self.0.memory.load(Ordering::Relaxed)
     }
 
-    /// Passes on what was said, if there is room for it; the same in one step.
+    /// Passes on a message if there is room for it, without waiting.
     pub(crate) fn pass(&self, kind: Waiting, parts: Vec<Part>) -> bool {
         let key = None;
         matches!(self.0.put(Spoken { kind, parts, key }), Put::Taken)
@@ -128,7 +136,7 @@ impl Remote {
         };
         let mut spoken = Spoken { kind, parts, key };
         loop {
-            // Listening begins before the look, so that no room is missed.
+            // Listening begins before the check, so that no notification is missed.
             let mut room = std::pin::pin!(self.0.room.notified());
             room.as_mut().enable();
             match self.0.put(spoken) {
@@ -142,22 +150,22 @@ impl Remote {
 }
 
 impl Inbox {
-    /// Another end.
+    /// Creates another remote.
     pub(crate) fn remote(&self) -> Remote {
         Remote(Arc::clone(&self.0))
     }
 
-    /// Notes what the run under way holds.
+    /// Sets the memory held by the current run.
     pub(crate) fn holds(&self, bytes: usize) {
         self.0.memory.store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes the keys of messages that the log has.
+    /// Adds the keys of messages in the log.
     pub(crate) fn knows(&self, keys: impl IntoIterator<Item = String>) {
         self.0.lock().keys.extend(keys);
     }
 
-    /// A run begins to take messages.
+    /// Opens the inbox for a new run.
     pub(crate) fn open(&self) -> Opened {
         let mut state = self.0.lock();
         state.open = true;
@@ -165,7 +173,7 @@ impl Inbox {
         Opened(Arc::clone(&self.0))
     }
 
-    /// The next command; an interrupt goes before all others.
+    /// Returns the next command. Interrupts come first.
     pub(crate) async fn next(&self) -> Command {
         loop {
             if let Some(command) = self.0.take() {
@@ -175,7 +183,7 @@ impl Inbox {
         }
     }
 
-    /// The next interrupt; everything else waits.
+    /// Returns the next interrupt. Messages keep waiting.
     pub(crate) async fn interrupt(&self) -> Command {
         loop {
             if std::mem::take(&mut self.0.lock().interrupted) {
@@ -185,7 +193,7 @@ impl Inbox {
         }
     }
 
-    /// A run takes no more messages. What it has not taken comes back.
+    /// Closes the inbox. Returns the messages that the run has not taken.
     pub(crate) fn close(&self) -> Vec<Spoken> {
         self.0.close();
         self.0.lock().said.drain(..).collect()
@@ -238,7 +246,7 @@ impl Shared {
 }
 
 impl Said {
-    /// Its parts, if it says anything.
+    /// Returns the parts, or an error if the message is empty.
     pub(crate) fn checked(self) -> Result<Vec<Part>, Error> {
         let says = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
         match self.0.iter().any(says) {

@@ -1,5 +1,5 @@
-//! [`RetryConfig`]: when a failed model call is made again. Not what is retried; a failure says
-//! that itself.
+//! [`RetryConfig`]: when failed model calls are retried. Whether a failure can be retried depends
+//! on the failure itself.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -8,25 +8,25 @@ use std::time::Duration;
 use plimsoll_agent::Failure;
 use serde::{Deserialize, Serialize};
 
-/// A longer wait is not told as a number: nobody would read it.
+/// Longer waits are not shown as a number.
 const MOST_TOLD: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How far a wait may be from the backoff, as a share of it.
+/// Maximum deviation of a wait from the backoff, as a fraction.
 const JITTER: f64 = 0.2;
 
-/// Exponential backoff with jitter. A provider's Retry-After makes it longer, never shorter.
+/// Exponential backoff with jitter. A provider's Retry-After can make a wait longer, never shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryConfig {
-    /// Calls in all, the first one included. Default 3; at least 1.
+    /// Maximum number of attempts, including the first. Default 3; at least 1.
     pub max_attempts: u32,
     /// The first wait. Default 1 s.
     pub initial: Duration,
-    /// Each wait is this many times the one before. Default 2.
+    /// Growth factor of the wait between attempts. Default 2.
     pub factor: u32,
     /// The longest wait that the provider did not ask for, before the jitter of 20 %. Default 30 s.
     pub cap: Duration,
-    /// A provider that asks to wait longer is not waited for. Default 120 s.
+    /// The longest wait that a provider may ask for. Beyond it, the call fails. Default 120 s.
     pub retry_after_cap: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
-    /// No second try.
+    /// Returns a configuration without retries.
     #[must_use]
     pub fn never() -> Self {
         Self {
@@ -52,8 +52,8 @@ impl RetryConfig {
         }
     }
 
-    /// How long to wait before the next try after try number `attempt` (from 1) failed; `None`
-    /// where there is none.
+    /// Returns how long to wait after attempt number `attempt` (from 1) has failed. `None` if there
+    /// is no further attempt.
     #[must_use]
     pub fn wait(&self, attempt: u32, failure: &Failure) -> Option<Duration> {
         if attempt >= self.max_attempts || !failure.is_retryable() {
@@ -66,13 +66,14 @@ impl RetryConfig {
     }
 
     /// Returns the shortest and the longest wait. A random wait between them keeps many agents from
-    /// coming back at once. `None` if the provider asks for a longer wait than is allowed.
+    /// retrying at the same time. `None` if the provider asks for a longer wait than is allowed.
     fn range(&self, attempt: u32, asked: Option<Duration>) -> Option<(Duration, Duration)> {
         let factor = self.factor.max(1).saturating_pow(attempt.saturating_sub(1));
         let backoff = self.initial.saturating_mul(factor).min(self.cap);
         match asked {
             Some(asked) if asked > self.retry_after_cap => None,
-            // Never sooner than asked. A server that says "at once" says it to everybody.
+            // Never sooner than requested. A server that answers "at once" sends that to all
+            // clients.
             Some(asked) => {
                 let wait = asked.max(backoff);
                 Some((wait, wait.mul_f64(1.0 + JITTER)))
@@ -81,7 +82,7 @@ impl RetryConfig {
         }
     }
 
-    /// The failure that ends the tries; where a longer wait is asked for than is waited, it says so.
+    /// Returns the final failure. If the provider asked for too long a wait, its message says so.
     #[must_use]
     pub fn given_up(&self, attempt: u32, failure: Failure) -> Failure {
         let asked = asked(&failure).filter(|asked| *asked > self.retry_after_cap);
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn the_provider_is_asked_first() {
         let config = RetryConfig::default();
-        // Never sooner than asked, and never sooner than without a word.
+        // Never sooner than requested, and never sooner than without a Retry-After.
         for (attempt, asked_ms, expected) in [
             (1, 7_000, (7_000, 8_400)),
             (1, 0, (1_000, 1_200)),
@@ -206,7 +207,7 @@ mod tests {
             says(1, Some(3_600_000))
         );
         assert!(says(1, Some(u64::MAX)).contains("wait more than a year"));
-        // It would have waited, had there been a try left.
+        // It would have waited if an attempt had been left.
         assert!(!says(3, Some(7_000)).contains("asks to wait"));
         assert!(!says(3, Some(3_600_000)).contains("asks to wait"));
         let refused = Failure::Auth {

@@ -1,6 +1,6 @@
-//! [`Secret`]: a key. It is never printed, logged or written into an error, and it is struck out
-//! wherever others repeat it. [`Secrets`] are those of one run, which are struck out of what its tools
-//! return.
+//! [`Secret`]: a key that is never printed, logged or included in an error, and that is removed
+//! from texts that repeat it. [`Secrets`] are the secrets of a run, which are removed from tool
+//! results.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,31 +11,31 @@ use plimsoll_context::Part;
 
 use crate::process::looks_secret;
 
-/// Shorter keys are words that people put where no key is needed (`none`, `dummy`, `local`); striking
-/// them out would only garble a text.
+/// Shorter keys are usually placeholders (`none`, `dummy`, `local`). Removing them would only
+/// garble texts.
 const MIN_STRUCK: usize = 9;
-/// A text of so many characters without a blank is no word.
+/// A text of this many characters without whitespace is not a word.
 const NO_WORD: usize = 20;
 
-/// A key. Has no `Display`, cannot be serialised, and its `Debug` says nothing.
+/// A key. It has no `Display`, cannot be serialized, and its `Debug` output does not contain it.
 #[derive(Clone)]
 pub struct Secret(Arc<Spellings>);
 
 #[derive(Clone)]
 struct Spellings {
     text: String,
-    /// The variable that it was in.
+    /// The environment variable that contains the key.
     name: Option<String>,
-    /// The same as others may repeat it.
+    /// The encodings in which others may repeat the key.
     encoded: Vec<String>,
 }
 
-/// Secrets that are struck out of what tools return.
+/// Secrets that are removed from tool results.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Secrets(Arc<[Secret]>);
 
 impl Secret {
-    /// A key; white space around it, which comes with copying, is not part of it.
+    /// Creates a secret. Surrounding whitespace, for example from copying, is removed.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = text.trim().to_owned();
@@ -51,42 +51,44 @@ impl Secret {
         }))
     }
 
-    /// Says in which variable of the environment it was. `[secret NAME]` replaces it in texts, and child
-    /// processes do not get the variable.
+    /// Sets the environment variable that contains the key. The key is then replaced by `[secret
+    /// NAME]` in texts, and child processes do not get the variable.
     #[must_use]
     pub fn named(mut self, variable: &str) -> Self {
         Arc::make_mut(&mut self.0).name = Some(variable.to_owned());
         self
     }
 
-    /// Returns the variable of the environment that it was in, if that is known.
+    /// Returns the environment variable that contains the key, if known.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.0.name.as_deref()
     }
 
-    /// The key in a header, if its name says that there is one: in `Authorization: Bearer KEY` it is `KEY`.
+    /// Returns the key in a header, if the header's name looks secret. For `Authorization: Bearer
+    /// KEY` this is `KEY`.
     #[must_use]
     pub fn of_header(name: &str, value: &str) -> Option<Self> {
         let key = Self::new(value.rsplit(' ').next().unwrap_or(value));
         (looks_secret(name) && key.looks_like_a_key()).then_some(key)
     }
 
-    /// The key itself, to be sent and for nothing else.
+    /// Returns the key itself. Use it only to send it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0.text
     }
 
-    /// Whether there is nothing in it.
+    /// Returns `true` if the key is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.text.is_empty()
     }
 
-    /// Returns `true` if this looks like a key and not like a word, a number or a sentence. A value
-    /// that is secret only by its name must look like it, since striking out a word such as
-    /// `postgresql` would garble every text that has it.
+    /// Returns `true` if this looks like a key and not like a word, a number or a sentence.
+    ///
+    /// A value that is secret only because of its name must pass this test, since removing a word
+    /// such as `postgresql` would garble every text that contains it.
     #[must_use]
     pub fn looks_like_a_key(&self) -> bool {
         let text = self.expose();
@@ -96,7 +98,7 @@ impl Secret {
             && (text.len() >= NO_WORD || (text.len() >= MIN_STRUCK && is_mixed))
     }
 
-    /// The text without the key, wherever it stood in it, as it is, in Base64 or in hexadecimal.
+    /// Returns the text without the key, in plain form, Base64 or hexadecimal.
     #[must_use]
     pub fn strike_out(&self, mut text: String) -> String {
         let Spellings {
@@ -135,8 +137,8 @@ impl fmt::Debug for Secret {
 }
 
 impl Secrets {
-    /// These, and the values of this process's variables that are kept from child processes. The path
-    /// of a file is no secret.
+    /// Returns these secrets and the values of the environment variables that are withheld from
+    /// child processes. File paths are not secrets.
     pub(crate) fn with_environment(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
@@ -150,24 +152,24 @@ impl Secrets {
                 all.push(secret);
             }
         }
-        // One that has another in it is struck out first, and whole.
+        // Longest first, so that a secret that contains another one is removed completely.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Self(all.into())
     }
 
-    /// The variables that they were in.
+    /// Returns the environment variables of the secrets.
     pub(crate) fn variables(&self) -> impl Iterator<Item = String> + '_ {
         let names = self.0.iter().filter_map(Secret::name);
         names.map(str::to_owned)
     }
 
-    /// The text without any of them.
+    /// Returns the text without any of the secrets.
     pub(crate) fn strike_out(&self, text: String) -> String {
         let secrets = self.0.iter();
         secrets.fold(text, |text, secret| secret.strike_out(text))
     }
 
-    /// Strikes them out of all texts.
+    /// Removes the secrets from all text parts.
     pub(crate) fn strike_out_of(&self, parts: &mut [Part]) {
         for part in parts {
             if let Part::Text { text } = part {
@@ -177,7 +179,7 @@ impl Secrets {
     }
 }
 
-/// Base64 (of either alphabet, wherever the bytes begin in what is encoded) and hexadecimal.
+/// Returns the key in Base64 (both alphabets, at all three alignments) and hexadecimal.
 fn encoded(bytes: &[u8]) -> Vec<String> {
     let mut spellings: Vec<String> = Vec::new();
     for before in 0..3 {
@@ -192,8 +194,8 @@ fn encoded(bytes: &[u8]) -> Vec<String> {
     spellings
 }
 
-/// The Base64 of bytes that stand behind so many others, without the characters that others have a part
-/// in.
+/// Returns the Base64 of `bytes` after `before` other bytes, without the characters that depend on
+/// other bytes.
 fn base64(bytes: &[u8], before: usize) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bits = 0_u32;
@@ -209,7 +211,7 @@ fn base64(bytes: &[u8], before: usize) -> String {
             text.extend(letter.map(|letter| char::from(*letter)));
         }
     }
-    // The bytes before take part in so many characters.
+    // The other bytes affect this many characters.
     text.split_off((before * 8).div_ceil(6))
 }
 
@@ -241,7 +243,7 @@ mod tests {
     #[test]
     fn a_key_in_another_spelling_is_struck_out_as_well() {
         let key = Secret::new("sk-SUPER?SECRET>KEY~1");
-        // As `base64` and `xxd -p` print it, alone and behind `user:` and other texts.
+        // As printed by `base64` and `xxd -p`, alone and after `user:` and other texts.
         for echo in [
             "c2stU1VQRVI/U0VDUkVUPktFWX4xCg==",
             "c2stU1VQRVI_U0VDUkVUPktFWX4x",

@@ -1,5 +1,6 @@
-//! [`Session`]: a durable log under way.
-//! Not the loop itself; that is the driver.
+//! [`Session`]: an open session with its durable log.
+//!
+//! The loop itself is in the driver.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -30,59 +31,59 @@ pub struct Session {
     pub(crate) lease: Lease,
     pub(crate) parts: Arc<Parts>,
     pub(crate) inbox: Inbox,
-    /// Entries that the machine has recorded and the store has not.
+    /// Entries that the machine has recorded but the store has not.
     pub(crate) pending: Vec<Entry>,
     pub(crate) stale: bool,
     /// The log, if it was kept for a run that will ask for it.
     pub(crate) log: Option<Vec<Entry>>,
-    /// Something was written from which another process could go on.
+    /// Whether the log has reached a new point that another process could continue from.
     pub(crate) reached: bool,
-    /// The digests of the log, while a journal names them.
+    /// The digests of the log, while a run is journaled.
     pub(crate) chain: Option<LogChain>,
     pub(crate) state: Arc<AgentState>,
-    /// Tools of this session alone: those that recall what has left it.
+    /// Tools of this session only: the recall tools.
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
-    /// Whether what leaves the view is archived.
+    /// Whether evicted messages are archived.
     pub(crate) archives: bool,
-    /// What the run under way has done, in small.
+    /// The steps of the current run.
     pub(crate) steps: Steps,
-    /// What the run may use.
+    /// The allowance of the run.
     pub(crate) purse: Purse,
-    /// What its calls have used without a reply.
+    /// Usage of its calls without a reply.
     pub(crate) losses: CallLosses,
-    /// When the run began that is under way, or was last.
+    /// When the current or most recent run began.
     pub(crate) started: tokio::time::Instant,
-    /// What was said in that run has this number or a later one.
+    /// Sequence number of the first message of that run.
     pub(crate) began: Seq,
     /// How many answers of that run were refused.
     pub(crate) answers_refused: u32,
-    /// When the provider last answered, in this process.
+    /// When the provider last answered in this process.
     pub(crate) called: Option<Instant>,
-    /// How long ago the log had been written when it was opened, and when that was.
+    /// The age of the log when the session was opened, and the time of opening.
     pub(crate) found: Option<(Duration, Instant)>,
-    /// Under what name a window is remembered that the provider tells.
+    /// The name under which learned windows are stored.
     pub(crate) endpoint: String,
-    /// By what the provider may find this session's cache.
+    /// The key of the provider's prompt cache for this session.
     pub(crate) cache_key: Option<Arc<str>>,
-    /// What to go back to once a run has ended that is configured otherwise.
+    /// The settings to restore after a run with other settings.
     pub(crate) base: Option<Base>,
-    /// What of it is being told as spans.
+    /// The spans in progress.
     pub(crate) told: Told,
-    /// What it holds, as the agent counts.
+    /// The memory that this session holds, as part of the agent's total.
     pub(crate) held: HeldMemory,
-    /// The agent's dynamic context, which holds where the host attaches none.
+    /// The agent's dynamic context, used if the host attaches none.
     own_context: Option<Arc<str>>,
 }
 
-/// What a host attaches to a session.
+/// Data that a host attaches to a session.
 #[derive(Debug, Clone)]
 pub struct AgentState {
-    /// The session's name.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Sent after the history of each request of the next run; not part of the log. `None`: the
-    /// agent's own.
+    /// Text sent after the history of each request of the next run, outside the log. `None` uses
+    /// the agent's own.
     pub dynamic_context: Option<String>,
-    /// Anything of the host's, by type.
+    /// Arbitrary values of the host, by type.
     pub extensions: Extensions,
 }
 
@@ -90,45 +91,44 @@ pub struct AgentState {
 #[derive(Debug, Clone, Default)]
 pub struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOutput {
-    /// The session, to carry on with.
+    /// The session, which can be continued.
     pub session_id: SessionId,
-    /// The answer. If a limit, a person or a hook ended the run, a sentence in brackets that says so, after
-    /// what the model had said so far: see [`EndReason::is_answer`].
+    /// The answer. If a limit, a user or a hook ended the run, this is the text so far, followed by
+    /// a sentence in brackets with the reason; see [`EndReason::is_answer`].
     pub text: String,
     /// Why the run ended.
     pub reason: EndReason,
-    /// What the run spent.
+    /// Token usage of the run.
     pub tokens_used: Usage,
-    /// The part of it that summaries took, whose model may have other prices.
+    /// The part of `tokens_used` spent on summaries, whose model may have other prices.
     pub summary_usage: Usage,
-    /// What calls took besides whose provider did not say it, by our own count: no part of
-    /// `tokens_used`.
+    /// Our estimate for calls whose provider reported no usage. Not included in `tokens_used`.
     pub estimated: Usage,
-    /// Model calls that were answered.
+    /// Number of answered model calls.
     pub turns: u64,
-    /// Tool calls that ran.
+    /// Number of executed tool calls.
     pub tool_calls: u64,
-    /// Plans that were applied.
+    /// Number of applied plans.
     pub plans: u64,
-    /// What they freed.
+    /// Tokens freed by the plans.
     pub freed: Tokens,
-    /// What the run expected of the prompt cache, and what it read from it.
+    /// Expected and actual reads from the prompt cache.
     pub cache: CacheTally,
-    /// What the run cost, summaries and sub-agents included.
+    /// Cost of the run, including summaries and sub-agents.
     pub cost: Cost,
-    /// Messages that waited for the run and came too late for it.
+    /// Messages that came too late for the run.
     pub undelivered: Vec<Vec<Part>>,
-    /// The view was put back to what it was before the run.
+    /// Whether the view was restored to its state before the run.
     pub rolled_back: bool,
-    /// The most that the run held in memory at once.
+    /// Peak memory held by the run, in bytes.
     pub peak_memory: Bytes,
-    /// What its tools returned, in small; of more than [`MAX_STEPS`](crate::MAX_STEPS) or
-    /// [`MAX_STEPS_SIZE`](crate::MAX_STEPS_SIZE), the newest.
+    /// Shortened tool results, limited to the newest [`MAX_STEPS`](crate::MAX_STEPS) and
+    /// [`MAX_STEPS_SIZE`](crate::MAX_STEPS_SIZE).
     pub steps: Vec<RunStep>,
-    /// How many older steps were let go.
+    /// Number of older steps that were dropped.
     pub steps_dropped: u64,
 }
 
@@ -169,14 +169,14 @@ impl Session {
         }
     }
 
-    /// Takes what the session is to work with from now on.
+    /// Sets the parts that the session works with from now on.
     pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
         self.parts = fittings.parts;
         self.held = HeldMemory::new(&self.parts.held);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.max_step_result);
-        // What one provider has in its cache says nothing of another's.
+        // The cache state of one provider is meaningless for another.
         if self.called.is_some() && self.endpoint != fittings.endpoint {
             self.called = None;
             self.found = None;
@@ -196,12 +196,13 @@ impl Session {
         Ok(())
     }
 
-    /// Goes on with another agent: another model, other tools, other limits over the same log. The
-    /// session stays in the store that it is in. Where this fails, it is as it was.
+    /// Continues with another agent: another model, other tools and other limits for the same log.
+    ///
+    /// The session stays in its store. On an error, it does not change.
     ///
     /// # Errors
-    /// Where the log cannot be read or written, or where the agent's configuration leaves no room in
-    /// its model's window.
+    /// If the log cannot be read or written, or if the agent's configuration leaves no room in its
+    /// model's window.
     pub async fn switch(&mut self, agent: &Agent) -> Result<(), Error> {
         driver::between_runs(self)?;
         driver::settle(self).await?;
@@ -215,13 +216,14 @@ impl Session {
         self.fit_out(fittings).await
     }
 
-    /// Undoes the newest run that is not undone: the view is, byte for byte, what it was before its
-    /// task was said. What the host has pinned since stays pinned; rules that it has said since then
-    /// are said again, behind that view. The log keeps both; what the run did elsewhere, it has done.
-    /// Gives its number.
+    /// Undoes the newest run that is not undone yet. Returns the number of the run.
+    ///
+    /// The view becomes, byte for byte, the view before the task of the run. Pins that the host has
+    /// set since then stay pinned; its newer rules are added again at the end of the view. The log
+    /// keeps the run. Effects outside the session are not undone.
     ///
     /// # Errors
-    /// Where there is no run to undo, or the log cannot be read or written.
+    /// If there is no run to undo, or the log cannot be read or written.
     pub async fn undo(&mut self) -> Result<u64, Error> {
         driver::between_runs(self)?;
         driver::settle(self).await?;
@@ -233,22 +235,22 @@ impl Session {
         Ok(run)
     }
 
-    /// Pins an item of the view, or a part of it: it stays, whole, in every later request.
+    /// Pins an item of the view, or a part of it. It stays complete in every later request.
     ///
     /// # Errors
-    /// Where it is not in the view as it was said, where too much would be pinned, or where the
-    /// log cannot be written.
+    /// If the original item is not in the view, if too much would be pinned, or if the log cannot
+    /// be written.
     pub async fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), Error> {
         driver::between_runs(self)?;
         self.run.pin(seq, what)?;
         driver::settle(self).await
     }
 
-    /// Says a rule in the host's name and pins it.
+    /// Adds a rule from the host and pins it.
     ///
     /// # Errors
-    /// Where it is empty, where too much would be pinned, where calls of a crashed run wait to be
-    /// carried on, or where the log cannot be written.
+    /// If the rule is empty, if too much would be pinned, if calls of a crashed run are waiting to
+    /// be continued, or if the log cannot be written.
     pub async fn pin_text(&mut self, text: &str) -> Result<Seq, Error> {
         driver::between_runs(self)?;
         let seq = self.run.pin_text(text)?;
@@ -256,16 +258,17 @@ impl Session {
         Ok(seq)
     }
 
-    /// The same, but where calls of a crashed run wait for their results it is said behind them.
+    /// Like [`Self::pin_text`], but if calls of a crashed run wait for their results, adds the rule
+    /// after them.
     pub(crate) async fn pin_rule(&mut self, text: &str) -> Result<(), Error> {
         self.run.pin_rule(text)?;
         driver::settle(self).await
     }
 
-    /// Takes a pin off. False where there is none.
+    /// Removes a pin. Returns `false` if there is none.
     ///
     /// # Errors
-    /// Where the log cannot be written.
+    /// If the log cannot be written.
     pub async fn unpin(&mut self, seq: Seq) -> Result<bool, Error> {
         driver::between_runs(self)?;
         let unpinned = self.run.unpin(seq);
@@ -273,20 +276,20 @@ impl Session {
         Ok(unpinned)
     }
 
-    /// What is pinned, in the order of the view.
+    /// Returns the pinned items in view order.
     pub fn pinned(&self) -> impl Iterator<Item = (Seq, &Message)> {
         self.run.pinned()
     }
 
-    /// How long ago the provider last answered; before the first answer in this process, how long
-    /// ago the log was written, where the store knows.
+    /// Returns the time since the provider last answered. Before the first answer in this process,
+    /// returns the time since the log was written, if the store knows it.
     pub(crate) fn idle(&self) -> Option<Duration> {
         let here = self.called.map(|called| called.elapsed());
         let (before, opened) = self.found.unzip();
         here.or_else(|| Some(before?.saturating_add(opened?.elapsed())))
     }
 
-    /// Runs a task. Dropping the future interrupts it; the session can be carried on.
+    /// Runs a task. Dropping the future interrupts it; the session can be continued.
     ///
     /// # Errors
     /// If the task is empty, the log cannot be written, or the model cannot be called
@@ -298,10 +301,10 @@ impl Session {
         self.run_parts(vec![Part::text(task)]).await
     }
 
-    /// Runs a task that has more than text in it.
+    /// Runs a task with images, files or other parts besides text.
     ///
     /// # Errors
-    /// If nothing is said, the log cannot be written, or the model cannot be called
+    /// If the message is empty, the log cannot be written, or the model cannot be called
     /// ([`Error::Failed`]).
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
         let parts = Said(parts).checked()?;
@@ -309,8 +312,8 @@ impl Session {
         self.drive(Input::User(parts)).await
     }
 
-    /// Goes on without a new message, where a crash or a failure ended the last run: calls that
-    /// had not begun run now, and what ran is not run again unless it is idempotent.
+    /// Continues without a new message after a crash or a failure has ended the last run. Calls
+    /// that had not begun run now; started calls run again only if they are idempotent.
     ///
     /// # Errors
     /// If the session is empty, the log cannot be written, or the model cannot be called
@@ -323,42 +326,42 @@ impl Session {
         self.drive(Input::Continue).await
     }
 
-    /// The session's name.
+    /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         self.lease.session()
     }
 
-    /// Reaches into this session's run from another task.
+    /// Returns a remote that controls this session's runs from another task.
     #[must_use]
     pub fn remote(&self) -> Remote {
         self.inbox.remote()
     }
 
-    /// What the host attached. A hook that still runs keeps what it was given.
+    /// Returns the host's data for modification. A running hook keeps its own snapshot.
     pub fn state_mut(&mut self) -> &mut AgentState {
         Arc::make_mut(&mut self.state)
     }
 
-    /// What all runs of the session have cost.
+    /// Returns the total cost of all runs of the session.
     #[must_use]
     pub fn cost(&self) -> Cost {
         self.run.state().cost()
     }
 
-    /// What the run that is under way, or was last, has used of its limits.
+    /// Returns the usage of limits in the current or most recent run.
     #[must_use]
     pub fn tracker(&self) -> ExecutionTracker {
         self.run.tracker()
     }
 
-    /// What the log amounts to.
+    /// Returns the current state of the log.
     #[must_use]
     pub fn view(&self) -> &State {
         self.run.state()
     }
 
-    /// The model's window as far as it is known by now.
+    /// Returns the model's window, as far as it is known.
     #[must_use]
     pub fn window(&self) -> Option<Tokens> {
         self.run.line().window
@@ -370,14 +373,14 @@ impl Session {
         self.output(outcome)
     }
 
-    /// Tells the machine what the host has attached.
+    /// Passes the host's dynamic context to the machine.
     pub(crate) fn attach_context(&mut self) {
         let attached = self.state.dynamic_context.as_deref().map(Arc::from);
         let context = attached.or_else(|| self.own_context.clone());
         self.run.set_dynamic_context(context);
     }
 
-    /// What a run came to that has just ended.
+    /// Returns the output of a run that has just ended.
     pub(crate) fn output(&mut self, outcome: Outcome) -> Result<AgentOutput, Error> {
         let (steps, steps_dropped) = self.steps.take();
         self.hold();
@@ -395,7 +398,7 @@ impl Session {
         }
     }
 
-    /// Bytes that the run under way holds: see
+    /// Returns the memory held by the current run, in bytes; see
     /// [`Remote::current_query_memory_usage`](crate::Remote::current_query_memory_usage).
     #[must_use]
     pub fn current_query_memory_usage(&self) -> usize {
@@ -405,7 +408,7 @@ impl Session {
         }
     }
 
-    /// What its spans say of it.
+    /// Returns the context of the session's spans.
     pub(crate) fn scene(&self) -> Scene {
         Scene {
             session: Some(self.id().clone()),
@@ -413,7 +416,7 @@ impl Session {
         }
     }
 
-    /// Says to those outside what the run under way holds.
+    /// Publishes the memory held by the current run.
     pub(crate) fn hold(&mut self) {
         let bytes = self.current_query_memory_usage();
         self.inbox.holds(bytes);
@@ -421,7 +424,7 @@ impl Session {
     }
 }
 
-/// What one session holds, as part of what all sessions of its agent hold.
+/// The memory held by one session, as part of the total of its agent.
 #[derive(Debug, Default)]
 pub(crate) struct HeldMemory {
     of_agent: Arc<AtomicUsize>,
@@ -429,7 +432,7 @@ pub(crate) struct HeldMemory {
 }
 
 impl HeldMemory {
-    /// A session of the agent that counts here, which holds nothing yet.
+    /// Creates an empty account within the agent's total.
     pub(crate) fn new(of_agent: &Arc<AtomicUsize>) -> Self {
         Self {
             of_agent: Arc::clone(of_agent),
@@ -451,13 +454,13 @@ impl Drop for HeldMemory {
 }
 
 impl Extensions {
-    /// Puts a value in; gives back the one of its type that was there.
+    /// Inserts a value. Returns the previous value of the same type.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) -> Option<Arc<T>> {
         let old = self.0.insert(TypeId::of::<T>(), Arc::new(value))?;
         old.downcast().ok()
     }
 
-    /// The value of this type.
+    /// Returns the value of this type.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.get(&TypeId::of::<T>())?.downcast_ref()
@@ -465,8 +468,8 @@ impl Extensions {
 }
 
 impl AgentOutput {
-    /// Returns what a run came to by its outcome alone: without steps and memory, which only the process
-    /// that ran it knows.
+    /// Creates the output from an outcome alone. Steps and memory are empty, since only the process
+    /// of the run knows them.
     #[must_use]
     pub fn new(session_id: SessionId, outcome: Outcome) -> Self {
         Self {

@@ -1,28 +1,29 @@
-//! [`Steps`]: what a run's tools returned, kept for the host in small. Not what the model sees,
-//! which the budget governs, and not the log, which has all of it.
+//! [`Steps`]: shortened tool results of a run, kept for the host. They are independent of the
+//! messages that the model sees and of the log, which contains the complete results.
 
 use std::collections::{HashMap, VecDeque};
 
 use plimsoll_agent::{Entry, RunStep};
 use plimsoll_context::{Bytes, CallId, Message, clip, shorten_bytes};
 
-/// Bytes of one step's result, at most, where nothing else is said.
+/// Default maximum size of one step's result, in bytes.
 pub const MAX_STEP_RESULT: Bytes = Bytes(8_192);
-/// Steps that a run keeps; of more, the newest.
+/// Maximum number of steps that a run keeps. The oldest are dropped.
 pub const MAX_STEPS: usize = 1_000;
-/// Bytes that the steps of a run take, at most; of more, the newest. One step is always kept.
+/// Maximum total size of the steps of a run, in bytes. The oldest are dropped, but one step is
+/// always kept.
 pub const MAX_STEPS_SIZE: Bytes = Bytes(1 << 20);
-/// What stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const TRUNCATED: &str = "[truncated]";
 
-/// The steps of the run under way.
+/// The steps of the current run.
 #[derive(Debug)]
 pub(crate) struct Steps {
     max: Bytes,
     kept: VecDeque<RunStep>,
-    /// The newest batch's calls without a result: place, tool and arguments.
+    /// Calls of the newest batch without a result: position, tool and arguments.
     open: HashMap<CallId, (usize, String, String)>,
-    /// The places of its calls that have one, in the order in which they came.
+    /// Positions of the calls of this batch with a result, in order of arrival.
     came: Vec<usize>,
     held: usize,
     dropped: u64,
@@ -40,7 +41,7 @@ impl Steps {
         }
     }
 
-    /// Takes in what the log gets. Returns the step that it is the result of, if it is one.
+    /// Processes a new log entry. Returns the step if the entry is a tool result.
     pub(crate) fn see(&mut self, entry: &Entry) -> Option<&RunStep> {
         match entry {
             Entry::Replied { message, .. } => {
@@ -73,17 +74,17 @@ impl Steps {
         None
     }
 
-    /// Returns how much is kept of one result, at most.
+    /// Returns the maximum size of one result.
     pub(crate) fn max_result(&self) -> Bytes {
         self.max
     }
 
-    /// What the steps take, in bytes.
+    /// Returns the size of all steps in bytes.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
 
-    /// The steps, and how many older ones were let go; the next run begins with none.
+    /// Takes the steps and the number of dropped ones. The next run begins with none.
     pub(crate) fn take(&mut self) -> (Vec<RunStep>, u64) {
         self.held = 0;
         self.open.clear();
@@ -94,7 +95,7 @@ impl Steps {
         )
     }
 
-    /// Keeps a step at its place in its batch, whenever it came.
+    /// Inserts a step at its position in its batch, regardless of its time of arrival.
     fn keep(&mut self, place: usize, step: RunStep) -> Option<&RunStep> {
         let more = weight(&step);
         while (self.kept.len() == MAX_STEPS || (self.held + more) as u64 > MAX_STEPS_SIZE.0)
@@ -120,7 +121,7 @@ fn weight(step: &RunStep) -> usize {
         + step.result.len()
 }
 
-/// A text within so many bytes.
+/// Cuts a text to at most `max` bytes.
 fn cut(text: &str, max: Bytes) -> String {
     if text.len() as u64 <= max.0 {
         return text.to_owned();
@@ -131,7 +132,7 @@ fn cut(text: &str, max: Bytes) -> String {
         return json;
     }
     match max.0.checked_sub(TRUNCATED.len() as u64) {
-        // In one piece: what is appended to may take twice its length.
+        // Concatenated at once, because appending may double the capacity.
         Some(room) => [clip(text, Bytes(room)), TRUNCATED].concat(),
         None => clip(text, max).to_owned(),
     }
@@ -141,7 +142,6 @@ fn cut(text: &str, max: Bytes) -> String {
 mod tests {
     use super::*;
 
-    /// S22.
     #[test]
     fn a_result_is_cut_at_its_limit_and_not_before() {
         let at = "x".repeat(8_192);

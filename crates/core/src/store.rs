@@ -1,5 +1,7 @@
-//! [`SessionStore`]: the door to where logs and archives are kept. A log is only ever appended to.
-//! No store; [`MemoryStore`](crate::MemoryStore) is one.
+//! [`SessionStore`]: the extension trait for the storage of logs and archives. Logs are
+//! append-only.
+//!
+//! [`MemoryStore`](crate::MemoryStore) is an implementation.
 
 use std::any::Any;
 use std::fmt;
@@ -13,56 +15,61 @@ use serde::{Deserialize, Serialize};
 use crate::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
 use crate::file_edit::FileEdit;
 
-/// A session may be the fork of a fork so often: reading its log walks them all, and nobody has a
-/// use for more.
+/// Maximum number of forks from a session to its oldest ancestor. Reading a log visits all of them.
 pub const MAX_FORK_DEPTH: u64 = 256;
 
-/// Where the logs of sessions are kept and, beside them, the archive of what has left their views.
-/// A store need not have an archive; one that has implements all of its six methods.
+/// A store for the logs of sessions and for the archive of their evicted messages.
+///
+/// The archive is optional. A store with an archive must implement all six of its methods.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Becomes the one writer of a session, until the lease is dropped. The session need not exist. A
-    /// store that several processes use may take the session of a process that stands still; the writes of
-    /// that process are then refused with [`StoreError::LeaseLost`].
+    /// Becomes the only writer of a session, until the lease is dropped. The session need not
+    /// exist.
+    ///
+    /// A store shared by several processes may take the session from a stalled process. Later
+    /// writes of that process fail with [`StoreError::LeaseLost`].
     ///
     /// # Errors
-    /// [`StoreError::Busy`] where it has a writer already, in this process or another.
+    /// [`StoreError::Busy`] if the session has a writer already, in this process or another.
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError>;
 
-    /// The session's whole log, in order; empty where it has none.
+    /// Returns the complete log of a session in order. Empty if it has none.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If the log cannot be read.
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError>;
 
-    /// Appends entries: all of them or none. They are durable when it returns.
+    /// Appends all entries or none. They are durable when the method returns.
     ///
     /// # Errors
-    /// Where they cannot be written; the log is then as before.
+    /// If the entries cannot be written. The log is then unchanged.
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError>;
 
-    /// Begins a session as the fork of another: its log is the other's first entries and then its
-    /// own, of which `own` are the first. Nothing is copied, and what the other does from now on is
-    /// not seen in the fork. The other may have a writer meanwhile. All of it is done, or nothing.
+    /// Creates a session as a fork of another one, either completely or not at all.
+    ///
+    /// Its log consists of the first entries of the parent, followed by its own, which begin with
+    /// `own`. Nothing is copied, and later changes of the parent are not visible in the fork. The
+    /// parent may have a writer meanwhile.
     ///
     /// # Errors
-    /// [`StoreError::CannotFork`] where the other session is unknown or has fewer entries, where
-    /// the new one has been written to, or beyond [`MAX_FORK_DEPTH`]; nothing has changed then.
+    /// [`StoreError::CannotFork`] if the parent is unknown or has fewer entries, if the new session
+    /// has been written to, or beyond [`MAX_FORK_DEPTH`]. Nothing has changed then.
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
         let _ = (lease, own);
         Err(of.refused(ForkFault::Unable))
     }
 
-    /// Deletes a session for good: its log, its settings, its archive and the kept contents of the files
-    /// that it changed. Other sessions keep theirs. Returns `false`, and changes nothing, if there is no
-    /// such session. The lease stays valid; the name is free, and the next entry that is appended under it
-    /// is the first of a new log.
+    /// Deletes a session permanently: its log, settings, archive and the stored contents of the
+    /// files that it changed. Returns `false`, without any change, if there is no such session.
+    ///
+    /// Other sessions are not affected. The lease stays valid and the name becomes free: the next
+    /// entry appended under it is the first of a new log.
     ///
     /// # Errors
-    /// [`StoreError::HasForks`] if forks share entries of its log: delete them first. Nothing is deleted
-    /// then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
-    /// [`StoreError::Archive`] or [`StoreError::Files`] if the log is gone but the rest of it could not be
-    /// removed; what stays is found by nobody and expires.
+    /// [`StoreError::HasForks`] if forks share entries of the log; delete them first. Nothing is
+    /// deleted then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
+    /// [`StoreError::Archive`] or [`StoreError::Files`] if the log is deleted but the rest could
+    /// not be removed. The rest is then inaccessible and expires.
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
         let _ = lease;
         Err(StoreError::Unsupported {
@@ -70,13 +77,15 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
-    /// Gives a session another title, as it is shown by [`Self::list`]. Its name stays, and a title that was
-    /// given is not replaced by what a user says later. Forks that exist keep theirs. The session may have
-    /// a writer meanwhile. Returns `false`, and changes nothing, if there is no such session.
+    /// Changes the title of a session, as shown by [`Self::list`]. Returns `false`, without any
+    /// change, if there is no such session.
+    ///
+    /// The id does not change, and later user messages do not replace the title. Existing forks
+    /// keep their titles. The session may have a writer meanwhile.
     ///
     /// # Errors
-    /// [`StoreError::Unsupported`] if the store cannot rename, which is the default. If the title cannot be
-    /// written.
+    /// [`StoreError::Unsupported`] if the store cannot rename, which is the default. Also if the
+    /// title cannot be written.
     async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
         let _ = (session, title);
         Err(StoreError::Unsupported {
@@ -84,82 +93,85 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
-    /// All sessions, the one written last first.
+    /// Returns all sessions, most recently written first.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If the sessions cannot be read.
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError>;
 
-    /// How long ago a session's log was last written; `None` where it was not, or where the store
-    /// does not know. A provider's prompt cache may have gone cold since.
+    /// Returns the time since a session's log was last written, after which the provider's prompt
+    /// cache may have expired. `None` if the log is empty or the store does not know.
     async fn idle(&self, session: &SessionId) -> Option<Duration> {
         let _ = session;
         None
     }
 
-    /// The window that a provider has told in a refusal, by its [`endpoint`](crate::Provider::endpoint);
-    /// `None` where none is remembered, or none for [`WINDOW_REMEMBERED`](crate::WINDOW_REMEMBERED).
+    /// Returns the window that a provider has reported in a rejection, by its
+    /// [`endpoint`](crate::Provider::endpoint). `None` if none is stored, or if it is older than
+    /// [`WINDOW_REMEMBERED`](crate::WINDOW_REMEMBERED).
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If the stored windows cannot be read.
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
         let _ = endpoint;
         Ok(None)
     }
 
-    /// Remembers a window that a provider has told. A store need not.
+    /// Stores a window that a provider has reported. Optional.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If the window cannot be written.
     async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
         let _ = (endpoint, window);
         Ok(())
     }
 
-    /// Whether what leaves a view can be archived here, asked of the archive itself: it opens it.
+    /// Opens the archive and checks whether it can be used.
     ///
     /// # Errors
-    /// Why not. A run goes on without an archive, and then offers no recall.
+    /// If the archive cannot be used. A run then continues without archive and recall.
     async fn archives(&self) -> Result<(), StoreError> {
         Err(StoreError::NoArchive)
     }
 
-    /// Takes what is about to leave a session's view into the archive: all of it or nothing. What
-    /// was there by the number of one of them is replaced: it may be of a log that is gone, or have
-    /// expired. When it returns, all of them are held and durable; older ones may have expired.
+    /// Archives all items or none. When the method returns, they are durable, and older items may
+    /// have expired.
+    ///
+    /// Existing items with the same sequence number are replaced. They may have expired or belong
+    /// to a lost log.
     ///
     /// # Errors
-    /// Where the archive cannot be written or cannot hold them. The log is untouched by that.
+    /// If the archive cannot be written or is too small for the items. The log is not affected.
     async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
         let _ = (lease, items);
         Err(StoreError::NoArchive)
     }
 
-    /// Says by what number the log's next item will go: what the archive has by that number or a
-    /// higher one is of a log that is gone, and is taken away, so that nothing of it is found.
+    /// Removes archived items with the sequence number `next` or higher. `next` is the number of
+    /// the log's next item, so they belong to a lost log and must not be found.
     ///
     /// # Errors
-    /// Where the archive cannot be written.
+    /// If the archive cannot be written.
     async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
         let _ = (lease, next);
         Ok(())
     }
 
-    /// One archived item of a session, whole. A fork has what its ancestors have archived of the
-    /// items that they share, and nothing else of theirs.
+    /// Returns one archived item of a session. A fork also sees the archived items that it shares
+    /// with its ancestors, but no others of theirs.
     ///
     /// # Errors
-    /// Where the key names none, one that has expired, or more than one.
+    /// If the key matches no item, an expired one, or more than one.
     async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
         let _ = (session, key);
         Err(StoreError::NoArchive.into())
     }
 
-    /// The archived items of a session that have the words of a query, the best first; of a fork,
-    /// as in [`Self::recall`].
+    /// Searches the archived items of a session for the words of a query. Returns the best results
+    /// first. Forks see the same items as in [`Self::recall`].
     ///
     /// # Errors
-    /// Where the query has no words or the archive cannot be read.
+    /// If the query has no words or the archive cannot be read.
     async fn search(
         &self,
         session: &SessionId,
@@ -170,19 +182,19 @@ pub trait SessionStore: Send + Sync {
         Err(StoreError::NoArchive.into())
     }
 
-    /// What the archive has or had of a session, in the order of the log; of a fork, as in
-    /// [`Self::recall`].
+    /// Returns the current and expired items of a session in log order. Forks see the same items as
+    /// in [`Self::recall`].
     ///
     /// # Errors
-    /// Where the archive cannot be read.
+    /// If the archive cannot be read.
     async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
         let _ = session;
         Err(StoreError::NoArchive)
     }
 
-    /// Keeps what a file contains before and after a change, so that the change can be undone. It is
-    /// called before the file is changed, and the change is not made if it fails. A store need not
-    /// keep files.
+    /// Stores the contents of a file before and after a change, so that the change can be undone.
+    ///
+    /// This is called before the file is changed. If it fails, the file is not changed. Optional.
     ///
     /// # Errors
     /// If the contents cannot be written.
@@ -192,7 +204,7 @@ pub trait SessionStore: Send + Sync {
     }
 }
 
-/// Names a session: 1 to 128 letters, digits, `-`, `_` and `.`, not beginning with `.`.
+/// Id of a session: 1 to 128 letters, digits, `-`, `_` and `.`, not beginning with `.`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
@@ -200,57 +212,58 @@ pub struct SessionId(String);
 /// The right to write to one session.
 pub struct Lease {
     session: SessionId,
-    // Held only for its drop.
+    // Only kept for its drop.
     _guard: Box<dyn Any + Send + Sync>,
 }
 
 /// One session in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionInfo {
-    /// Its name.
+    /// Id of the session.
     pub id: SessionId,
-    /// Seconds since 1970 of its first entry.
+    /// When its first entry was written, in seconds since 1970.
     pub created: u64,
-    /// Seconds since 1970 of its last entry.
+    /// When its last entry was written, in seconds since 1970.
     pub updated: u64,
-    /// Entries in its log.
+    /// Number of entries in its log.
     pub entries: u64,
-    /// The size of its entries as JSON; of a fork, without those that it shares.
+    /// Size of its entries as JSON, in bytes. For a fork, without the shared entries.
     pub bytes: Bytes,
-    /// What it was renamed to; else the first line of its first user message, 120 characters at most.
+    /// The title: the one that it was renamed to, or the first line of its first user message, at
+    /// most 120 characters.
     pub title: String,
-    /// What it is a fork of, where it is one.
+    /// The parent, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Fork>,
 }
 
-/// Which sessions of a store are kept. By default all are.
+/// The rule for which sessions of a store to keep. Keeps all by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// A session is kept if it was last written no longer ago than this.
+    /// Maximum time since the last write.
     pub max_age: Option<Duration>,
-    /// The newest sessions are kept as long as their logs together are no larger than this. The entries
-    /// of a fork are its own, without those that it shares.
+    /// Maximum total size of the logs; the newest sessions are kept. A fork counts only its own
+    /// entries, not the shared ones.
     pub max_bytes: Option<Bytes>,
 }
 
-/// What a session is a fork of, and how much the two share.
+/// The parent of a fork and the extent of the shared beginning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fork {
-    /// The other session.
+    /// The parent session.
     pub from: SessionId,
-    /// The entries that both logs begin with.
+    /// Number of entries that both logs begin with.
     pub entries: u64,
-    /// The number that the next item gets after those: the items below it are shared, and what the
-    /// other's archive has of them may be recalled in the fork.
+    /// Sequence number of the first item after the shared entries. Lower items are shared, and the
+    /// fork may recall them from the parent's archive.
     pub items: Seq,
 }
 
-/// Why a store failed.
+/// The reason why a store failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another writer has the session.
+    /// The session has another writer.
     #[error(
         "session {session} is being written by another process; wait for it, or choose another session"
     )]
@@ -258,7 +271,7 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
     },
-    /// Another writer has taken the session over.
+    /// Another writer has taken over the session.
     #[error(
         "session {session} was taken over by another process while this one stood still: nothing of this step was written; open the session again to carry on"
     )]
@@ -266,15 +279,15 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
     },
-    /// The file is damaged or no store at all.
+    /// The file is damaged or not a store.
     #[error("{path} cannot be read as a session store: {why}; move it away to begin a new one")]
     Corrupt {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
-    /// One entry of one session cannot be read.
+    /// One entry of a session cannot be read.
     #[error(
         "entry {entry} of session {session} in {path} cannot be read: {why}; other sessions still open, so begin a new one to carry on"
     )]
@@ -283,20 +296,20 @@ pub enum StoreError {
         path: String,
         /// The session.
         session: SessionId,
-        /// The entry's number in its session, from 1.
+        /// Number of the entry in its session, from 1.
         entry: u64,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
-    /// A session cannot be forked like that.
+    /// The session cannot be forked in this way.
     #[error("session {session} cannot be forked: {why}")]
     CannotFork {
-        /// The session.
+        /// The parent session.
         session: SessionId,
-        /// Why not.
+        /// The reason.
         why: ForkFault,
     },
-    /// A session cannot be deleted because forks share its log.
+    /// The session cannot be deleted because forks share its log.
     #[error(
         "session {session} cannot be deleted: {} begins with its log; delete that first",
         forks.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", ")
@@ -307,7 +320,7 @@ pub enum StoreError {
         /// Its forks.
         forks: Vec<SessionId>,
     },
-    /// There is no room left to write.
+    /// No space is left.
     #[error(
         "no space is left at {path}: nothing of this step was written, and the session still opens; free some space and carry on"
     )]
@@ -315,75 +328,75 @@ pub enum StoreError {
         /// The file.
         path: String,
     },
-    /// The store lacks an operation.
+    /// The store does not support an operation.
     #[error("this store cannot {operation} sessions; choose another store")]
     Unsupported {
         /// The operation, as a verb.
         operation: &'static str,
     },
-    /// It is a store without an archive.
+    /// The store has no archive.
     #[error("this store keeps no archive; the log has what left the view")]
     NoArchive,
-    /// The archive fails; logs are kept all the same.
+    /// The archive fails; logs are not affected.
     #[error(
         "the archive {place} cannot be used: {why}; runs go on without recall, and the log keeps what leaves the view"
     )]
     Archive {
-        /// Where it is.
+        /// Location of the archive.
         place: String,
-        /// What is wrong with it, and what to do.
+        /// The cause and a remedy.
         why: String,
     },
-    /// Files cannot be kept before they are changed.
+    /// File contents cannot be stored before a change.
     #[error("what files contain cannot be kept in {place}: {why}")]
     Files {
-        /// Where.
+        /// The location.
         place: String,
-        /// What is wrong with it, and what to do.
+        /// The cause and a remedy.
         why: String,
     },
-    /// Anything else that the system refuses.
+    /// Another error of the operating system.
     #[error("{path}: {why}")]
     Io {
         /// The file.
         path: String,
-        /// What the system says, and what to do.
+        /// The error message and a remedy.
         why: String,
     },
 }
 
-/// Why a session cannot be forked.
+/// The reason why a session cannot be forked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForkFault {
-    /// Nothing was ever written to it.
+    /// The parent session has no entries.
     #[error("there is no such session")]
     Unknown,
-    /// Its log is shorter than what is to be shared.
+    /// The parent's log is shorter than the part to share.
     #[error("its log has {entries} entries, so there is no entry {asked} to fork it at")]
     Beyond {
-        /// Entries that were to be shared.
+        /// Number of entries to share.
         asked: u64,
-        /// Entries that there are.
+        /// Number of existing entries.
         entries: u64,
     },
-    /// The new session is there already.
+    /// The new session already exists.
     #[error("session {session} exists already; choose another name for the fork")]
     Taken {
-        /// The name.
+        /// The session.
         session: SessionId,
     },
-    /// It is the fork of a fork too often.
+    /// There would be too many forks up to the oldest ancestor.
     #[error(
         "it is the fork of a fork, {MAX_FORK_DEPTH} times over; carry it on, or begin a new session"
     )]
     TooDeep,
-    /// The store cannot fork at all.
+    /// The store does not support forks.
     #[error("this store keeps no forks; choose another store")]
     Unable,
 }
 
-/// Why a text is no session's name.
+/// The error if a text is not a valid session id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` cannot name a session: use 1 to 128 letters, digits, `-`, `_` or `.`, not beginning with `.`"
@@ -394,10 +407,10 @@ pub struct BadSessionId(
 );
 
 impl SessionId {
-    /// Checks a name.
+    /// Validates an id.
     ///
     /// # Errors
-    /// Where it is empty, too long or has other characters.
+    /// If the id is empty, too long or contains other characters.
     pub fn new(name: impl Into<String>) -> Result<Self, BadSessionId> {
         let name = name.into();
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -407,12 +420,12 @@ impl SessionId {
         Ok(Self(name))
     }
 
-    /// A name made of a time in milliseconds and a random number; always a good one.
+    /// Creates an id from a time in milliseconds and a random number. Always valid.
     pub(crate) fn timed(millis: u128, random: u64) -> Self {
         Self(format!("{millis:x}-{random:04x}"))
     }
 
-    /// The name.
+    /// Returns the id as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -439,7 +452,7 @@ impl fmt::Display for SessionId {
 }
 
 impl Lease {
-    /// A lease that ends when `guard` is dropped; for stores.
+    /// Creates a lease that ends when `guard` is dropped, for stores.
     #[must_use]
     pub fn new(session: SessionId, guard: Box<dyn Any + Send + Sync>) -> Self {
         Self {
@@ -448,7 +461,7 @@ impl Lease {
         }
     }
 
-    /// The session.
+    /// Returns the session.
     #[must_use]
     pub fn session(&self) -> &SessionId {
         &self.session
@@ -464,7 +477,7 @@ impl fmt::Debug for Lease {
 }
 
 impl Fork {
-    /// The refusal to make it.
+    /// Returns the error for a refused fork.
     #[must_use]
     pub fn refused(&self, why: ForkFault) -> StoreError {
         StoreError::CannotFork {
@@ -473,11 +486,11 @@ impl Fork {
         }
     }
 
-    /// Whether it can be made of a session that has so many entries and is itself the fork of a
-    /// fork so often; for stores.
+    /// Checks whether a parent with this many entries and this fork depth can be forked, for
+    /// stores.
     ///
     /// # Errors
-    /// Where it cannot.
+    /// If it cannot be forked.
     pub fn check(&self, entries: u64, depth: u64) -> Result<(), StoreError> {
         if self.entries > entries {
             let asked = self.entries;
@@ -491,7 +504,8 @@ impl Fork {
 }
 
 impl SessionInfo {
-    /// The title of a log: the first line of its first user message, 120 characters at most.
+    /// Returns the default title of a log: the first line of its first user message, at most 120
+    /// characters.
     #[must_use]
     pub fn title_of(log: &[Entry]) -> String {
         let first = log.iter().find_map(|entry| match entry {

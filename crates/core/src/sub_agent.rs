@@ -1,5 +1,7 @@
-//! [`SubAgentTool`]: an agent as a tool of another. It works in a session and a context of its own,
-//! on what it could reserve, and gives back one bounded text. Not a hand-over: the caller goes on.
+//! [`SubAgentTool`]: an agent as a tool of another one.
+//!
+//! The sub-agent works in its own session and context, within a reserved allowance, and returns one
+//! text of limited size. The caller stays in control.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,26 +33,25 @@ pub(crate) use origin::{Caller, Origin, named_below};
 pub use relay::MAX_RELAYED;
 use relay::Relay;
 
-/// Sub-agents of sub-agents, at most so deep; agents that call each other end there.
+/// Maximum depth of nested sub-agents. Agents that call each other stop here.
 pub const MAX_DEPTH: u32 = 4;
-/// A sub-agent's result, at most, where nothing else is said.
+/// Default maximum size of a sub-agent's result.
 pub const MAX_SUB_AGENT_RESULT: Tokens = Tokens(2_000);
-/// How long a sub-agent may take where nothing else is said.
+/// Default timeout of a sub-agent.
 pub const SUB_AGENT_TIMEOUT: Duration = Duration::from_secs(600);
-/// Tokens that an agent needs beside its first request to be of any use; one that has less does not
-/// begin.
+/// Tokens that a sub-agent needs in addition to its first request. With less, it is not started.
 pub const LEAST_FOR_SUB_AGENT: Tokens = Tokens(1_000);
-/// So much later than its own limit a sub-agent is cut off: it ends by itself before that.
+/// How long after its own time limit a sub-agent is cut off. Normally it has ended by then.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// An agent as a tool. The model gives it a task and gets its answer; where a limit ended it, what it
-/// had by then and the reason.
+/// An agent as a tool. The model gives it a task and gets its answer or, if a limit ended it, the
+/// result so far and the reason.
 ///
-/// Where the agent has no gate of its own, it asks the caller's. It reserves what it may use from what
-/// the calling run has left beyond its own next call, and what it does not use comes back. Its last
-/// answer may take it beyond its part: a quarter of the part in tokens and money is set aside for that,
-/// and a single request that weighs more is the caller's loss. Its session is `{session}.{tool}.{place}` in the caller's store. Where the caller is carried
-/// on after a crash, so is it.
+/// If the agent has no gate, it uses the caller's. Its allowance is reserved from the calling run's
+/// remaining amounts, minus the caller's own next call, and the unused rest is returned. Its last
+/// answer may exceed the allowance: for that, an extra quarter of its tokens and money is set
+/// aside, and the caller pays for a single request that needs more. Its session is
+/// `{session}.{tool}.{place}` in the caller's store. When the caller continues after a crash, so does the sub-agent.
 ///
 /// ```
 /// use plimsoll_agent::ExecutionLimits;
@@ -86,7 +87,7 @@ pub struct SubAgentTool {
     asks: bool,
 }
 
-/// Gives the agent when it is called; `None` where there is none yet.
+/// Returns the agent when it is called, or `None` if there is none yet.
 type Source = dyn Fn() -> Option<Agent> + Send + Sync;
 
 /// What a sub-agent is told.
@@ -96,7 +97,7 @@ struct TaskInput {
     task: String,
 }
 
-/// How a sub-agent's run ended.
+/// The result of a sub-agent's run.
 struct Report {
     text: String,
     reason: EndReason,
@@ -104,15 +105,15 @@ struct Report {
 }
 
 impl Agent {
-    /// This agent as a tool of another.
+    /// Returns this agent as a tool for another one.
     #[must_use]
     pub fn as_tool(&self, name: impl Into<String>, description: impl Into<String>) -> SubAgentTool {
         let agent = self.clone();
         sub_agent(name, description, move || Some(agent.clone()))
     }
 
-    /// The same agent as a part of a larger whole: in another's store, within what was reserved for
-    /// it, and seen by somebody else too. Where it has nobody to ask, it asks whom the other asks.
+    /// Returns this agent as part of a larger task: with the caller's store, within a grant, and
+    /// with an additional observer. Without a gate of its own, it uses the caller's.
     pub(crate) fn within(
         &self,
         grant: &Grant,
@@ -138,8 +139,8 @@ impl Agent {
     }
 }
 
-/// An agent as a tool of another, found when it is called: so agents can call each other, and
-/// themselves, [`MAX_DEPTH`] deep.
+/// Creates a tool from an agent that is looked up at each call. This way agents can call each other
+/// and themselves, up to a depth of [`MAX_DEPTH`].
 ///
 /// ```
 /// use std::sync::{Arc, OnceLock};
@@ -173,16 +174,16 @@ pub fn sub_agent(
 }
 
 impl SubAgentTool {
-    /// What one call may use, at most; it is reserved from what the calling run has left. Default:
-    /// the agent's own limits and, of what they do not limit, an equal part of what is left for each
-    /// call that runs at once.
+    /// Sets the limits of one call, which are reserved from the calling run. Default: the agent's
+    /// own limits; kinds that they do not limit are shared equally among the calls that run
+    /// concurrently.
     #[must_use]
     pub fn limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// The result, at most; of a longer one head and tail are given. Default
+    /// Sets the maximum size of the result. Longer results are shortened in the middle. Default
     /// [`MAX_SUB_AGENT_RESULT`].
     #[must_use]
     pub fn max_result(mut self, tokens: Tokens) -> Self {
@@ -190,22 +191,22 @@ impl SubAgentTool {
         self
     }
 
-    /// How long one call may take; towards its end the agent is asked for what it has. Default
-    /// [`SUB_AGENT_TIMEOUT`].
+    /// Sets the timeout of one call. Shortly before it, the agent is asked for its results so far.
+    /// Default [`SUB_AGENT_TIMEOUT`].
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The gate is asked before each call.
+    /// Requires approval by the gate before each call.
     #[must_use]
     pub fn asks(mut self) -> Self {
         self.asks = true;
         self
     }
 
-    /// Its own limits, those of the agent and the timeout.
+    /// Returns the combined limits of the tool, the agent and the timeout.
     fn limits_of(&self, agent: &Agent) -> ExecutionLimits {
         let own = &*agent.setup.limits;
         let mut limits = match &self.limits {
@@ -219,7 +220,7 @@ impl SubAgentTool {
         limits
     }
 
-    /// Reserves what the call may use.
+    /// Reserves the allowance of a call.
     fn reserve(
         &self,
         agent: &Agent,
@@ -231,7 +232,7 @@ impl SubAgentTool {
         let beside = cx.origin.of.as_ref().map_or(1, |caller| caller.beside);
         let parts = beside.saturating_sub(cx.allowance.at_work() as u64).max(1);
         let wanted = Limit {
-            // Those below it share what it does not take itself.
+            // Nested agents share the remaining turns.
             turns: None,
             tokens: limits
                 .max_total_tokens
@@ -275,7 +276,7 @@ impl Tool for SubAgentTool {
         &self.spec
     }
 
-    /// Made again after a crash, the call carries on the session that it had begun.
+    /// A repeated call after a crash continues the session of the first one.
     fn idempotent(&self) -> bool {
         true
     }
@@ -309,7 +310,7 @@ impl Tool for SubAgentTool {
         let (counter, model) = (Arc::clone(&agent.setup.counter), agent.setup.model.clone());
         let stop = CancellationToken::new();
         let work = work(agent, limits, grant, name.clone(), task, cx, stop.clone());
-        // In a task of its own it closes its log also where this call is dropped.
+        // In its own task, it closes its log even if this call is dropped.
         let _stop_on_drop = stop.drop_guard();
         let report = match tokio::spawn(work.in_current_span()).await {
             Ok(report) => report.map_err(|error| {
@@ -334,8 +335,8 @@ impl Tool for SubAgentTool {
     }
 }
 
-/// A text within so many tokens: head and tail of one that is longer or, where not even those fit, its
-/// beginning. A token has at least one byte.
+/// Shortens a text to at most `most` tokens: to its head and tail or, if even these are too long,
+/// to its beginning. A token has at least one byte.
 pub(crate) fn bounded(text: String, most: Tokens, counter: &dyn TokenCounter) -> String {
     match shorten(&text, most, counter) {
         Some(short) => short,
@@ -344,7 +345,7 @@ pub(crate) fn bounded(text: String, most: Tokens, counter: &dyn TokenCounter) ->
     }
 }
 
-/// Runs the task, or carries on where a crash has ended it.
+/// Runs the task, or continues it after a crash.
 async fn work(
     agent: Agent,
     limits: ExecutionLimits,
@@ -402,8 +403,8 @@ async fn work(
     })
 }
 
-/// Follows a run until it ends; if it is to stop, it is interrupted and closes its log. A run whose model
-/// could not be called has an output here, like any other.
+/// Follows a run until it ends. On a stop, the run is interrupted and closes its log. A run whose
+/// model could not be called returns an output, like any other.
 pub(crate) async fn until_stopped(
     remote: &Remote,
     run: impl Future<Output = Result<AgentOutput, Error>>,
@@ -424,12 +425,13 @@ pub(crate) async fn until_stopped(
 async fn begin(session: &mut Session, task: &str) -> Result<AgentOutput, Error> {
     match session.view().transcript().items().is_empty() {
         true => session.run(task).await,
-        // The call was made before, and a crash has ended it.
+        // An earlier attempt of this call was interrupted by a crash.
         false => session.carry_on().await,
     }
 }
 
-/// How the run ended that this call has begun before, where it has: then only its result was lost.
+/// Returns the outcome of an earlier attempt of this call, if its run has ended and only its result
+/// was lost.
 async fn ended(session: &Session, agent: &Agent) -> Result<Option<Outcome>, Error> {
     if session.view().runs() == 0 {
         return Ok(None);

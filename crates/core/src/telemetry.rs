@@ -1,6 +1,8 @@
-//! What a run tells of itself as spans, events and metrics, named after OpenTelemetry's conventions
-//! for generative AI, through the `tracing` crate: whoever subscribes hears it, and where nobody does
-//! it costs next to nothing. No exporter, and nothing of what was said unless somebody asks for it.
+//! Spans, events and metrics of a run, sent through the `tracing` crate and named after
+//! OpenTelemetry's conventions for generative AI.
+//!
+//! Without a subscriber, they cost almost nothing. There is no exporter, and message contents are
+//! only included on request.
 
 /// Records a metric: see [`METRICS_TARGET`].
 macro_rules! measure {
@@ -44,40 +46,40 @@ pub(crate) use tool::{Fault, ToolSpan};
 
 /// The target of spans and events.
 pub const TARGET: &str = "plimsoll";
-/// The target of events that are metrics: each has one field that begins with `histogram.` or
-/// `monotonic_counter.`, as the metrics layer of `tracing-opentelemetry` reads them.
+/// The target of metric events. Each has one field that begins with `histogram.` or
+/// `monotonic_counter.`, as expected by the metrics layer of `tracing-opentelemetry`.
 pub const METRICS_TARGET: &str = "plimsoll::metrics";
-/// Where a person asks for contents in spans.
+/// The environment variable that turns on contents in spans.
 pub const CAPTURE_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
-/// Whether spans hold what was said: messages, arguments, results and the system prompt.
+/// Whether spans contain messages, arguments, results and the system prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Contents {
-    /// They do not.
+    /// Spans do not contain them.
     #[default]
     Left,
-    /// They do, cut to [`MAX_CONTENT`]. Whoever reads the spans reads all of it.
+    /// Spans contain them, cut to [`MAX_CONTENT`]. Anyone who can read the spans can read them.
     Recorded,
 }
 
-/// What all spans of an agent say alike.
+/// Settings shared by all spans of an agent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Manner {
     pub(crate) contents: Contents,
-    /// What its caller calls it, where it works for another.
+    /// The name that the caller uses for a sub-agent.
     pub(crate) called: Option<Arc<str>>,
 }
 
-/// Of what session a span is.
+/// The session of a span.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scene {
-    /// `None` where no session makes the call.
+    /// `None` if the call belongs to no session.
     pub(crate) session: Option<SessionId>,
     pub(crate) contents: Contents,
 }
 
 impl Contents {
-    /// As [`CAPTURE_VARIABLE`] says. `event_only` asks for something that there is not, and records
+    /// Reads the setting from [`CAPTURE_VARIABLE`]. `event_only` is not supported and records
     /// nothing.
     #[must_use]
     pub fn asked_for() -> Self {
@@ -85,7 +87,7 @@ impl Contents {
         value.map_or(Self::Left, |value| Self::parse(&value))
     }
 
-    /// As a value of [`CAPTURE_VARIABLE`] says. What is not known asks for nothing.
+    /// Parses a value of [`CAPTURE_VARIABLE`]. Unknown values record nothing.
     #[must_use]
     pub fn parse(value: &str) -> Self {
         match value.trim().to_ascii_lowercase().as_str() {
@@ -95,7 +97,7 @@ impl Contents {
     }
 }
 
-/// The provider's name in the conventions, and the model's, of a `provider/name`.
+/// Splits `provider/name` into the provider's name in the conventions and the model's name.
 pub(crate) fn names(model: &str) -> (&str, &str) {
     let (provider, name) = model.split_once('/').unwrap_or(("_OTHER", model));
     let provider = match provider {

@@ -1,5 +1,7 @@
-//! [`ScriptedProvider`]: a model for tests that says what it is told to say and refuses, with a
-//! real API's words, what a real API would refuse. It never leaves the process.
+//! [`ScriptedProvider`]: a model for tests that follows a script.
+//!
+//! It rejects the same requests as a real API, with the same messages. It makes no network
+//! requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +18,7 @@ use serde_json::Value;
 
 use crate::provider::Provider;
 
-/// A model that follows a script. Clones share script and record.
+/// A model that follows a script. Clones share the script and the recorded requests.
 #[derive(Clone)]
 pub struct ScriptedProvider {
     inner: Arc<Mutex<Inner>>,
@@ -26,18 +28,18 @@ pub struct ScriptedProvider {
     says_numbers: Numbers,
 }
 
-/// What the model does when it is called.
+/// The model's behavior in one call.
 #[derive(Debug, Clone)]
 pub enum Turn {
-    /// It answers with this text.
+    /// Answers with this text.
     Say(String),
-    /// It calls tools: name and arguments (JSON text, valid or not) of each.
+    /// Calls tools with these names and arguments (JSON text, valid or not).
     Call(Vec<(String, String)>),
-    /// The call fails.
+    /// Fails.
     Fail(Failure),
-    /// It answers with exactly this.
+    /// Returns exactly this reply.
     Reply(Reply),
-    /// It never answers.
+    /// Never answers.
     Hang,
 }
 
@@ -49,7 +51,7 @@ struct Inner {
     calls: u64,
 }
 
-/// Whether an overflow's refusal has numbers in it.
+/// Whether an overflow error contains numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numbers {
     Told,
@@ -57,17 +59,17 @@ enum Numbers {
 }
 
 impl Turn {
-    /// It answers with this text.
+    /// Answers with this text.
     pub fn say(text: impl Into<String>) -> Self {
         Self::Say(text.into())
     }
 
-    /// It calls one tool with arguments as JSON.
+    /// Calls one tool with arguments as JSON.
     pub fn call(name: &str, arguments: Value) -> Self {
         Self::Call(vec![(name.to_owned(), arguments.to_string())])
     }
 
-    /// It calls several tools at once.
+    /// Calls several tools at once.
     pub fn calls<const N: usize>(calls: [(&str, Value); N]) -> Self {
         Self::Call(
             calls
@@ -79,7 +81,7 @@ impl Turn {
 }
 
 impl ScriptedProvider {
-    /// A model that does this, turn by turn. A call beyond the script is refused.
+    /// Creates a model that follows this script. Calls beyond its end are rejected.
     #[must_use]
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
         let inner = Inner {
@@ -95,14 +97,14 @@ impl ScriptedProvider {
         }
     }
 
-    /// Does this for ever once the script has ended.
+    /// Repeats this turn after the end of the script.
     #[must_use]
     pub fn then_always(self, turn: Turn) -> Self {
         self.lock().repeat = Some(turn);
         self
     }
 
-    /// Refuses requests of more than this many tokens (o200k), as llama.cpp does, and reports this
+    /// Rejects requests of more than this many tokens (o200k), as llama.cpp does, and reports this
     /// window.
     #[must_use]
     pub fn with_window(mut self, window: Tokens) -> Self {
@@ -110,27 +112,28 @@ impl ScriptedProvider {
         self
     }
 
-    /// Refuses too long requests without telling any number, and reports no window.
+    /// Rejects long requests without any numbers, and reports no window.
     #[must_use]
     pub fn without_numbers(mut self) -> Self {
         self.says_numbers = Numbers::Kept;
         self
     }
 
-    /// Judges requests by another server's rules.
+    /// Validates requests by the rules of another server.
     #[must_use]
     pub fn with_dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// The requests that were accepted or refused so far, as the provider received them.
+    /// Returns all accepted and rejected requests so far, as the provider received them.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
         self.lock().requests.clone()
     }
 
-    /// What a request weighs (o200k): names, texts, arguments and schemas, without any frame.
+    /// Counts the tokens (o200k) of names, texts, arguments and schemas in a request, without any
+    /// overhead.
     #[must_use]
     pub fn weigh(&self, request: &Value) -> Tokens {
         let text = |value: &Value| match value {
@@ -193,7 +196,7 @@ impl ScriptedProvider {
         serde_json::from_slice(&rendered.body).map_err(|e| garbled(&e))
     }
 
-    /// Whether a real server would take this request.
+    /// Checks whether a real server would accept this request.
     fn judge(&self, request: &Value) -> Result<Tokens, Failure> {
         if let Some(fault) = plimsoll_judge::openai_chat::validate(request, &self.dialect).first() {
             let message = format!("{}: {} ({})", fault.place, fault.words, fault.rule);
@@ -308,12 +311,12 @@ impl Provider for ScriptedProvider {
         Ok(reply)
     }
 
-    /// It is told nothing of a cache, and keeps all of it as long as anybody likes.
+    /// Accepts every cache lifetime, since it has no cache.
     fn keeps(&self, _: CacheRetention) -> bool {
         true
     }
 
-    /// They are as good as any others.
+    /// Accepts all provider tools.
     fn hosted_tool_faults(&self, _: &[HostedTool]) -> Vec<String> {
         Vec::new()
     }

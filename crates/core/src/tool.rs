@@ -1,5 +1,5 @@
-//! [`Tool`]: the door to what a model may do, and [`tool`], which makes one from an async
-//! function. Not the tools themselves; those that act on files are in `tools`.
+//! [`Tool`]: the extension trait for a model's actions, and [`tool`], which creates a tool from an
+//! async function. The built-in tools are in `tools`.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -23,99 +23,103 @@ use crate::file_edit::FileEdit;
 use crate::process::InheritedVariables;
 use crate::sub_agent::Origin;
 
-/// One result is never kept beyond this, whatever the budget: a bound for the process.
+/// Maximum size of a stored tool result, independent of any budget.
 pub const MAX_TOOL_OUTPUT: Bytes = Bytes(16 * 1024 * 1024);
-/// A tool that sets no timeout is stopped after this.
+/// Default timeout of a tool call.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
-/// How often a call of an idempotent tool is made again after a timeout, where nothing is said.
+/// Default number of retries after a timeout. Only idempotent tools are retried.
 pub const TOOL_RETRIES: u32 = 3;
-/// And at most, whatever is said: what hangs ten times will hang again.
+/// Upper bound for the configured number of retries.
 pub const MAX_TOOL_RETRIES: u32 = 10;
-/// Updates that wait to be told, at most, of all tools that run: further ones are lost, since a tool
-/// that talks must not wait for who listens.
+/// Capacity of the queue of progress updates, shared by all running tools.
+///
+/// Updates are dropped when the queue is full, so a slow observer never blocks a tool.
 pub const TOOL_UPDATES: usize = 64;
-/// Updates of one call, at most: nobody reads more, and a flood must not hold up what else happens.
+/// Maximum number of progress updates of one call. Further updates are dropped.
 pub const TOOL_UPDATES_A_CALL: usize = 1_000;
-/// One update is shortened to this.
+/// Maximum length of one update. Longer ones are shortened.
 pub const MAX_TOOL_UPDATE: Bytes = Bytes(4 * 1024);
 
-/// Something a model may do.
+/// An action that a model can take.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What the model is told.
+    /// Returns the name, description and input schema that are sent to the model.
     fn spec(&self) -> &ToolSpec;
 
-    /// Whether running it twice does no harm. Only then is it run again after a crash or a timeout.
+    /// Returns `true` if running the tool twice has the same effect as running it once.
+    ///
+    /// Only idempotent tools are run again after a crash or a timeout.
     fn idempotent(&self) -> bool {
         false
     }
 
-    /// Whether the gate is asked before each call.
+    /// Returns `true` if each call needs approval from the gate.
     fn asks(&self) -> bool {
         false
     }
 
-    /// Returns `true` if its calls change files of the workspace. The
-    /// [permission mode](plimsoll_agent::PermissionMode) decides whether the gate is asked before.
+    /// Returns `true` if calls change files of the workspace. The [permission
+    /// mode](plimsoll_agent::PermissionMode) decides whether they need approval.
     fn edits_files(&self) -> bool {
         false
     }
 
-    /// How long one call may take. Default [`TOOL_TIMEOUT`].
+    /// Returns the timeout of one call. Default [`TOOL_TIMEOUT`].
     fn timeout(&self) -> Duration {
         TOOL_TIMEOUT
     }
 
-    /// Returns what a call acts on, for permission rules. By default rules compare the texts of the
-    /// arguments.
+    /// Returns the target of a call, for permission rules. By default, rules are compared with the
+    /// texts of the arguments.
     ///
-    /// The answer must depend on the arguments alone and must not block: it is given on an async thread,
-    /// and again after a crash.
+    /// The result must depend only on the arguments. The method must not block: it is called on an
+    /// async thread, and again after a crash.
     fn target(&self, _arguments: &Value) -> CallTarget {
         CallTarget::Arguments
     }
 
-    /// Returns the beginning of the names of the tools that this one calls, such as `files_`. Permission
-    /// rules for such tools are taken for valid although the tools are not offered.
+    /// Returns the common prefix of the names of the tools that this one calls, such as `files_`.
+    /// Permission rules for such tools are valid even though the tools are not offered to the
+    /// model.
     fn calls(&self) -> Option<String> {
         None
     }
 
-    /// Runs one call. `arguments` is always an object. A panic is contained and becomes an error
-    /// result.
+    /// Executes one call. `arguments` is always an object. A panic becomes an error result.
     ///
     /// # Errors
-    /// A text for the model, which says what to do instead.
+    /// A text for the model that explains how to proceed.
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError>;
 }
 
-/// What a tool is told besides its arguments.
+/// The context of a tool call.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
-    /// The call's id.
+    /// Id of the call.
     pub call: CallId,
-    /// Cancelled when the run no longer wants the result.
+    /// Cancelled when the run no longer needs the result.
     pub cancel: CancellationToken,
-    /// Where a tool puts what is to be pinned once it has returned.
+    /// Texts to pin after the tool has returned.
     pub pins: Pins,
-    /// Where a tool that calls models itself, as a sub-agent does, says what they used: it counts
-    /// towards the limits of the run, whatever becomes of the call.
+    /// Receives the usage of models that the tool itself calls, for example in a sub-agent. It
+    /// counts towards the limits of the run, even if the call fails.
     pub spent: Meter,
-    /// Where a tool says how far it is.
+    /// Receives progress updates.
     pub updates: Updates,
-    /// What the call may use: a tool that starts agents reserves from it what they may use.
+    /// The allowance of the call. A tool that starts agents reserves their parts from it.
     pub allowance: Allowance,
-    /// The permission rules of the run, for tools that find out what they act on only as they run.
+    /// The permission rules of the run, for tools that learn their target only during execution.
     pub permissions: Arc<Permissions>,
-    /// The variables of this process that a command gets which a tool starts.
+    /// The environment variables of this process that started commands inherit.
     pub variables: InheritedVariables,
-    /// The model is [known](crate::Provider::takes_images) to take images, so that a tool may return one.
+    /// Whether the model is [known](crate::Provider::takes_images) to accept images, so that a tool
+    /// may return one.
     pub shows_images: bool,
     pub(crate) origin: Origin,
 }
 
 impl ToolContext {
-    /// For a call whose pins, spending and progress nobody is interested in.
+    /// Creates a context that ignores pins, spending and progress.
     #[must_use]
     pub fn new(call: CallId, cancel: CancellationToken) -> Self {
         let allowance = Allowance::unlimited();
@@ -133,29 +137,30 @@ impl ToolContext {
         }
     }
 
-    /// Returns what names this call among all calls of all sessions: the same again if the call is made
-    /// again, after a timeout or a crash, in this process or another. As text it is an idempotency key for
-    /// a service that the tool calls. `None` if no run has made the call.
+    /// Returns the unique key of this call among all calls of all sessions.
+    ///
+    /// It stays the same if the call is repeated after a timeout or a crash, in this process or
+    /// another. As text, it can be used as an idempotency key for an external service. `None` if no
+    /// run has made the call.
     #[must_use]
     pub fn key(&self) -> Option<&CallKey> {
         self.origin.of.as_ref().map(|caller| &caller.key)
     }
 
-    /// Says how far the call is: told live, and no part of its result. Beyond [`TOOL_UPDATES`] that
-    /// wait and [`TOOL_UPDATES_A_CALL`] in all it is not told.
+    /// Sends a progress update. It is published live and is not part of the result. Updates beyond
+    /// [`TOOL_UPDATES`] in the queue or [`TOOL_UPDATES_A_CALL`] in total are dropped.
     pub fn update(&self, text: impl Into<String>) {
         self.updates.say(text.into());
     }
 
-    /// Keeps what a file contains before the call changes it. The session's store has it from then on,
-    /// so that a person can restore the file. What a sub-agent changes belongs to the session that
-    /// called it.
+    /// Stores the contents of a file in the session's store, so that a user can undo the change.
+    /// Files changed by a sub-agent belong to the session of its caller.
     ///
-    /// Call it before the change, and do not make the change if it fails. If no run has made the call,
-    /// nothing is kept.
+    /// Call this before the change, and do not make the change if it fails. If no run has made the
+    /// call, nothing is stored.
     ///
     /// # Errors
-    /// If the store cannot keep it, with a text for the model.
+    /// If the store cannot keep the file. The error is a text for the model.
     pub async fn keep_file(&self, edit: FileEdit) -> Result<(), ToolError> {
         let Some(caller) = &self.origin.of else {
             return Ok(());
@@ -168,11 +173,11 @@ impl ToolContext {
     }
 }
 
-/// Where a tool says how far it is.
+/// A sender for progress updates.
 #[derive(Debug, Clone, Default)]
 pub struct Updates(Option<Arc<Telling>>);
 
-/// What a tool says of its progress.
+/// A progress update of a tool.
 #[derive(Debug)]
 pub(crate) struct Update {
     pub(crate) call: CallId,
@@ -185,7 +190,7 @@ struct Telling {
     to: mpsc::Sender<Update>,
     call: CallId,
     name: String,
-    /// How many may still be told.
+    /// Number of updates that may still be sent.
     left: AtomicUsize,
 }
 
@@ -210,7 +215,7 @@ impl Updates {
         {
             return;
         }
-        // Where nobody has taken the last ones yet, this one is not told.
+        // If the queue is full, the update is dropped.
         let _ = telling.to.try_send(Update {
             call: telling.call.clone(),
             name: telling.name.clone(),
@@ -219,13 +224,12 @@ impl Updates {
     }
 }
 
-/// What a tool wants pinned. Only a tool's own code can put something here: nothing in what it
-/// returns can.
+/// Texts that a tool wants to pin. Only the tool's code can add them, not the text that it returns.
 #[derive(Debug, Clone, Default)]
 pub struct Pins(Arc<Mutex<Vec<String>>>);
 
 impl Pins {
-    /// One more text that must stay in the view.
+    /// Adds a text that must stay in the view.
     pub fn push(&self, text: impl Into<String>) {
         self.0
             .lock()
@@ -247,8 +251,8 @@ struct PinInput {
 
 struct PinTool(ToolSpec);
 
-/// A tool by which the model itself pins a rule or a fact, so that no plan takes it out of the
-/// view. How much may be pinned is bounded: see `plimsoll_agent::MAX_PINS`.
+/// Creates a tool with which the model itself pins a rule or a fact, so that no plan evicts it. The
+/// total size of pins is limited; see `plimsoll_agent::MAX_PINS`.
 #[must_use]
 pub fn pin_tool() -> Arc<dyn Tool> {
     Arc::new(PinTool(ToolSpec {
@@ -280,14 +284,14 @@ impl Tool for PinTool {
     }
 }
 
-/// What a tool returns: text, images or files.
+/// Text, images or files returned by a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolOutput {
-    /// The parts.
+    /// The parts of the result.
     pub parts: Vec<Part>,
 }
 
-/// Why a tool failed, as a text for the model.
+/// The error of a tool, as a text for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(
@@ -296,7 +300,7 @@ pub struct ToolError(
 );
 
 impl ToolError {
-    /// From anything that can be printed.
+    /// Creates an error from any displayable value.
     pub fn new(error: impl Display) -> Self {
         Self(error.to_string())
     }
@@ -310,9 +314,10 @@ impl<T: Into<String>> From<T> for ToolOutput {
     }
 }
 
-/// Makes a tool from an async function whose input is a struct. The model is sent the struct's schema
-/// with the doc comments of its fields; the tool's own description replaces the doc comment of the
-/// struct, which is for programmers.
+/// Creates a tool from an async function whose input is a struct.
+///
+/// The model gets the struct's schema with the doc comments of its fields. The tool's description
+/// replaces the doc comment of the struct, which is for programmers.
 ///
 /// ```
 /// use plimsoll_core::{tool, Tool, ToolError};
@@ -358,7 +363,7 @@ where
     }
 }
 
-/// A tool made by [`tool`].
+/// A tool created by [`tool`].
 pub struct FnTool<I, F> {
     spec: ToolSpec,
     idempotent: bool,
@@ -369,21 +374,21 @@ pub struct FnTool<I, F> {
 }
 
 impl<I, F> FnTool<I, F> {
-    /// Running it twice does no harm.
+    /// Marks the tool as idempotent.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// The gate is asked before each call.
+    /// Requires approval by the gate before each call.
     #[must_use]
     pub fn asks(mut self) -> Self {
         self.asks = true;
         self
     }
 
-    /// How long one call may take.
+    /// Sets the timeout of one call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -425,8 +430,8 @@ where
     }
 }
 
-/// The JSON Schema of a tool's input, inlined and without what models do not need: no title, and not
-/// the doc comment of the type itself.
+/// Returns the JSON Schema of a tool's input, inlined, without title and without the doc comment of
+/// the type.
 #[must_use]
 pub fn schema_of<I: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
@@ -448,10 +453,10 @@ pub fn schema_of<I: JsonSchema>() -> Value {
     schema
 }
 
-/// Reads a tool's arguments into its input type.
+/// Deserializes the arguments of a tool call.
 ///
 /// # Errors
-/// A text for the model that names the field and shows the schema.
+/// A text for the model with the cause and the schema.
 pub fn parse_arguments<I: DeserializeOwned>(
     spec: &ToolSpec,
     arguments: Value,

@@ -1,6 +1,7 @@
-//! [`Window`]: where a model's window comes from, and what a session begins with: what is known of
-//! it, or what its provider has taught in another session, where that is less. Not the learning;
-//! that is the machine's.
+//! [`Window`]: the source of a model's context window, and the window that a session begins with.
+//!
+//! A smaller window that the provider reported in another session takes precedence. The machine
+//! learns windows during a run.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -12,41 +13,43 @@ use plimsoll_context::{FALLBACK_WINDOW, Tokens};
 use crate::provider::Provider;
 use crate::store::SessionStore;
 
-/// How long a window is remembered that a provider has told: they raise them now and then, and one
-/// refused request teaches it anew.
+/// How long a learned window is stored. Providers sometimes enlarge their windows, and learning it
+/// again costs only one rejected request.
 pub const WINDOW_REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A smaller window is learned for one session only: no hosted model has one, and a number that was
-/// misread would stand in the way for a month.
+/// Smaller windows are learned for the current session only. No hosted model has one, and a misread
+/// number would do harm for a month.
 const LEAST_REMEMBERED: Tokens = Tokens(2_048);
 
-/// Where the model's window comes from.
+/// The source of the model's window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Window {
-    /// From the server; where it does not say, what is known of the model, else [`FALLBACK_WINDOW`]. What its refusals have taught in
-    /// another session is believed over that.
+    /// The server. If it reports none, the size known for the model, else [`FALLBACK_WINDOW`]. A
+    /// smaller window learned in another session takes precedence.
     #[default]
     Discover,
-    /// As said here, whatever was learned in other sessions.
+    /// This size, regardless of windows learned in other sessions.
     Known(Tokens),
-    /// As assumed here; what refusals have taught in another session is believed over it.
+    /// This size, unless a smaller window was learned in another session.
     Assumed(Tokens),
-    /// From nowhere: only an overflow teaches it, in this session or in another.
+    /// Unknown: it is learned from an overflow, in this session or another.
     Unknown,
 }
 
-/// What a session begins with.
+/// The window that a session begins with.
 pub(crate) struct Found {
     pub(crate) window: Option<Tokens>,
-    /// Under what name a window is remembered that is learned.
+    /// The name under which a learned window is stored.
     pub(crate) endpoint: String,
-    /// What a person should know of it.
+    /// A warning for the user.
     pub(crate) note: Option<String>,
 }
 
 impl Window {
-    /// Under what name a window is remembered that an endpoint tells in a refusal. Where something
-    /// else is said of its window now, what was learned then is of another one.
+    /// Returns the name under which a learned window of an endpoint is stored.
+    ///
+    /// It includes the window that the server reports. If that changes, earlier learned windows no
+    /// longer apply.
     #[must_use]
     pub fn remembered_as(endpoint: String, said: Option<Tokens>) -> String {
         match said {
@@ -89,14 +92,15 @@ impl Window {
     }
 }
 
-/// What the provider says of its window, or what is known of it; one that panics says nothing.
+/// Returns the window that the provider reports or knows. A panic counts as no answer.
 pub(crate) async fn said(provider: &dyn Provider) -> Option<Tokens> {
     let asked = AssertUnwindSafe(async { provider.window().await }).catch_unwind();
     let said = asked.await.unwrap_or_default();
     said.or_else(|| provider.known_window())
 }
 
-/// The window that entries tell last, in the provider's own words, where it is worth remembering.
+/// Returns the last window in these entries that was reported by the provider, unless it is too
+/// small to store.
 pub(crate) fn told(entries: &[Entry]) -> Option<Tokens> {
     let told = entries.iter().rev().find_map(|entry| match entry {
         Entry::Learned { window, lesson, .. } if lesson.is_told() => Some(*window),

@@ -1,39 +1,39 @@
-//! [`Bill`]: what a session would have cost. Not a forecast; every request in it was made.
+//! [`Bill`]: the simulated cost of a recorded session.
 
 use plimsoll_context::{Money, Rates, Tokens, Usage};
 use serde::Serialize;
 
 use crate::retention::Retention;
 
-/// What a session would have cost under one way.
+/// The cost of a session with one [`Way`](crate::Way).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bill {
-    /// Requests for the recorded answers.
+    /// Number of requests, one for each recorded answer.
     pub requests: u64,
-    /// What all calls used, those for summaries included.
+    /// Usage of all calls, including summaries.
     pub usage: Usage,
-    /// The recorded answers, which are the same whatever the way. A part of `usage.output`.
+    /// Size of the recorded answers, which do not depend on the way. Part of `usage.output`.
     pub answers: Tokens,
-    /// What that costs; `None` where a price that it takes is not known.
+    /// Total cost; `None` if a required price is unknown.
     pub money: Option<Money>,
-    /// How often the view was made smaller.
+    /// Number of compactions.
     pub plans: u64,
-    /// What the views weighed that were sent right after, in sum.
+    /// Sum of the sizes of the views right after each compaction.
     pub kept: Tokens,
-    /// Requests that stayed over the limit, because what must stay was over it.
+    /// Number of requests over the limit because too much of the view had to be kept.
     pub unfit: u64,
-    /// Requests of which the one before was not a prefix.
+    /// Number of requests whose predecessor is not a prefix.
     pub prefix_breaks: u64,
-    /// Requests that were made after the cache had expired.
+    /// Number of requests after the cache had expired.
     pub expired: u64,
-    /// The largest view that was sent.
+    /// Size of the largest view.
     pub largest: Tokens,
-    /// What the views still contained of the session.
+    /// The part of the session that the views still contained.
     pub retention: Retention,
 }
 
 impl Bill {
-    /// What it costs at these rates without the recorded answers: the part that a policy can
+    /// Returns the cost at these rates without the recorded answers: the part that a policy can
     /// change.
     #[must_use]
     pub fn without_answers(&self, rates: &Rates) -> Option<Money> {
@@ -44,13 +44,13 @@ impl Bill {
         usage.estimated_cost(rates)
     }
 
-    /// What a view weighed right after it was made smaller, on average.
+    /// Returns the average size of the view right after a compaction.
     #[must_use]
     pub fn mean_kept(&self) -> Tokens {
         Tokens(self.kept.0 / self.plans.max(1))
     }
 
-    /// Both together, as of two sessions.
+    /// Returns the sum of both bills.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Bill {
 }
 
 impl Default for Bill {
-    /// Of nothing: it costs nothing.
+    /// Returns the bill of an empty session, which costs nothing.
     fn default() -> Self {
         Self {
             requests: 0,

@@ -1,4 +1,4 @@
-//! A recording under the compaction of another program, which is given whole messages.
+//! Replays a recording with the compaction of another program, which works on whole messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use crate::bill::Bill;
 use crate::meter::{Cache, Cut, Made, Meter, Sent};
 use crate::recording::Recording;
 
-/// The compaction of another program. It is given a session message by message and says what each
-/// request contains.
+/// The compaction of another program. It receives a session message by message and returns the
+/// contents of each request.
 pub trait Compactor {
-    /// Adds a message to the context. `tokens` is what it weighs.
+    /// Adds a message to the context. `tokens` is its size.
     fn push(&mut self, message: &Arc<Message>, tokens: Tokens);
 
     /// Returns the messages of the next request, after compacting them if that is due.
     fn request(&mut self) -> Vec<Arc<Message>>;
 
-    /// Notes what the provider reports of the last request: the tokens that it sent.
+    /// Reports the input tokens of the last request, as the provider would.
     fn sent(&mut self, tokens: Tokens);
 }
 
-/// Drives a recording through another program's compaction.
+/// Replays a recording with another program's compaction.
 pub(crate) fn drive(
     recording: &Recording,
     compactor: &mut dyn Compactor,
@@ -45,7 +45,7 @@ pub(crate) fn drive(
                 view.push(sent);
             }
             compactor.sent(view.iter().map(|(_, tokens)| *tokens).sum());
-            // Messages that only came behind the last view make no view smaller.
+            // A view that only grew at its end was not compacted.
             let cut = if view.starts_with(&before) {
                 Cut::None
             } else {
@@ -70,7 +70,7 @@ pub(crate) fn drive(
     meter.bill()
 }
 
-/// Numbers of messages by their content: a provider's cache knows nothing else.
+/// Numbers messages by their content, which is all that a provider's cache depends on.
 struct Numbers {
     originals: u64,
     of: HashMap<String, u64>,
@@ -88,9 +88,9 @@ impl Numbers {
         }
     }
 
-    /// Returns the number of a message, and whether it is as it was said.
+    /// Returns the number of a message, and whether it is an original.
     fn number(&mut self, message: &Message) -> (u64, bool) {
-        // The other program's messages follow.
+        // New messages of the other program follow the originals.
         let next = self.originals + self.of.len() as u64;
         let number = *self.of.entry(key(message)).or_insert(next);
         (number, number < self.originals)

@@ -1,12 +1,11 @@
-//! [`ReplayError`]: why a recording cannot be read. Not why a policy could not fit a view; that is
-//! counted in a bill.
+//! [`ReplayError`]: the reason why a recording cannot be read.
 
 use std::path::PathBuf;
 
 use plimsoll_wire::WireError;
 use thiserror::Error;
 
-/// Why a recording cannot be read.
+/// The reason why a recording cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -15,7 +14,7 @@ pub enum ReplayError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A line is longer than any session may be.
@@ -23,19 +22,19 @@ pub enum ReplayError {
     TooLong {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// The bound.
+        /// Maximum length in bytes.
         max: u64,
     },
-    /// A line is no session.
+    /// A line is not a session.
     #[error("{path}, line {line}: {source}; each line must be one session with its `messages`")]
     Line {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// The cause.
         source: WireError,
     },
 }

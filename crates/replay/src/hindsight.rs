@@ -1,6 +1,8 @@
-//! The cheapest schedule of dropping the oldest exchanges, by dynamic programming over where the
-//! cut stands at each request. It bounds a whole family of policies from below; it is none itself,
-//! for it knows the session.
+//! The cheapest schedule of dropping the oldest exchanges, found by dynamic programming over the
+//! position of the cut at each request.
+//!
+//! It is a lower bound for a whole family of policies. It is not a policy itself, since it knows
+//! the complete session.
 
 use plimsoll_context::{Budget, PriceSheet, Tokens, Usage};
 
@@ -8,23 +10,24 @@ use crate::bill::Bill;
 use crate::meter::{Cache, Cut, Made, Meter, billed, least};
 use crate::trail::{Trail, Turn};
 
-/// Requests times cuts that are considered at most; two tables of this many take 400 MB.
+/// Maximum number of requests times cuts. Two tables of this size take 400 MB.
 pub const MAX_CELLS: usize = 50_000_000;
 
 /// More than any schedule costs.
 const NEVER: u128 = u128::MAX;
 
-/// The cheapest schedule; `None` where the session is too long to consider all of them.
+/// Returns the cheapest schedule, or `None` if the session is too long.
 ///
 /// At each request the cut stays, or moves to a later place between two exchanges. If it stays, the
-/// cache holds all but what is new; if it moves, all but the head is written again, wherever it
-/// stood. So the best way to a new place is the best of all earlier places, a running minimum, and
-/// a session of T requests and K places takes O(T·K).
+/// cache holds everything except the new messages. If it moves, everything except the head is
+/// written again, independent of its former position. So the best way to a new place is the best of
+/// all earlier places, a running minimum, and a session of T requests and K places takes O(T·K).
 ///
-/// What must stay is what stays for us: the system prompt, the task, the newest complete exchange
-/// and what is new. (For us also the newest question. Here it may go, so that the bound is a little
-/// too low rather than too high.) The floor of kept content is ours as well: a cut takes no more
-/// than it takes to come to the target. Between cuts the view may fill the limit.
+/// The same messages must stay as in our policies: the system prompt, the task, the newest complete
+/// exchange and the new messages. (Our policies also keep the newest question. Here it may be
+/// dropped, so that the bound is slightly too low rather than too high.) The minimum kept content
+/// is also the same: a cut removes no more than necessary to reach the target. Between cuts the
+/// view may fill the limit.
 pub(crate) fn hindsight(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> Option<Bill> {
     let schedule = schedule(trail, budget, sheet)?;
     let mut meter = Meter::new(sheet, budget.limit, &trail.probes);
@@ -45,7 +48,7 @@ pub(crate) fn hindsight(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> O
     Some(meter.bill())
 }
 
-/// Where the cut stands at each request.
+/// Returns the position of the cut at each request.
 pub(crate) fn schedule(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> Option<Vec<usize>> {
     let cuts = trail.cuts(trail.head, usize::MAX);
     if cuts.len().checked_mul(trail.turns.len())? > MAX_CELLS {
@@ -112,7 +115,7 @@ pub(crate) fn schedule(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> Op
     Some(schedule)
 }
 
-/// How far a cut may go, and how far it must.
+/// Returns the farthest allowed and the nearest necessary position of the cut.
 fn bounds(trail: &Trail, turn: &Turn, budget: &Budget) -> (usize, usize) {
     let head = trail.weight(0, trail.head.min(turn.at));
     let first = trail.head.min(turn.at);
@@ -169,7 +172,7 @@ mod tests {
         meter.bill()
     }
 
-    /// The cheapest of every schedule there is, priced by the meter.
+    /// Returns the cost of the cheapest of all possible schedules, priced by the meter.
     fn cheapest(
         trail: &Trail,
         so_far: &mut Vec<usize>,
@@ -216,8 +219,8 @@ mod tests {
         let exchanges = vec![vec![10, 90]; 500];
         let trail = Trail::of_weights([500, 500], &exchanges);
         let all = hindsight(&trail, &budget(100_000, 10_000), &sheet(100, 100, 0)).unwrap();
-        // Where reading costs what writing costs, a token less is always a token saved: over the
-        // target, which it is after 90 turns, it cuts at each.
+        // If reading costs as much as writing, each removed token saves money. The view exceeds the
+        // target after 90 turns; from then on there is a cut at each turn.
         assert_eq!(all.plans, 409, "{all:?}");
         let short = Trail::of_weights([500, 500], &exchanges[..40]);
         let none = hindsight(&short, &budget(100_000, 2_000), &sheet(1, 100, 0)).unwrap();

@@ -1,10 +1,11 @@
-//! Floor 4 of Plimsoll: what recorded sessions would have cost under another context policy.
+//! Layer 4 of Plimsoll: the cost of recorded sessions under another context policy.
 //!
-//! A [`Recording`] is driven through a [`Way`] of keeping the context small, request by request;
-//! the [`Bill`] says what a provider with a prompt cache would have charged. Our own ways are the
-//! very code that runs live; the others are simple versions of what is common elsewhere, and
-//! [`Way::Hindsight`] is the cheapest that anybody who drops the oldest could have done.
-//! It calls no model: the recorded answers are given, whatever the view.
+//! A [`Recording`] is replayed with a [`Way`] of compacting the context, request by request. The
+//! resulting [`Bill`] contains the charges of a provider with a prompt cache. Plimsoll's own
+//! policies use the same code as in live runs. The others are simple versions of common approaches,
+//! and [`Way::Hindsight`] is the cheapest possible way of dropping the oldest messages.
+//!
+//! No model is called: the recorded answers are used, regardless of the view.
 
 mod bill;
 mod compactor;

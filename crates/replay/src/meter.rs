@@ -1,23 +1,24 @@
-//! [`Meter`]: one pricing for all ways. What a request shares with the one before, from its
-//! beginning on, is read from the provider's cache; the rest is written to it. If the recording
-//! has no times (λ = 0), no entry ever expires.
+//! [`Meter`]: the common pricing of all ways.
+//!
+//! The prefix that a request shares with its predecessor is read from the provider's cache; the
+//! rest is written to it. If the recording has no times (λ = 0), cache entries never expire.
 
 use plimsoll_context::{Message, PriceSheet, Tokens, Usage};
 
 use crate::bill::Bill;
 use crate::retention::{Probes, RetentionTracker};
 
-/// A message as it was sent: two are the same where these are.
+/// The number and size of a sent message. Equal values mean the same message.
 pub(crate) type Sent = (u64, Tokens);
 
-/// Whether the view was made smaller for a request.
+/// Whether the view was compacted for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     Made,
     None,
 }
 
-/// Whether the provider's cache still holds the request before.
+/// Whether the provider's cache still holds the previous request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cache {
     Warm,
@@ -27,11 +28,11 @@ pub(crate) enum Cache {
 /// One request of a session.
 #[derive(Debug)]
 pub(crate) struct Made {
-    /// The messages that are sent.
+    /// The sent messages.
     pub(crate) view: Vec<Sent>,
-    /// How many messages the session has by now.
+    /// Number of messages in the session so far.
     pub(crate) length: usize,
-    /// The weight of the recorded answer.
+    /// Size of the recorded answer.
     pub(crate) answer: Tokens,
     pub(crate) cut: Cut,
     pub(crate) cache: Cache,
@@ -58,12 +59,12 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Notes a message of the view that is not as it was said.
+    /// Records the contents of a message in the view that is not an original.
     pub(crate) fn note_edited(&mut self, sent: Sent, message: &Message) {
         self.retention.note_edited(sent, message);
     }
 
-    /// One request more, and its recorded answer.
+    /// Adds a request and its recorded answer.
     pub(crate) fn request(&mut self, made: Made) {
         let Made {
             view: messages,
@@ -98,7 +99,7 @@ impl<'a> Meter<'a> {
         });
     }
 
-    /// A call for something else, such as a summary. It shares nothing with the session's requests.
+    /// Adds a separate call, such as a summary, that shares no prefix with the session's requests.
     pub(crate) fn aside(&mut self, input: Tokens, output: Tokens) {
         self.bill.usage = self.bill.usage.combine(Usage {
             input,
@@ -107,7 +108,7 @@ impl<'a> Meter<'a> {
         });
     }
 
-    /// The same as a call that goes on from the last request.
+    /// Like [`Self::aside`], for a call that extends the last request.
     pub(crate) fn aside_cached(&mut self, input: Tokens, output: Tokens) {
         let before: Tokens = self.before.iter().map(|(_, tokens)| *tokens).sum();
         self.bill.usage = self.bill.usage.combine(Usage {
@@ -116,7 +117,7 @@ impl<'a> Meter<'a> {
         });
     }
 
-    /// The bill.
+    /// Returns the bill.
     pub(crate) fn bill(self) -> Bill {
         Bill {
             money: self.bill.usage.estimated_cost(&self.sheet.rates),
@@ -126,12 +127,12 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The least that this provider caches, as far as it is known.
+/// Returns the minimum size that the provider caches, or zero if unknown.
 pub(crate) fn least(sheet: &PriceSheet) -> Tokens {
     sheet.min_cacheable.unwrap_or(Tokens::ZERO)
 }
 
-/// What `total` tokens of input are billed as, `common` of which were sent before.
+/// Returns the billed usage of `total` input tokens, of which `common` were sent before.
 pub(crate) fn billed(common: Tokens, total: Tokens, least: Tokens) -> Usage {
     if total < least {
         return Usage {

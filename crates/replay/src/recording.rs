@@ -1,6 +1,8 @@
-//! [`Recording`]: one recorded session, in the order in which it was said. Not what its agent made
-//! of it: summaries that it wrote are left out, for another policy would not have had them.
-//! [`Times`]: when its messages were written, read from the agent's own files.
+//! [`Recording`]: a recorded session in its original order. [`Times`]: the times of its messages,
+//! read from the agent's own files.
+//!
+//! Summaries written by the recorded agent are left out, since another policy would not have
+//! created them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,32 +20,32 @@ use serde::Deserialize;
 use crate::error::ReplayError;
 use crate::retention::Probes;
 
-/// A line that is longer is no session: the largest recorded ones have 3 MB.
+/// Maximum length of a line in bytes. The largest recorded sessions have 3 MB.
 pub const MAX_LINE: u64 = 256 * 1024 * 1024;
 
 /// One recorded session.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// Its name.
+    /// Name of the session.
     pub id: String,
-    /// What was said: whole, each call with its result.
+    /// The complete messages; each call has its result.
     pub messages: Vec<Arc<Message>>,
-    /// What had to be mended for that; places count without the summaries.
+    /// The repairs that were necessary. Positions do not count summaries.
     pub repairs: Vec<Repair>,
-    /// When each message was written, since 1970; empty or `None` if it is not known.
+    /// The time of each message since 1970. Empty or `None` if unknown.
     times: Vec<Option<Duration>>,
-    /// What to look for in its views.
+    /// The probes to search for in its views.
     pub(crate) probes: Arc<Probes>,
 }
 
-/// When messages were written, by what identifies them.
+/// Times of messages, by call id or text.
 #[derive(Debug, Clone, Default)]
 pub struct Times {
     calls: HashMap<String, Duration>,
     texts: HashMap<String, Duration>,
 }
 
-/// What stands beside the messages.
+/// The other fields of a recorded session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Beside {
@@ -58,12 +60,12 @@ struct Event {
 }
 
 impl Recording {
-    /// Of a JSON object with `messages` in the shape of Chat Completions (`reasoning_content` is
-    /// read too), an `id`, and `events` whose `summary_at` names messages that the agent itself
-    /// wrote to sum up. Damage is repaired.
+    /// Parses a JSON object with `messages` in the format of Chat Completions (including
+    /// `reasoning_content`), an `id`, and `events` whose `summary_at` marks summaries written by
+    /// the agent itself. Repairs damaged sessions.
     ///
     /// # Errors
-    /// When it is no such object.
+    /// If the text is not such an object.
     pub fn parse(line: &str) -> Result<Self, WireError> {
         let chat = openai_chat::read(line)?;
         let beside: Beside = serde_json::from_str(line).unwrap_or_default();
@@ -82,7 +84,7 @@ impl Recording {
         })
     }
 
-    /// A session of these messages, which must be whole.
+    /// Creates a session from these messages, which must be complete.
     pub(crate) fn new(id: String, messages: Vec<Arc<Message>>) -> Self {
         Self {
             probes: Arc::new(Probes::of(messages.iter().map(Arc::as_ref))),
@@ -93,7 +95,7 @@ impl Recording {
         }
     }
 
-    /// Returns the recording with the times of its assistant messages, as far as they are known.
+    /// Returns the recording with the known times of its assistant messages.
     #[must_use]
     pub fn with_times(mut self, times: &Times) -> Self {
         let time = |message: &Arc<Message>| times.of(message);
@@ -110,7 +112,7 @@ impl Recording {
         answers > 0 && known * 2 >= answers
     }
 
-    /// Returns the time between the answer at `at` and the last one before it, if both are known.
+    /// Returns the time between the answer at `at` and the previous one, if both are known.
     pub(crate) fn idle_before(&self, at: usize) -> Option<Duration> {
         let now = self.times.get(at).copied().flatten()?;
         let earlier = self.times.get(..at)?.iter().rev().flatten().next()?;
@@ -119,8 +121,8 @@ impl Recording {
 }
 
 impl Times {
-    /// Adds the times in a file of Claude Code or pi, plain or packed with gzip. Lines of another
-    /// form are passed over.
+    /// Adds the times in a file of Claude Code or pi, optionally compressed with gzip. Lines in
+    /// other formats are ignored.
     ///
     /// # Errors
     /// If the file cannot be read or has a line over [`MAX_LINE`].
@@ -143,7 +145,7 @@ impl Times {
         })
     }
 
-    /// Returns when an assistant message was written.
+    /// Returns the time of an assistant message.
     fn of(&self, message: &Message) -> Option<Duration> {
         let Message::Assistant { .. } = message else {
             return None;
@@ -178,7 +180,7 @@ struct Block {
     text: String,
 }
 
-/// Reads a list; anything else is `None`.
+/// Deserializes a list. Returns `None` for any other value.
 fn list_or_none<'de, D: serde::Deserializer<'de>>(
     from: D,
 ) -> Result<Option<Vec<serde_json::Value>>, D::Error> {
@@ -213,11 +215,11 @@ fn since_1970(text: &str) -> Option<Duration> {
         ))
 }
 
-/// The sessions of a `.jsonl` file, one a line, or of one that is packed with gzip (`.gz`); empty
-/// lines are passed over.
+/// Reads the sessions of a `.jsonl` file, one per line, optionally compressed with gzip (`.gz`).
+/// Empty lines are ignored.
 ///
 /// # Errors
-/// At the first line that is no session.
+/// If the file cannot be read, or at the first line that is not a session.
 pub fn read(path: &Path) -> Result<Vec<Recording>, ReplayError> {
     let mut recordings = Vec::new();
     for_each_line(path, |number, line| {
@@ -232,7 +234,7 @@ pub fn read(path: &Path) -> Result<Vec<Recording>, ReplayError> {
     Ok(recordings)
 }
 
-/// Calls `each` with the number and the text of each line that is not empty.
+/// Calls `each` with the number and the text of each non-empty line.
 fn for_each_line(
     path: &Path,
     mut each: impl FnMut(usize, &str) -> Result<(), ReplayError>,

@@ -1,8 +1,8 @@
 //! How much of a session its views still contain.
 //!
-//! Two things are looked for: the user's messages, and one *fact* of each tool result, a word that
-//! occurs nowhere before it. Both are searched in the text of the view, so the measure does not
-//! depend on the form of a summary.
+//! Two things are searched for: the user's messages, and one *fact* of each tool result, which is a
+//! word that does not occur earlier. Both are searched in the text of the view, so the measure does
+//! not depend on the form of a summary.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,20 +11,20 @@ use serde::Serialize;
 
 use crate::meter::Sent;
 
-/// The shortest word that can be a fact, and the shortest user message that is looked for, in bytes.
+/// The minimum lengths of a fact and of a user message, in bytes.
 const MIN_WORD: usize = 6;
 const MIN_USER_MESSAGE: usize = 20;
 
-/// A number of things that were looked for, and how many of them were found.
+/// The number of things that were searched for, and how many of them were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// How many were found.
+    /// Number found.
     pub found: u64,
-    /// How many there were.
+    /// Total number.
     pub of: u64,
 }
 
-/// What the views of a session still contained.
+/// The share of a session that its views still contained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Retention {
     /// User messages in each view, summed over all requests.
@@ -37,26 +37,27 @@ pub struct Retention {
     pub last_facts: Share,
 }
 
-/// What to look for in the views of one session, and where it stands in its original messages.
+/// The texts to search for in the views of one session, and their positions in the original
+/// messages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Probes {
-    /// Facts by their word.
+    /// Number of each fact, by its word.
     facts: HashMap<String, u32>,
-    /// The text of each user message that is looked for.
+    /// The text of each user message to search for.
     users: Vec<String>,
-    /// Each original message.
+    /// The original messages.
     messages: Vec<Original>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Original {
     contents: Contents,
-    /// How many facts and user messages there are up to and with this message.
+    /// Number of facts and user messages up to and including this message.
     facts: u32,
     users: u32,
 }
 
-/// What one message of a view contains.
+/// The probes that one message of a view contains.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contents {
     facts: Vec<u32>,
@@ -67,13 +68,13 @@ pub(crate) struct Contents {
 #[derive(Debug)]
 pub(crate) struct RetentionTracker<'a> {
     probes: &'a Probes,
-    /// The contents of messages that are not the original.
+    /// The contents of messages that are not originals.
     edited: HashMap<Sent, Contents>,
     retention: Retention,
 }
 
 impl Share {
-    /// Returns the share as a fraction; 1 if nothing was looked for.
+    /// Returns the share as a fraction; 1 if nothing was searched for.
     #[must_use]
     pub fn fraction(self) -> f64 {
         if self.of == 0 {
@@ -106,10 +107,10 @@ impl Retention {
 }
 
 impl Probes {
-    /// Chooses what to look for in a session.
+    /// Chooses the probes of a session.
     ///
-    /// A fact is the new word nearest to the middle of a result, so that keeping head and tail of
-    /// every result does not keep all of them.
+    /// A fact is the new word nearest to the middle of a result, so that keeping the head and tail
+    /// of every result does not preserve all facts.
     pub(crate) fn of<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Self {
         let mut probes = Self::default();
         let mut seen: HashSet<String> = HashSet::new();
@@ -145,7 +146,7 @@ impl Probes {
         u32::try_from(self.facts.len()).unwrap_or(u32::MAX)
     }
 
-    /// Finds what a message contains.
+    /// Returns the probes that a message contains.
     fn contents(&self, message: &Message) -> Contents {
         let text = full_text(message);
         let facts = words(&text).filter_map(|word| self.facts.get(word).copied());
@@ -171,7 +172,7 @@ impl<'a> RetentionTracker<'a> {
         }
     }
 
-    /// Notes a message of the view that is not the original one.
+    /// Records the contents of a message in the view that is not an original.
     pub(crate) fn note_edited(&mut self, sent: Sent, message: &Message) {
         let probes = self.probes;
         let contents = || probes.contents(message);
@@ -210,7 +211,7 @@ impl<'a> RetentionTracker<'a> {
     }
 }
 
-/// Returns the text of a message with the arguments of its calls.
+/// Returns the text of a message, including the arguments of its calls.
 fn full_text(message: &Message) -> String {
     let mut text = message.text();
     for call in message.calls() {
@@ -232,7 +233,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.len() >= MIN_WORD && is_name(word))
 }
 
-/// Returns `true` if a word has a digit, an underscore, or a capital letter behind its first one.
+/// Returns `true` if a word has a digit, an underscore, or a capital letter after its first
+/// character.
 fn is_name(word: &str) -> bool {
     let marks = |letter: u8| letter.is_ascii_digit() || letter == b'_';
     word.bytes().any(marks)
@@ -242,7 +244,7 @@ fn is_name(word: &str) -> bool {
             .any(|letter| letter.is_ascii_uppercase())
 }
 
-/// Returns the word nearest to the middle of a text that is not among `seen`.
+/// Returns the word nearest to the middle of a text that is not in `seen`.
 fn middle_word<'t>(text: &'t str, seen: &HashSet<String>) -> Option<&'t str> {
     let middle = text.len() / 2;
     let place = |word: &str| (word.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);

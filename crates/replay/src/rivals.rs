@@ -1,6 +1,8 @@
-//! What is common elsewhere, in its simplest form: dropping the oldest or sliding a window before
-//! each request, and summing up at a trigger. They are given what ours are: results capped on
-//! arrival, cuts between exchanges only, the newest exchange kept.
+//! Common approaches in their simplest form: dropping the oldest messages, a sliding window, and
+//! summarizing at a trigger.
+//!
+//! They work under the same conditions as our own policies: results are capped on arrival, cuts are
+//! only made between exchanges, and the newest exchange is kept.
 
 use plimsoll_context::{Budget, PriceSheet, Tokens};
 
@@ -9,12 +11,12 @@ use crate::meter::{Cut, Made, Meter};
 use crate::trail::Trail;
 use crate::way::{Keep, Reads};
 
-/// What a summary weighs: the usual limit.
+/// Size of a summary: the usual limit.
 pub const SUMMARY: Tokens = Tokens(2_000);
-/// What a summariser is told besides what it is to sum up.
+/// Size of the summarizer's prompt without the messages to summarize.
 pub const SUMMARIZER_PROMPT: Tokens = Tokens(500);
 
-/// The first `head` messages and the newest within `size`, chosen anew before each request.
+/// Keeps the first `head` messages and the newest within `size`, chosen again before each request.
 pub(crate) fn window(
     trail: &Trail,
     head: usize,
@@ -42,7 +44,8 @@ pub(crate) fn window(
     meter.bill()
 }
 
-/// At the trigger all but the newest becomes a summary, which a call of its own writes.
+/// Replaces all but the newest messages at the trigger by a summary, which is written in a separate
+/// call.
 pub(crate) fn summarize(
     trail: &Trail,
     keep: Keep,

@@ -1,5 +1,5 @@
-//! [`simulate`]: a recording under a way, turn by turn. Our own ways run here as they run live: the
-//! transcript, the policy, the budget and the economy of `context`.
+//! [`simulate`]: replays a recording turn by turn. Our own policies use the transcript, the policy,
+//! the budget and the timing of `context`, as in live runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,9 +18,11 @@ use crate::rivals;
 use crate::trail::Trail;
 use crate::way::{PlimsollSettings, Way};
 
-/// What a recording would have cost under `way`, with a model of this window and these prices.
-/// `None` where the window leaves no room; for [`Way::Hindsight`] also where the cache's prices are
-/// not known, or the session is so long that its best schedule would take too much memory to find.
+/// Returns the cost of a recording with `way`, for a model with this window and these prices.
+///
+/// Returns `None` if the window leaves no room. For [`Way::Hindsight`], also returns `None` if the
+/// cache prices are unknown, or if the session is so long that the search would take too much
+/// memory.
 #[must_use]
 pub fn simulate(
     recording: &Recording,
@@ -32,7 +34,7 @@ pub fn simulate(
     simulate_with(&counter, recording, way, window, sheet)
 }
 
-/// The same with a counter of the caller's, which may remember.
+/// Like [`simulate`], with a counter that can be shared and may cache its results.
 #[must_use]
 pub fn simulate_with(
     counter: &Arc<dyn TokenCounter>,
@@ -66,8 +68,8 @@ pub fn simulate_with(
     })
 }
 
-/// Returns what a recording would have cost under the compaction of another program. Returns `None` if
-/// the window leaves no room.
+/// Returns the cost of a recording with the compaction of another program, or `None` if the window
+/// leaves no room.
 #[must_use]
 pub fn simulate_compactor(
     counter: &Arc<dyn TokenCounter>,
@@ -89,7 +91,7 @@ fn line(window: Tokens) -> Line {
     }
 }
 
-/// Returns what the system messages weigh.
+/// Returns the size of the system messages.
 fn instructions(recording: &Recording, counter: &Arc<dyn TokenCounter>) -> Tokens {
     let system = recording
         .messages
@@ -99,7 +101,7 @@ fn instructions(recording: &Recording, counter: &Arc<dyn TokenCounter>) -> Token
 }
 
 impl PlimsollSettings {
-    /// Returns the line with these settings in it.
+    /// Applies these settings to the limits.
     fn line(&self, line: Line) -> Line {
         let line = self.policy.line(line);
         Line {
@@ -128,7 +130,7 @@ fn ours(
             let outlook = pace.outlook(None, cold);
             let budget = settings.economy.budget(line, &view, Some(sheet), &outlook);
             let mut cut = Cut::None;
-            // What does not fit is made as small as it can be, and counted.
+            // A view that does not fit is reduced as far as possible and counted.
             if let Some(plan) = policy.best_plan(&view, &budget, Trigger::Request)
                 && let price = price(&plan, &view, line, Some(sheet), &outlook)
                 && view.apply(&plan).is_ok()
@@ -166,15 +168,15 @@ fn ours(
     meter.bill()
 }
 
-/// Numbers of messages. A message that a plan changed has another number in each of its forms: a
-/// summary that takes the place of a former one is not that one, even if it has the same size.
+/// Numbers for messages. Each changed form of a message gets a new number: a summary that replaces
+/// an earlier one is a different message, even if it has the same size.
 struct Forms {
     next: u64,
     changed: HashMap<u64, (Arc<Message>, u64)>,
 }
 
 impl Forms {
-    /// Numbers of changed messages follow those of the `originals`.
+    /// Creates numbers for changed messages that follow those of the `originals`.
     fn after(originals: usize) -> Self {
         Self {
             next: originals as u64,

@@ -1,7 +1,7 @@
-//! Made-up sessions that grow steadily: 200 turns, each with a call and a result of 2 KB.
+//! Synthetic sessions that grow steadily: 200 turns, each with a call and a result of 2 KB.
 //!
-//! Each result contains one name that occurs nowhere before it, and the user states a rule in each
-//! of six prompts. The sessions differ in what the results look like: notes, source code, a log.
+//! Each result contains one name that does not occur earlier, and the user states a rule in each of
+//! six prompts. The sessions differ in the form of their results: notes, source code, a log.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use plimsoll_context::{CallId, Message, Part, ToolCall};
 
 use crate::recording::Recording;
 
-/// Turns of a steady session.
+/// Number of turns in a steady session.
 pub const STEADY_TURNS: usize = 200;
-/// The length of each tool result, in bytes.
+/// Length of each tool result in bytes.
 pub const STEADY_RESULT: usize = 2_048;
-/// Prompts of the user in a steady session, each with a rule.
+/// Number of user prompts in a steady session, each with a rule.
 pub const STEADY_PROMPTS: usize = 6;
 
 const SYSTEM: &str = "You are a careful assistant who reads what the user names, one page at a time, \
@@ -38,7 +38,7 @@ const WORDS: [&str; 48] = [
     "ferry", "gravel",
 ];
 
-/// Returns three sessions of [`STEADY_TURNS`] turns. They are the same each time.
+/// Returns three sessions of [`STEADY_TURNS`] turns. The result is always the same.
 #[must_use]
 pub fn steady_sessions() -> Vec<Recording> {
     [line_of_notes, line_of_code, line_of_log]
@@ -137,7 +137,7 @@ fn line_of_log(numbers: &mut Numbers, number: usize) -> String {
     )
 }
 
-/// A generator of numbers that look random and are the same each time.
+/// A deterministic generator of pseudorandom numbers.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,5 +1,7 @@
-//! [`Trail`]: a recording as weights: what came when, and where one may cut. For ways that need no
-//! texts. Results are capped on arrival as ours are, so that all ways carry the same.
+//! [`Trail`]: a recording reduced to sizes, times and possible cuts, for ways that need no texts.
+//!
+//! Results are capped on arrival, as in our own policies, so that all ways work with the same
+//! messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,36 +15,36 @@ use crate::meter::{Cache, Sent};
 use crate::recording::Recording;
 use crate::retention::Probes;
 
-/// A recording as weights.
+/// A recording reduced to sizes.
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
-    /// Each message, by its number.
+    /// Number and size of each message.
     pub(crate) sent: Vec<Sent>,
-    /// `sums[n]` is what the first `n` messages weigh.
+    /// `sums[n]` is the total size of the first `n` messages.
     sums: Vec<Tokens>,
-    /// Where exchanges begin, and the end.
+    /// The start of each exchange, and the end of the recording.
     pub(crate) cuts: Vec<usize>,
     /// The requests.
     pub(crate) turns: Vec<Turn>,
-    /// How many leading messages are the system's.
+    /// Number of leading system messages.
     pub(crate) system: usize,
-    /// The same with the task, where it follows at once.
+    /// Number of leading system messages, plus the task if it follows immediately.
     pub(crate) head: usize,
-    /// What to look for in its views.
+    /// The probes to search for in the views.
     pub(crate) probes: Arc<Probes>,
 }
 
 /// One request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// How many messages came before it.
+    /// Number of messages before the request.
     pub(crate) at: usize,
-    /// The first place, no earlier than which a cut would take away what must stay: the newest
-    /// complete exchange, and what no request has carried.
+    /// The last position of a cut that removes nothing that must stay: the newest complete exchange
+    /// and the messages that no request has contained yet.
     pub(crate) last_cut: usize,
-    /// What was answered.
+    /// Size of the answer.
     pub(crate) answer: Tokens,
-    /// The time since the request before, if it is known.
+    /// Time since the previous request, if known.
     pub(crate) idle: Option<Duration>,
 }
 
@@ -107,7 +109,7 @@ impl Trail {
             + usize::from(is(system, |message| {
                 matches!(message, Message::User { .. })
             }));
-        // What is newest: the last exchange that an assistant began before the request.
+        // The newest exchange is the last one that an assistant message began before the request.
         let mut newest = 0;
         for turn in &mut turns {
             turn.last_cut = newest.max(head.min(turn.at));
@@ -124,22 +126,21 @@ impl Trail {
         }
     }
 
-    /// What the messages from `from` up to `to` weigh.
+    /// Returns the total size of the messages from `from` up to `to`.
     pub(crate) fn weight(&self, from: usize, to: usize) -> Tokens {
         let sum = |at: usize| self.sums.get(at).copied().unwrap_or_default();
         sum(to).minus(sum(from))
     }
 
-    /// The places between two exchanges from `from` up to `last`, both included where they are
-    /// such.
+    /// Returns the cuts between `from` and `last`, inclusive.
     pub(crate) fn cuts(&self, from: usize, last: usize) -> &[usize] {
         let start = self.cuts.partition_point(|cut| *cut < from);
         let end = self.cuts.partition_point(|cut| *cut <= last);
         self.cuts.get(start..end).unwrap_or_default()
     }
 
-    /// Where a cut must stand so that no more than `room` is left of what came before `turn`; where
-    /// nothing does that, the last place that may be.
+    /// Returns the first cut after which at most `room` remains of the messages before `turn`, or
+    /// the last allowed cut if there is none.
     pub(crate) fn fitting(&self, turn: &Turn, from: usize, room: Tokens) -> usize {
         let cuts = self.cuts(from, turn.last_cut);
         let found = cuts.partition_point(|cut| self.weight(*cut, turn.at) > room);
@@ -147,7 +148,7 @@ impl Trail {
         cuts.get(found).copied().unwrap_or(last)
     }
 
-    /// The first `head` messages, and those from `from` up to the request.
+    /// Returns the first `head` messages, and those from `from` up to the request.
     pub(crate) fn view(
         &self,
         head: usize,
@@ -162,7 +163,8 @@ impl Trail {
 
 #[cfg(test)]
 impl Trail {
-    /// A system prompt, a task, and exchanges of these weights, each begun by an answer.
+    /// Creates a trail with a system prompt, a task, and exchanges of these sizes, each begun by an
+    /// answer.
     pub(crate) fn of_weights(head: [u64; 2], exchanges: &[Vec<u64>]) -> Self {
         let mut weights = head.to_vec();
         let (mut cuts, mut turns) = (vec![0, 1], Vec::new());

@@ -1,66 +1,68 @@
-//! [`Way`]: how a context is kept small. Only names; `simulate.rs`, `rivals.rs` and `hindsight.rs`
-//! do what they say.
+//! [`Way`]: the simulated ways of compacting a context. They are implemented in `simulate.rs`,
+//! `rivals.rs` and `hindsight.rs`.
 
 use plimsoll_context::{
     ContextStrategy, Economy, Ppm, SessionPruneConfig, SummaryConfig, Threshold,
 };
 
-/// How a context is kept small.
+/// A way of compacting a context.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Way {
-    /// Our own policies, by the code that runs live.
+    /// Plimsoll's own policies, with the same code as in live runs.
     Plimsoll(PlimsollSettings),
-    /// Whatever is oldest is dropped, before each request, until it fits; the task too.
+    /// Drops the oldest messages, including the task, before each request until it fits.
     Fifo,
-    /// The system prompt, the task and the newest exchanges that fit, chosen before each request.
+    /// Keeps the system prompt, the task and the newest exchanges that fit, chosen before each
+    /// request.
     SlidingWindow {
-        /// The window's size, as a share of the limit.
+        /// Size of the window, as a share of the limit.
         size: Ppm,
     },
-    /// At the trigger, all but the newest is replaced by a summary that a model writes.
+    /// Replaces all but the newest messages at the trigger by a summary that a model writes.
     Summarize {
-        /// What stays beside it.
+        /// The messages that are kept besides the summary.
         keep: Keep,
-        /// How its writer reads what it sums up.
+        /// How the summarizer reads the messages.
         reads: Reads,
     },
-    /// The cheapest schedule of dropping the oldest exchanges, chosen by one who knows the whole
-    /// session; what must stay for us stays for it, and it drops no more than we would.
+    /// The cheapest schedule of dropping the oldest exchanges, chosen with knowledge of the whole
+    /// session. It must keep the same messages as our own policies and drops no more than they
+    /// would.
     Hindsight,
 }
 
-/// The settings of one of our own policies.
+/// The settings of one of Plimsoll's own policies.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PlimsollSettings {
-    /// The preset.
+    /// The preset policy.
     pub policy: ContextStrategy,
-    /// When its plans are due.
+    /// When plans are due.
     pub economy: Economy,
-    /// Where a plan is due, if not at the usual trigger.
+    /// The trigger, if not the preset's.
     pub trigger: Option<Threshold>,
-    /// Where a plan ends, if not at the usual target.
+    /// The target, if not the preset's.
     pub target: Option<Threshold>,
-    /// How large its summaries may be.
+    /// Size limits of summaries.
     pub summary: SummaryConfig,
-    /// How old results are shortened, if the preset does not say.
+    /// How old results are shortened, if the preset does not define it.
     pub prune: Option<SessionPruneConfig>,
 }
 
-/// What a summary leaves as it is.
+/// The messages that a summary does not replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// As many of the newest exchanges as fit into the target beside the summary.
+    /// As many of the newest exchanges as fit into the target besides the summary.
     Target,
-    /// The newest messages, this many, stepped back to the beginning of an exchange.
+    /// This many newest messages, extended back to the beginning of an exchange.
     Messages(usize),
 }
 
-/// How the writer of a summary reads what it sums up.
+/// How the summarizer reads the messages to summarize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// In a call of its own, as fresh input: the usual way.
+    /// In a separate call, as new input: the usual way.
     Fresh,
-    /// In a call that goes on from the last request, which the cache holds.
+    /// In a call that extends the last request, which is cached.
     Cached,
 }
 

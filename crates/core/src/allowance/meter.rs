@@ -1,4 +1,4 @@
-//! [`Meter`]: what was spent, read while it is being spent. A sum; it limits nothing.
+//! [`Meter`]: a running total of spending. It does not enforce limits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use plimsoll_agent::Spend;
 use super::tree::Place;
 use super::{Shared, amounts, lock};
 
-/// What somebody spends, and all below. Clones are the same meter.
+/// The spending of one node and everything below it. Clones share the same meter.
 #[derive(Debug, Clone, Default)]
 pub struct Meter(Arc<Inner>);
 
@@ -27,7 +27,7 @@ impl Meter {
         }))
     }
 
-    /// Something was spent: what a model or a service that a tool called has taken, say.
+    /// Adds spending, for example by a model or a service that a tool has called.
     pub fn add(&self, spend: &Spend) {
         if let Some((tree, place)) = &self.0.books {
             lock(tree).spend(*place, amounts(spend));
@@ -35,13 +35,13 @@ impl Meter {
         self.seen(spend);
     }
 
-    /// All of it so far.
+    /// Returns the total so far.
     #[must_use]
     pub fn total(&self) -> Spend {
         *self.0.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something was spent that is in the books.
+    /// Adds spending that the books already contain.
     pub(super) fn seen(&self, spend: &Spend) {
         let mut meter = Some(self);
         while let Some(Self(inner)) = meter {

@@ -1,4 +1,4 @@
-//! Grants, meters and books: whatever ends them, the sums are right.
+//! Grants, meters and books: the sums are right however they end.
 
 #![allow(clippy::panic)]
 use super::*;
@@ -28,14 +28,14 @@ fn spend(tokens: u64, money: u64) -> Spend {
 async fn a_grant_is_settled_however_it_ends() {
     let all = Allowance::new(&limits(1_000));
     let reserve = || all.reserve_part(wanted(&limits(400)), None, 1).unwrap();
-    // It panics.
+    // Panics.
     let grant = reserve();
     let died = tokio::spawn(async move {
         grant.meter().add(&spend(100, 7));
         panic!("out of rum");
     });
     assert!(died.await.is_err());
-    // It is cancelled.
+    // Is cancelled.
     let grant = reserve();
     let (began, begins) = tokio::sync::oneshot::channel();
     let hangs = tokio::spawn(async move {
@@ -47,7 +47,7 @@ async fn a_grant_is_settled_however_it_ends() {
     assert_eq!(all.left().tokens, Some(1_000 - 100 - 400));
     hangs.abort();
     assert!(hangs.await.is_err());
-    // It times out.
+    // Times out.
     let grant = reserve();
     let late = async move {
         grant.meter().add(&spend(30, 0));
@@ -72,7 +72,7 @@ fn a_meter_is_read_live_at_every_floor() {
     let read = |allowance: &Allowance| allowance.meter().total().usage.total_tokens().0;
     assert_eq!((read(&grandchild), read(&below)), (10, 12));
     assert_eq!((read(&grant), read(&call), read(&all)), (15, 15, 15));
-    // Another call of the same run reads its own.
+    // Another call of the same run has a meter of its own.
     assert_eq!(read(&all.for_call()), 0);
     assert_eq!(grant.used().tokens, 5);
     drop(grandchild);

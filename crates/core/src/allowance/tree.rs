@@ -1,20 +1,24 @@
-//! [`Tree`]: the arithmetic of shared limits. At each place and for each kind that is limited there,
-//! used + promised + reserved + left = limit. No clock, no lock, nobody's spending; only sums.
+//! [`Tree`]: the arithmetic of shared limits.
+//!
+//! For each node and each kind that is limited there: used + promised + reserved + left = limit.
+//! The tree has no clock and no lock.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Places in a tree at once, at most; beyond that nothing can be reserved.
+/// The maximum number of nodes in a tree. Beyond it, nothing can be reserved.
 pub(crate) const MAX_PLACES: usize = 1_024;
 
-/// One part in so many, on top of what an agent may use, is set aside with it: that a call was its last
-/// is known once it is answered, so an agent may go beyond its part by what one request weighs.
+/// An agent's part is enlarged by 1/`SLACK` as a safety margin.
+///
+/// A call turns out to be the last one only after it has been answered, so an agent may exceed its
+/// part by the size of one request.
 pub(crate) const SLACK: u64 = 4;
 
-/// One number for each kind of thing that is limited.
+/// One value for each limited kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amounts<T> {
-    /// Tokens, all that are processed and written.
+    /// Tokens, input and output.
     pub tokens: T,
     /// Money, in billionths of a dollar.
     pub money: T,
@@ -24,12 +28,12 @@ pub struct Amounts<T> {
     pub tool_calls: T,
 }
 
-/// What was used.
+/// Used amounts.
 pub(crate) type Used = Amounts<u64>;
-/// What may be used; `None` is no limit.
+/// Allowed amounts; `None` means no limit.
 pub(crate) type Limit = Amounts<Option<u64>>;
 
-/// A kind of thing that is limited.
+/// A limited kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Tokens.
@@ -53,48 +57,47 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A place in the tree.
+/// The key of a node in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
 
 /// Why nothing was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Nothing of a kind is left.
+    /// Nothing is left of this kind.
     UsedUp(Kind),
-    /// There are [`MAX_PLACES`].
+    /// The tree already has [`MAX_PLACES`] nodes.
     TooMany,
-    /// The place is settled already.
+    /// The node is already settled.
     Settled,
 }
 
-/// Shared limits, from a root down.
+/// A tree of shared limits.
 #[derive(Debug)]
 pub(crate) struct Tree {
     places: BTreeMap<Place, Ledger>,
     next: u64,
 }
 
-/// The books of one place.
+/// The accounts of one node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ledger {
     parent: Option<Place>,
     pub(crate) limit: Limit,
-    /// What is set aside above for it beyond that.
+    /// The safety margin that the parent sets aside in addition to the limit.
     slack: Used,
-    /// What the place has used itself.
+    /// Used by this node itself.
     pub(crate) own: Used,
-    /// What it will use itself, whatever happens.
+    /// Promised to this node itself, so it cannot be reserved.
     pub(crate) promised: Used,
-    /// What those below it had used when they were settled.
+    /// Used by child nodes that are settled.
     pub(crate) settled: Used,
-    /// What is set aside for those below it: what they may use or, where that is more, what they
-    /// have used.
+    /// Set aside for open child nodes: their limit or, if larger, their usage.
     pub(crate) reserved: Used,
 }
 
 impl<T: Copy> Amounts<T> {
-    /// Each number by itself.
+    /// Applies `f` to each value.
     pub fn map<R>(self, f: impl Fn(T) -> R) -> Amounts<R> {
         Amounts {
             tokens: f(self.tokens),
@@ -104,7 +107,7 @@ impl<T: Copy> Amounts<T> {
         }
     }
 
-    /// Each number with the one of its kind.
+    /// Combines the values of both, kind by kind.
     pub fn with<U: Copy, R>(self, other: Amounts<U>, f: impl Fn(T, U) -> R) -> Amounts<R> {
         Amounts {
             tokens: f(self.tokens, other.tokens),
@@ -126,7 +129,7 @@ impl Used {
 }
 
 impl Limit {
-    /// The smaller of both.
+    /// Returns the smaller limit of each kind.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
         self.with(other, |one, other| match (one, other) {
@@ -135,8 +138,8 @@ impl Limit {
         })
     }
 
-    /// A kind without which nothing can be begun, of which there is none. An agent without tool
-    /// calls can still answer.
+    /// Returns a kind that has nothing left and is needed to begin. An agent without tool calls can
+    /// still answer, so these do not count.
     fn lacks(&self) -> Option<Kind> {
         [
             (self.tokens, Kind::Tokens),
@@ -149,24 +152,24 @@ impl Limit {
 }
 
 impl Ledger {
-    /// All that was used here and below.
+    /// Returns the total usage of this node and its settled children.
     pub(crate) fn used(&self) -> Used {
         self.own.plus(self.settled)
     }
 
-    /// All that is used or spoken for.
+    /// Returns the amounts that are used, promised or reserved.
     fn taken(&self) -> Used {
         self.used().plus(self.promised).plus(self.reserved)
     }
 
-    /// What can still be given away.
+    /// Returns the amounts that can still be reserved.
     pub(crate) fn left(&self) -> Limit {
         self.limit.with(self.taken(), |limit, taken| {
             Some(limit?.saturating_sub(taken))
         })
     }
 
-    /// What the place above has to hold for this one.
+    /// Returns the amounts that the parent sets aside for this node.
     fn held(&self) -> Used {
         self.limit
             .map(|limit| limit.unwrap_or(0))
@@ -176,7 +179,7 @@ impl Ledger {
 }
 
 impl Tree {
-    /// A tree of one place.
+    /// Creates a tree with a single node.
     pub(crate) fn new(limit: Limit) -> (Self, Place) {
         let root = Place(0);
         let ledger = Ledger {
@@ -190,8 +193,8 @@ impl Tree {
         (tree, root)
     }
 
-    /// Takes `min(wanted, left)` out of a place for a new one below it. Of what is not said how much
-    /// is wanted, it is one of `shares` equal parts of what is left.
+    /// Reserves `min(wanted, left)` for a new child node. For a kind without a wanted amount,
+    /// reserves one of `shares` equal parts of the remaining amount.
     pub(crate) fn reserve(
         &mut self,
         above: Place,
@@ -221,8 +224,9 @@ impl Tree {
         Ok(place)
     }
 
-    /// The same for an agent: what it may exceed its part by, in tokens and money, is set aside too. Of
-    /// what there is not enough for both, its part is the smaller.
+    /// Like [`Self::reserve`], but also sets aside a safety margin of tokens and money.
+    ///
+    /// If the remaining amount is too small for both, the part is reduced.
     pub(crate) fn reserve_with_slack(
         &mut self,
         above: Place,
@@ -250,13 +254,12 @@ impl Tree {
         Ok(place)
     }
 
-    /// A place has used more.
+    /// Records additional usage of a node.
     pub(crate) fn spend(&mut self, place: Place, more: Used) {
         self.change(place, |ledger| ledger.own = ledger.own.plus(more));
     }
 
-    /// A place has used more, and will use so much more whatever happens; no longer what was said of
-    /// that before.
+    /// Records additional usage of a node and replaces its promised amounts.
     pub(crate) fn meter(&mut self, place: Place, more: Used, promised: Used) {
         self.change(place, |ledger| {
             ledger.own = ledger.own.plus(more);
@@ -264,8 +267,9 @@ impl Tree {
         });
     }
 
-    /// A place is done: what it has used is used up above it, and the rest is there again. What it
-    /// had reserved for others is held by the place above from now on. The root stays.
+    /// Settles a node: adds its usage to its parent and releases the rest.
+    ///
+    /// The parent takes over the open reservations of the node. The root cannot be settled.
     pub(crate) fn settle(&mut self, place: Place) {
         let Some(above) = self.places.get(&place).and_then(|ledger| ledger.parent) else {
             return;
@@ -286,12 +290,12 @@ impl Tree {
         });
     }
 
-    /// The books of a place.
+    /// Returns the accounts of a node.
     pub(crate) fn ledger(&self, place: Place) -> Option<&Ledger> {
         self.places.get(&place)
     }
 
-    /// How many places there are right below one.
+    /// Returns the number of direct children of a node.
     pub(crate) fn below(&self, place: Place) -> usize {
         let places = self.places.values();
         places.filter(|ledger| ledger.parent == Some(place)).count()
@@ -307,7 +311,7 @@ impl Tree {
         self.held_differently(parent, before, after);
     }
 
-    /// What a place holds for one below it has changed, and so may what is held for itself.
+    /// Updates the ancestors after the amounts held for a node have changed.
     fn held_differently(&mut self, place: Option<Place>, mut before: Used, mut after: Used) {
         let mut next = place;
         while let Some(place) = next

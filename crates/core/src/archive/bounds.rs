@@ -1,5 +1,7 @@
-//! [`ArchiveBounds`]: how much an archive holds and for how long. Beyond it the oldest expire; what
-//! has expired is still known for a while, so that it can be said. Not how a store counts.
+//! [`ArchiveBounds`]: the size and the age limits of an archive.
+//!
+//! Beyond them, the oldest items expire. The archive remembers expired items for a while, so that a
+//! recall can report them as expired.
 
 use std::time::Duration;
 
@@ -7,48 +9,48 @@ use plimsoll_context::Bytes;
 
 use crate::store::StoreError;
 
-/// How much an archive holds, and for how long. Beyond any of these the oldest expire.
+/// Limits on the size and the age of an archive. The oldest items expire first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveBounds {
-    /// All sessions together. Default: [`ArchiveBounds::BYTES`].
+    /// All sessions together, in bytes. Default: [`ArchiveBounds::BYTES`].
     pub bytes: Bytes,
-    /// One session. Default: [`ArchiveBounds::SESSION_BYTES`].
+    /// One session, in bytes. Default: [`ArchiveBounds::SESSION_BYTES`].
     pub session_bytes: Bytes,
-    /// Items of one session. Default: [`ArchiveBounds::SESSION_ITEMS`].
+    /// Number of items of one session. Default: [`ArchiveBounds::SESSION_ITEMS`].
     pub session_items: u64,
-    /// Expired items of one session that are remembered as expired, so that a recall can say so.
-    /// Default: [`ArchiveBounds::EXPIRED_ITEMS`].
+    /// Number of expired items of one session that a recall still reports as expired. Default:
+    /// [`ArchiveBounds::EXPIRED_ITEMS`].
     pub expired_items: u64,
-    /// How long an item is held. Default: [`ArchiveBounds::AGE`].
+    /// Maximum age of an item. Default: [`ArchiveBounds::AGE`].
     pub age: Duration,
 }
 
 impl ArchiveBounds {
-    /// 1 GiB: ten thousand results of 100 KB, and little beside the log, which has them too.
+    /// 1 GiB: ten thousand results of 100 KB. That is little compared to the log, which contains
+    /// them too.
     pub const BYTES: Bytes = Bytes(1 << 30);
-    /// 256 MiB: no session takes more than a quarter from the others, and the largest message
-    /// that the log takes still fits.
+    /// 256 MiB: one session takes at most a quarter of the total, and the largest message that the
+    /// log accepts still fits.
     pub const SESSION_BYTES: Bytes = Bytes(256 << 20);
-    /// 100,000: as many items as anyone has seen a session have, at a few hundred bytes each
-    /// besides their text.
+    /// 100,000 items. Each takes a few hundred bytes in addition to its text. We have not seen a
+    /// larger session.
     pub const SESSION_ITEMS: u64 = 100_000;
-    /// 100,000: as many as are held, at a few hundred bytes each, however few a small archive holds.
+    /// 100,000 items of a few hundred bytes each, even if the archive itself is small.
     pub const EXPIRED_ITEMS: u64 = 100_000;
-    /// 30 days: a run that is carried on after that reads its files anew rather than trust an old
-    /// copy.
+    /// 30 days. A run that continues after that should read its files again instead of an old copy.
     pub const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-    /// The bytes that one session may have: its own bound, or that of all where it is less.
+    /// Returns the limit for one session in bytes: its own or the total, whichever is smaller.
     #[must_use]
     pub fn for_one_session(&self) -> Bytes {
         self.session_bytes.min(self.bytes)
     }
 
-    /// Whether so many new bytes and items of one session can be held at all; for stores, before
-    /// they write. `place` is where the archive is.
+    /// Checks whether this many new bytes and items of one session can be stored at all. Stores
+    /// call it before they write; `place` names the archive in the error.
     ///
     /// # Errors
-    /// Where they alone are over a bound: letting the oldest go would not make room for them.
+    /// If the new items alone exceed a limit, so that expiring older items would not help.
     pub fn admit(&self, bytes: u64, items: u64, place: &str) -> Result<(), StoreError> {
         let (most, most_items) = (self.for_one_session(), self.session_items);
         if bytes <= most.0 && items <= most_items {
@@ -63,7 +65,7 @@ impl ArchiveBounds {
         })
     }
 
-    /// Whether what left then, in seconds since 1970, is too old by now.
+    /// Checks whether an item archived at `left` has expired at `now`, both in seconds since 1970.
     #[must_use]
     pub fn is_too_old(&self, left: u64, now: u64) -> bool {
         now.saturating_sub(left) > self.age.as_secs()

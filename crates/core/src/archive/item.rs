@@ -1,5 +1,5 @@
-//! [`Archived`], an item on its way into the archive, and [`Recalled`], [`Hit`] and [`ArchiveRow`],
-//! what comes back out. Not how it is held; that is a store's business.
+//! [`Archived`], an item to be archived, and [`Recalled`], [`Hit`] and [`ArchiveRow`], the results
+//! of recalling, searching and listing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,110 +10,110 @@ use serde::{Deserialize, Serialize};
 use crate::archive::key::RecallId;
 use crate::archive::words::{Found, snippet};
 
-/// One item that is about to leave the view or to be shortened in it.
+/// An item that is about to be removed from the view or shortened in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Archived {
-    /// Its number in the session.
+    /// Sequence number in the session.
     pub seq: Seq,
-    /// The whole of it.
+    /// The complete message.
     pub message: Arc<Message>,
-    /// The tool, where it is a result.
+    /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
-    /// Why it leaves: the plan's trigger and stages, in a few words.
+    /// The reason: the plan's trigger and stages in a few words.
     pub why: String,
 }
 
-/// Whose words an archived item is.
+/// The origin of an archived item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The host's, above the user's.
+    /// A system message.
     System,
-    /// A person's.
+    /// A user message.
     User,
-    /// The model's.
+    /// An assistant message.
     Assistant,
-    /// A tool's.
+    /// A tool result.
     ToolResult,
-    /// The host's, in the user's place.
+    /// A notice from the host, in the role of the user.
     Notice,
-    /// A summary of what left before.
+    /// A summary of earlier messages.
     Summary,
 }
 
-/// One archived item, whole.
+/// One complete archived item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recalled {
-    /// Its id.
+    /// Id of the item.
     pub id: RecallId,
-    /// Whose words it is.
+    /// Kind of message.
     pub kind: Kind,
-    /// The tool, where it is a result.
+    /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
-    /// The call, where it is a result.
+    /// Id of the tool call, if it is a tool result.
     pub call: Option<CallId>,
-    /// Seconds since 1970 when it left.
+    /// When it was archived, in seconds since 1970.
     pub left: u64,
-    /// Why it left.
+    /// Why it was archived.
     pub why: String,
-    /// The message as it was.
+    /// The original message.
     pub message: Arc<Message>,
 }
 
-/// One item that a search found.
+/// One search result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
-    /// Its id.
+    /// Id of the item.
     pub id: RecallId,
-    /// Whose words it is.
+    /// Kind of message.
     pub kind: Kind,
-    /// The tool, where it is a result.
+    /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
-    /// The length of its text.
+    /// Length of the text in bytes.
     pub bytes: Bytes,
-    /// Where in its text the snippet begins, in bytes.
+    /// Offset of the snippet in the text, in bytes.
     pub offset: u64,
-    /// The piece of its text where most of the terms stand together, 200 bytes at most.
+    /// The part of the text with the most terms close together, at most 200 bytes.
     pub snippet: String,
-    /// How many of the query's terms it has.
+    /// Number of query terms that the text contains.
     pub terms: usize,
 }
 
-/// One item in a list of what a session's archive has or had.
+/// One entry of the list of current and expired items of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveRow {
-    /// Its id.
+    /// Id of the item.
     pub id: RecallId,
-    /// Whose words it is.
+    /// Kind of message.
     pub kind: Kind,
-    /// The tool, where it is a result.
+    /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
-    /// The call, where it is a result.
+    /// Id of the tool call, if it is a tool result.
     pub call: Option<CallId>,
-    /// The length of its text.
+    /// Length of the text in bytes.
     pub bytes: Bytes,
-    /// Seconds since 1970 when it left.
+    /// When it was archived, in seconds since 1970.
     pub left: u64,
-    /// Why it left.
+    /// Why it was archived.
     pub why: String,
-    /// Whether the archive has let go of it.
+    /// Whether the item has expired.
     pub expired: bool,
 }
 
 impl Archived {
-    /// Its id.
+    /// Returns the id of the item.
     #[must_use]
     pub fn id(&self) -> RecallId {
         RecallId(self.seq)
     }
 
-    /// Whose words it is.
+    /// Returns the kind of message.
     #[must_use]
     pub fn kind(&self) -> Kind {
         Kind::of(&self.message)
     }
 
-    /// The call, where it is a result.
+    /// Returns the id of the tool call, if it is a tool result.
     #[must_use]
     pub fn call(&self) -> Option<&CallId> {
         match self.message.as_ref() {
@@ -124,7 +124,7 @@ impl Archived {
 }
 
 impl Recalled {
-    /// Its text, see [`recall_text`].
+    /// Returns the text of the message; see [`recall_text`].
     #[must_use]
     pub fn text(&self) -> String {
         recall_text(&self.message)
@@ -132,7 +132,7 @@ impl Recalled {
 }
 
 impl Hit {
-    /// A hit in a text; for stores.
+    /// Creates a hit from a match in a text, for stores.
     #[must_use]
     pub fn new(id: RecallId, kind: Kind, tool: Option<String>, text: &str, found: Found) -> Self {
         let (offset, piece) = snippet(text, found.at);
@@ -149,7 +149,7 @@ impl Hit {
 }
 
 impl Kind {
-    /// The kind of a message.
+    /// Returns the kind of a message.
     #[must_use]
     pub fn of(message: &Message) -> Self {
         match message {
@@ -162,7 +162,7 @@ impl Kind {
         }
     }
 
-    /// Its name in JSON, and in a store's columns.
+    /// Returns the name used in JSON and in the columns of a store.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -175,7 +175,7 @@ impl Kind {
         }
     }
 
-    /// The kind of that name.
+    /// Parses such a name. Returns `None` for an unknown name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let kinds = [
@@ -203,9 +203,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The text of a message, as it is recalled and searched: its text parts byte for byte, calls as
-/// `name arguments`, and a word in brackets for what is no text, joined by line feeds. A message
-/// of one text is exactly that text. Thinking is left out: it belongs to its provider.
+/// Returns the text of a message as it is recalled and searched.
+///
+/// Text parts are copied byte for byte, tool calls become `name arguments`, and other parts a word
+/// in brackets. Parts are joined by line feeds, so a message with a single text part is exactly
+/// that text. Thinking is omitted, because only its provider can use it.
 #[must_use]
 pub fn recall_text(message: &Message) -> String {
     match message {

@@ -1,5 +1,5 @@
-//! [`RecallId`], which names an archived item, [`RecallKey`], which a model or a person writes in
-//! its place, and [`RecallError`]. A key that could mean two items means none.
+//! [`RecallId`], the id of an archived item, [`RecallKey`], the name that a model or a user writes
+//! for it, and [`RecallError`]. An ambiguous key is an error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::StoreError;
 
-/// A key is cut to so many bytes where it is shown; a longer one names nothing.
+/// Maximum length of a displayed key in bytes. Longer keys are cut.
 pub const MAX_KEY: usize = 512;
 
-/// Names what left the view: `m` and its number in the session, `m12`.
+/// Id of an archived item: `m` followed by its sequence number in the session, for example `m12`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RecallId(pub Seq);
 
-/// What is asked for: an id, or another name that must mean exactly one item of the session.
+/// The requested item: an id, or another name that must match exactly one item of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecallKey {
-    /// The number of an item and nothing else, written `#12`.
+    /// The number of an item, written `#12`.
     Id(RecallId),
-    /// The number of an item (`m12` or `12`) or the id of a tool call. If they are of two items, it
-    /// means neither.
+    /// The number of an item (`m12` or `12`) or the id of a tool call. Matches nothing if these are
+    /// two different items.
     Named(String),
 }
 
-/// Why nothing is recalled.
+/// Why nothing was recalled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecallError {
@@ -40,23 +40,23 @@ pub enum RecallError {
         /// The key.
         String,
     ),
-    /// It was archived, and the archive has let go of it since.
+    /// The item was archived but has expired.
     #[error(
         "expired: the archive no longer holds {0}; do again what gave it, for example call the tool again"
     )]
     Expired(
-        /// What it was.
+        /// The expired item.
         RecallId,
     ),
-    /// It is the id of several calls, or of a call and the number of another item.
+    /// The key is the id of several calls, or of a call and the number of another item.
     #[error("`{asked}` is ambiguous: it may mean item {}; write it like that", list(.candidates))]
     Ambiguous {
         /// The key.
         asked: String,
-        /// The items that it may mean, 10 at most.
+        /// The items that match the key, at most 10.
         candidates: Vec<RecallId>,
     },
-    /// A search for nothing.
+    /// The query contains no word.
     #[error("the query has no word in it; give one or more words that the text has")]
     NoWords,
     /// The archive itself fails.
@@ -64,18 +64,19 @@ pub enum RecallError {
     Store(#[from] StoreError),
 }
 
-/// Why a text is no id.
+/// The error if a text is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no id of something archived; they look like m12")]
 pub struct BadRecallId(String);
 
-/// Returns the item that a name means, for stores.
+/// Resolves a name to an item, for stores.
 ///
-/// `number` is the item with that number, if there is or was one. `calls` are the items with that
-/// call id, and whether each is still held. Expired items do not matter if one is still held.
+/// `number` is the item with that number, if it exists or has existed. `calls` are the items with
+/// that call id, each with a flag for whether it is still held. Expired items are ignored if
+/// another one is still held.
 ///
 /// # Errors
-/// If there is none, or more than one.
+/// If no item matches, or more than one.
 pub fn resolve(
     asked: &str,
     number: Option<RecallId>,
@@ -100,7 +101,7 @@ pub fn resolve(
 }
 
 impl RecallKey {
-    /// Returns the number of an item that it may mean.
+    /// Returns the sequence number that the key may stand for.
     #[must_use]
     pub fn seq(&self) -> Option<Seq> {
         match self {
@@ -111,7 +112,7 @@ impl RecallKey {
 }
 
 impl From<&str> for RecallKey {
-    /// Reads what a model wrote: quotes and backticks around it are not part of it.
+    /// Parses a key as written by a model. Removes surrounding quotes and backticks.
     fn from(text: &str) -> Self {
         let text = text.trim().trim_matches(['`', '"', '\'']);
         match text.parse() {
@@ -139,7 +140,7 @@ impl fmt::Display for RecallKey {
 impl FromStr for RecallId {
     type Err = BadRecallId;
 
-    /// Reads `m12` and `#12`.
+    /// Parses `m12` and `#12`.
     fn from_str(text: &str) -> Result<Self, BadRecallId> {
         text.strip_prefix(['m', '#'])
             .and_then(digits)
@@ -173,7 +174,7 @@ impl fmt::Display for RecallId {
     }
 }
 
-/// A number without sign, spaces or leading zeros.
+/// Parses a number without sign, spaces or leading zeros.
 fn digits(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let padded = text.len() > 1 && text.starts_with('0');
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(meant(None, &[(9, true)]), Ok(id(9)));
         assert_eq!(meant(Some(3), &[(9, true)]), ambiguous("#3 or #9"));
         assert_eq!(meant(None, &[(5, true), (9, true)]), ambiguous("#5 or #9"));
-        // What has expired does not matter beside what is held.
+        // An expired item is ignored if another one is held.
         assert_eq!(meant(None, &[(5, false), (9, true)]), Ok(id(9)));
         assert_eq!(meant(None, &[(5, true), (9, false)]), Ok(id(5)));
         assert_eq!(meant(None, &[(5, false), (9, false)]), Ok(id(9)));

@@ -1,38 +1,40 @@
-//! Pieces of an archived text: a page of its bytes, or its lines that fit a pattern. Each says
-//! where it stands in the whole and how to go on. Not where the text comes from.
+//! Parts of an archived text: a page of its bytes, or the lines that match a pattern.
+//!
+//! Each part contains its position in the whole text and the offset to continue from.
 
 use plimsoll_context::Bytes;
 use regex::{Regex, RegexBuilder};
 
 use crate::tool::ToolError;
 
-/// So many matching lines are shown at most; who needs more needs a narrower pattern, or goes on.
+/// Maximum number of matching lines. To get more, use a narrower pattern or continue at the next
+/// offset.
 pub const RECALL_MATCHES: usize = 100;
-/// A longer line is shown in part, around its match.
+/// Longer lines are shortened to the part around the match. In bytes.
 const LINE: usize = 300;
-/// How much of a long line stands before its match.
+/// How much of a long line to show before the match, in bytes.
 const BEFORE: usize = 60;
-/// A compiled pattern takes no more memory than this.
+/// Maximum memory of a compiled pattern, in bytes.
 const PATTERN_MAX: usize = 4 << 20;
-/// A pattern is no longer than this.
+/// Maximum length of a pattern, in bytes.
 const PATTERN_BYTES: usize = 2_000;
 
-/// A piece of a text: what stands in brackets above it, and itself.
+/// A part of a text with its note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it stands in the whole, and how to go on.
+    /// The position in the whole text and how to continue.
     pub note: String,
-    /// Itself.
+    /// The part of the text.
     pub text: String,
-    /// Whether it is a page up to the end of the whole.
+    /// Whether this is a page that reaches the end of the text.
     pub is_last: bool,
 }
 
-/// The bytes from an offset on, at most `limit`, between characters. Pages that follow each other
-/// by their `next offset` are the whole text, byte for byte.
+/// Returns at most `limit` bytes from an offset on, cut between characters. Reading pages by their
+/// `next offset` yields the whole text, byte for byte.
 ///
 /// # Errors
-/// Where the offset is past the end.
+/// If the offset is past the end.
 pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
     let from = start(text, offset)?;
     let to = end(text, from, limit);
@@ -56,11 +58,11 @@ pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
     })
 }
 
-/// The lines from an offset on that fit a pattern, as `line:offset: text`, as many as `limit`
-/// holds.
+/// Returns the lines from an offset on that match a pattern, as `line:offset: text`, up to `limit`
+/// bytes.
 ///
 /// # Errors
-/// Where the offset is past the end, or the pattern too large.
+/// If the offset is past the end, or the pattern is too large.
 pub fn matches(text: &str, pattern: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
     let from = start(text, offset)?;
     let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
@@ -88,7 +90,7 @@ pub fn matches(text: &str, pattern: &str, offset: u64, limit: Bytes) -> Result<P
             if !found.push(&row, most) {
                 return Ok(found.piece(literal, Some(at + hit.start())));
             }
-            // Further matches in what was just shown say nothing new.
+            // Skip further matches in the text that was just shown.
             seen = end;
         }
         at += line.len() + 1;
@@ -96,7 +98,7 @@ pub fn matches(text: &str, pattern: &str, offset: u64, limit: Bytes) -> Result<P
     Ok(found.piece(literal, None))
 }
 
-/// How a pattern was read.
+/// How a pattern was interpreted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
     Regex,
@@ -159,14 +161,14 @@ fn compile(pattern: &str) -> Result<(Regex, Read), ToolError> {
         Err(regex::Error::CompiledTooBig(_)) => Err(ToolError::new(
             "the pattern is too large to be compiled; use smaller repetitions",
         )),
-        // Models paste code: what is no pattern is looked for as it stands.
+        // Models paste code. An invalid pattern is searched for literally.
         Err(_) => build(&regex::escape(pattern))
             .map(|regex| (regex, Read::Literal))
             .map_err(ToolError::new),
     }
 }
 
-/// The part of a line to show around a match that begins there.
+/// Returns the part of a line to show around a match that begins at `hit`.
 fn window(line: &str, hit: usize) -> (usize, usize) {
     if line.len() <= LINE {
         return (0, line.len());
@@ -176,7 +178,7 @@ fn window(line: &str, hit: usize) -> (usize, usize) {
     (begin, end)
 }
 
-/// Where a page begins: at the character that has that byte.
+/// Returns the start of a page, moved back to a character boundary.
 fn start(text: &str, offset: u64) -> Result<usize, ToolError> {
     match usize::try_from(offset) {
         Ok(offset) if offset <= text.len() => Ok(text.floor_char_boundary(offset)),
@@ -187,7 +189,7 @@ fn start(text: &str, offset: u64) -> Result<usize, ToolError> {
     }
 }
 
-/// Where a page ends: it has one character at least, so that paging comes to an end.
+/// Returns the end of a page. A page has at least one character, so that paging terminates.
 fn end(text: &str, from: usize, limit: Bytes) -> usize {
     let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
     let to = text.floor_char_boundary(from.saturating_add(limit));
@@ -211,7 +213,7 @@ mod tests {
         note_and_text(page(text, offset, Bytes(limit)))
     }
 
-    /// Follows the pages as a model would: by what their notes say.
+    /// Follows the pages by their notes, as a model would.
     fn all_pages(text: &str, limit: u64) -> String {
         let mut whole = String::new();
         let mut offset = 0;

@@ -1,6 +1,7 @@
-//! Ranks the items that a search finds, within bounds that do not depend on the archive's size.
+//! Ranks the items that a search finds, with a cost that does not depend on the size of the
+//! archive.
 //!
-//! A store only answers which of its newest items have some terms ([`SearchIndex`]), so every store
+//! A store only reports its newest items with certain terms ([`SearchIndex`]), so every store
 //! returns the same hits.
 
 use std::cmp::Reverse;
@@ -10,41 +11,40 @@ use crate::archive::item::{Hit, Kind};
 use crate::archive::key::{RecallError, RecallId};
 use crate::archive::words::{Found, SearchQuery, Term};
 
-/// Items that are read and ranked in one search, unless more hits are asked for.
+/// Number of items that one search reads and ranks, unless more hits are requested.
 const RANKED: usize = 64;
-/// Text that is read in one search. Hits beyond it are returned unranked, with the beginning of
-/// their text.
+/// Maximum text that one search reads, in bytes. Later hits are returned unranked, with the
+/// beginning of their text.
 const RANKED_BYTES: usize = 1 << 20;
-/// The newest items that one term alone contributes if no item has all of them.
+/// The newest items taken for each term if no item has all of them.
 const TERM_ITEMS: usize = 128;
 
-/// Longer words that the last words of a query stand for, all its terms together.
+/// Maximum number of index words that prefixes may expand to, for all terms of a query together.
 const PREFIX_WORDS: usize = 64;
-/// And of one term at least.
+/// The minimum for each term.
 const PREFIX_WORDS_MIN: usize = 8;
 
-/// A term of a query, and the words of the index that its last word stands for.
+/// A query term and the index words that its last word matches.
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
-    /// The term.
+    /// The query term.
     pub term: &'a Term,
-    /// The word itself, or those that begin with it.
+    /// The last word itself, or the index words that begin with it.
     pub last: Vec<String>,
 }
 
 /// An index of words over archived items.
 pub trait SearchIndex {
-    /// Names one item. A newer item has a greater key.
+    /// Key of an item. Newer items have greater keys.
     type Key: Copy + Ord;
 
-    /// Returns words of the index that begin with `prefix`, in the order of their bytes, at most
-    /// `most`.
+    /// Returns at most `most` words of the index that begin with `prefix`, in byte order.
     ///
     /// # Errors
     /// If the store cannot be read.
     fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError>;
 
-    /// Returns the newest items that have all of `terms`, the newest first, at most `most`.
+    /// Returns at most `most` items that have all of `terms`, newest first.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -57,25 +57,25 @@ pub trait SearchIndex {
     fn item(&self, key: Self::Key) -> Result<Option<SearchItem>, RecallError>;
 }
 
-/// An item that an index has found.
+/// An item found by an index.
 #[derive(Debug, Clone)]
 pub struct SearchItem {
-    /// Its id.
+    /// Id of the item.
     pub id: RecallId,
-    /// Whose words it is.
+    /// Kind of message.
     pub kind: Kind,
-    /// The tool, if it is a result.
+    /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
-    /// Its whole text.
+    /// The complete text.
     pub text: String,
 }
 
 /// Returns the best `limit` items: those with all terms of the query or, if there are none, those
-/// with the most and the rarest of them. Among equals the one whose terms stand closest together
-/// comes first, then the newest.
+/// with the most and the rarest terms. Ties are ordered by how close the terms are together, then
+/// newest first.
 ///
 /// # Errors
-/// If the query has no word, or if the store cannot be read.
+/// If the query has no word, or the store cannot be read.
 pub fn search<I: SearchIndex>(
     index: &I,
     query: &str,
@@ -90,7 +90,7 @@ pub fn search<I: SearchIndex>(
             Some(prefix) if term.open => index.words(prefix, prefix_words)?,
             last => last.cloned().into_iter().collect(),
         };
-        // The archive has no item with a word that it does not know.
+        // If the index does not know the word, no item has it.
         if !last.is_empty() {
             terms.push(Wanted { term, last });
         }
@@ -104,7 +104,7 @@ pub fn search<I: SearchIndex>(
             return Ok(hits);
         }
     }
-    // Each term counts for more the fewer items have it.
+    // A term scores higher if fewer items have it.
     let mut scores: BTreeMap<I::Key, (usize, usize)> = BTreeMap::new();
     for term in &terms {
         let keys = index.newest(std::slice::from_ref(term), TERM_ITEMS)?;
@@ -121,9 +121,9 @@ pub fn search<I: SearchIndex>(
     read(index, &query, some.collect(), limit)
 }
 
-/// Reads the items and ranks them: the most terms first, then the closest together. Equal ones stay
-/// in the order in which they came. `candidates` are keys, each with the number of terms that the
-/// index knows it has.
+/// Reads the items and ranks them by the number of terms, then by how close these are together.
+/// Equal items keep their order. Each candidate is a key and the number of its terms according to
+/// the index.
 fn read<I: SearchIndex>(
     index: &I,
     query: &SearchQuery,
@@ -137,11 +137,12 @@ fn read<I: SearchIndex>(
         if bytes >= RANKED_BYTES && hits.len() >= limit {
             break;
         }
-        // A fork may have archived an item that its parent has archived too.
+        // A fork and its parent may both have archived the same item.
         let Some(item) = index.item(key)?.filter(|item| ids.insert(item.id)) else {
             continue;
         };
-        // The index folds a few letters that we do not: such a text is shown from its beginning.
+        // The index may match letters that `find` does not. Such a text is shown from its
+        // beginning.
         let unread = Found {
             terms,
             together: 0,

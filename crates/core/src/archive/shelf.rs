@@ -1,4 +1,4 @@
-//! [`Shelf`]: an archive in memory, within the same bounds as any other. Not durable.
+//! [`Shelf`]: an in-memory archive with the usual bounds. Not durable.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,34 +14,34 @@ use crate::archive::search::{SearchIndex, SearchItem, Wanted, search};
 use crate::archive::word_index::WordIndex;
 use crate::store::{SessionId, StoreError};
 
-/// Text that is read in one search of a session to see whether words stand side by side.
+/// Text that one search of a session reads to check the order of words, in bytes.
 const PHRASE_BYTES: usize = 1 << 20;
 
-/// An archive in memory.
+/// An in-memory archive.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     bounds: ArchiveBounds,
     sessions: BTreeMap<SessionId, Row>,
     bytes: u64,
-    /// What the next item is numbered by: a lower number is older.
+    /// The number of the next item. Older items have lower numbers.
     next: u64,
 }
 
-/// A session, and below which number its items may be seen: a fork sees of another's only what the
-/// two share.
+/// A session and the exclusive upper bound of its visible items. A fork sees only the items of its
+/// parent that both share.
 pub(crate) type Place = (SessionId, Option<Seq>);
 
-/// What one session has on it.
+/// The archive of one session.
 #[derive(Debug, Default)]
 struct Row {
     slots: BTreeMap<Seq, Slot>,
-    /// What is held, by its number: the oldest first.
+    /// Held items by their number, oldest first.
     held: BTreeMap<u64, Seq>,
-    /// What has expired, by its number.
+    /// Expired items by their number.
     expired: BTreeMap<u64, Seq>,
-    /// The numbers of what is held, by the words of its text.
+    /// The numbers of the held items, by the words of their text.
     words: WordIndex,
-    /// The highest number of which not even that is known any more.
+    /// The highest sequence number of an expired item that is no longer remembered.
     forgotten: Option<Seq>,
     bytes: u64,
 }
@@ -55,7 +55,7 @@ struct Slot {
     bytes: Bytes,
     left: u64,
     why: String,
-    /// What it takes up; `None` once it has expired.
+    /// The message and its size in bytes; `None` once it has expired.
     held: Option<(Arc<Message>, u64)>,
 }
 
@@ -67,8 +67,8 @@ impl Shelf {
         }
     }
 
-    /// Takes items in, all or none. What was there by the number of one of them is replaced: it may
-    /// be another log's, or have expired.
+    /// Archives all items or none. Replaces existing items with the same sequence number, which may
+    /// have expired or belong to another log.
     pub(crate) fn archive(
         &mut self,
         session: &SessionId,
@@ -110,7 +110,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// Takes away what is of a log that is gone.
+    /// Removes items that the log does not contain.
     pub(crate) fn keep_up_to(&mut self, session: &SessionId, next: Seq) {
         if let Some(row) = self.sessions.get_mut(session) {
             let gone: Vec<Seq> = row.slots.range(next..).map(|(seq, _)| *seq).collect();
@@ -126,7 +126,8 @@ impl Shelf {
         self.bytes -= row.map_or(0, |row| row.bytes);
     }
 
-    /// One item of a session, the first of `shelves`, or of those that it is a fork of.
+    /// Returns one item of a session (the first of `shelves`) or of the sessions it was forked
+    /// from.
     pub(crate) fn recall(
         &self,
         shelves: &[Place],
@@ -175,7 +176,8 @@ impl Shelf {
         })
     }
 
-    /// Searches the items of a session, the first of `shelves`, and of those that it is a fork of.
+    /// Searches the items of a session (the first of `shelves`) and of the sessions it was forked
+    /// from.
     pub(crate) fn search(
         &self,
         shelves: &[Place],
@@ -209,13 +211,13 @@ impl Shelf {
         self.slots(shelves, now).into_iter().map(row).collect()
     }
 
-    /// The rows that there are, and which of their items may be seen.
+    /// Returns the existing rows, each with the bound of its visible items.
     fn of(&self, shelves: &[Place]) -> Vec<(&Row, Option<Seq>)> {
         let row = |(id, below): &Place| Some((self.sessions.get(id)?, *below));
         shelves.iter().filter_map(row).collect()
     }
 
-    /// Every item that may be seen, once, by its number: from where it is held, if it is anywhere.
+    /// Returns every visible item once, by sequence number. Prefers a session that still holds it.
     fn slots(&self, shelves: &[Place], now: u64) -> BTreeMap<Seq, &Slot> {
         let mut slots: BTreeMap<Seq, &Slot> = BTreeMap::new();
         for (row, below) in self.of(shelves) {
@@ -234,7 +236,7 @@ impl Shelf {
         (!self.bounds.is_too_old(slot.left, now)).then_some(message)
     }
 
-    /// Lets go of what is too old or too much for all sessions together.
+    /// Expires items that are too old or exceed the total size.
     fn expire(&mut self, now: u64) {
         loop {
             let front = |row: &Row| {
@@ -274,19 +276,19 @@ impl Slot {
 }
 
 impl Row {
-    /// Its items, those below a number where one is given.
+    /// Returns the items, up to the given bound.
     fn below(&self, below: Option<Seq>) -> impl Iterator<Item = (&Seq, &Slot)> {
         let is_below = move |seq: &Seq| below.is_none_or(|below| *seq < below);
         self.slots.iter().take_while(move |(seq, _)| is_below(seq))
     }
 
-    /// Checks whether an item is or was in it, as far as that is still known.
+    /// Checks whether the row has or had an item, as far as it remembers.
     fn knows(&self, seq: Seq, below: Option<Seq>) -> bool {
         let is_forgotten = self.forgotten.is_some_and(|last| seq <= last);
         below.is_none_or(|below| seq < below) && (is_forgotten || self.slots.contains_key(&seq))
     }
 
-    /// Takes a new item in and indexes its text.
+    /// Adds a new item and indexes its text.
     fn insert(&mut self, seq: Seq, slot: Slot, text: &str) {
         self.words.insert(slot.number, text);
         self.held.insert(slot.number, seq);
@@ -294,7 +296,7 @@ impl Row {
         self.slots.insert(seq, slot);
     }
 
-    /// Takes an item away as if it had never come. Returns the bytes that it took up.
+    /// Removes an item without a trace. Returns its size in bytes.
     fn remove(&mut self, seq: Seq) -> u64 {
         let Some(mut slot) = self.slots.remove(&seq) else {
             return 0;
@@ -304,7 +306,7 @@ impl Row {
         self.release(&mut slot)
     }
 
-    /// Expires the oldest item. Returns the bytes that it took up.
+    /// Expires the oldest item. Returns its size in bytes.
     fn expire(&mut self) -> u64 {
         let Some((number, seq)) = self.held.pop_first() else {
             return 0;
@@ -318,7 +320,7 @@ impl Row {
         bytes
     }
 
-    /// Drops the message of an item and its words. Returns the bytes that it took up.
+    /// Drops the message of an item and its index entries. Returns its size in bytes.
     fn release(&mut self, slot: &mut Slot) -> u64 {
         let Some((message, bytes)) = slot.held.take() else {
             return 0;
@@ -338,7 +340,7 @@ impl Row {
         }
     }
 
-    /// Returns the numbers of the newest items that have all terms, the newest first.
+    /// Returns the numbers of the newest items that have all terms, newest first.
     fn newest(&self, terms: &[Wanted<'_>], below: Option<Seq>, most: usize) -> Vec<u64> {
         let phrases = terms.iter().filter(|wanted| wanted.term.words.len() > 1);
         let phrases: Vec<_> = phrases.map(|wanted| wanted.term).collect();
@@ -367,7 +369,7 @@ impl Row {
     }
 }
 
-/// What one search sees: the rows of a session and of those that it is a fork of.
+/// The index of one search: the rows of a session and of the sessions it was forked from.
 struct View<'a> {
     shelf: &'a Shelf,
     rows: Vec<(&'a Row, Option<Seq>)>,
@@ -410,7 +412,7 @@ impl SearchIndex for View<'_> {
     }
 }
 
-/// What a message takes up: its length as JSON, as the stores on disk count.
+/// Returns the length of a message as JSON. The stores on disk count the same.
 fn weight(message: &Message) -> u64 {
     struct Count(u64);
     impl io::Write for Count {
@@ -423,7 +425,7 @@ fn weight(message: &Message) -> u64 {
         }
     }
     let mut count = Count(0);
-    // Counting cannot fail, and neither can a message.
+    // Neither the counting writer nor serializing a message can fail.
     let _ = serde_json::to_writer(&mut count, message);
     count.0
 }
@@ -498,7 +500,7 @@ mod tests {
             expired_items: 3,
             ..ArchiveBounds::default()
         });
-        // What is archived again, held or expired, counts once.
+        // Archiving an item again counts once, whether it is held or has expired.
         for seq in (0..20).chain([18, 16, 19, 17, 18, 19]) {
             shelf.archive(&session, &[item(seq)], 1).unwrap();
         }

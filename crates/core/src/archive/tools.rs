@@ -1,6 +1,7 @@
-//! [`RecallTools`]: how a model gets back what has left its view. They are declared from the first plan
-//! on, only read, ask nobody, and see the archive of one session; their results are ordinary ones and
-//! may leave the view too.
+//! [`RecallTools`]: the tools with which a model recalls messages that were removed from its view.
+//!
+//! They are declared from the first plan on, only read, need no approval, and see the archive of
+//! one session. Their results are ordinary tool results and may be evicted too.
 
 use std::sync::Arc;
 
@@ -15,20 +16,21 @@ use crate::archive::page::{Piece, matches, page};
 use crate::store::{SessionId, SessionStore};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 
-/// A page of a recalled text, unless another size is asked for: about 2,700 tokens of English.
+/// Default page size of a recalled text: about 2,700 tokens of English.
 pub const RECALL_PAGE: Bytes = Bytes(8_000);
-/// No page is larger, whatever is asked for: 8,000 tokens and more, as much as one result may be.
+/// Maximum page size, even if the model asks for more: at least 8,000 tokens, as large as a tool
+/// result may be.
 pub const RECALL_PAGE_MAX: Bytes = Bytes(32_000);
-/// No page is set smaller: a search result must fit.
+/// Minimum page size, so that a search result fits.
 const RECALL_PAGE_MIN: Bytes = Bytes(512);
-/// What a token is worth at least in English and code.
+/// Lower bound for the bytes of a token in English and code.
 const BYTES_PER_TOKEN: u64 = 3;
-/// Hits of a search, unless another number is asked for.
+/// Default number of search results.
 const HITS: usize = 5;
-/// Hits of a search, at most.
+/// Maximum number of search results.
 const HITS_MAX: usize = 20;
 
-/// Makes the tools that recall what has left a session's view.
+/// Creates the recall tools.
 #[derive(Clone)]
 pub struct RecallTools {
     store: Arc<dyn SessionStore>,
@@ -37,7 +39,7 @@ pub struct RecallTools {
     most: Bytes,
 }
 
-/// `recall` and `recall_search`, with pages of [`RECALL_PAGE`].
+/// Creates `recall` and `recall_search` with pages of [`RECALL_PAGE`].
 #[must_use]
 pub fn recall_tools(store: Arc<dyn SessionStore>, session: SessionId) -> Vec<Arc<dyn Tool>> {
     RecallTools::new(store, session).tools()
@@ -67,7 +69,7 @@ struct SearchInput {
     limit: Option<u64>,
 }
 
-/// Which of the tools one is.
+/// The action of a recall tool.
 #[derive(Clone, Copy)]
 enum Does {
     Recall,
@@ -81,7 +83,7 @@ struct RecallTool {
 }
 
 impl RecallTools {
-    /// Tools that see the archive of one session.
+    /// Creates the tools for the archive of one session.
     #[must_use]
     pub fn new(store: Arc<dyn SessionStore>, session: SessionId) -> Self {
         Self {
@@ -92,15 +94,15 @@ impl RecallTools {
         }
     }
 
-    /// How large a page is unless the model asks for another size. Default: [`RECALL_PAGE`].
+    /// Sets the default page size. Default: [`RECALL_PAGE`].
     #[must_use]
     pub fn page(mut self, page: Bytes) -> Self {
         self.page = page.clamp(RECALL_PAGE_MIN, self.most);
         self
     }
 
-    /// Makes no page larger than one result may weigh in the model's window, whatever size is asked
-    /// for: then a result is a page that says how to go on, not one that the policy has to shorten.
+    /// Limits pages to the maximum size of a tool result, even if the model asks for more. The
+    /// policy then never has to shorten a page.
     #[must_use]
     pub fn for_results(mut self, max_result: Tokens) -> Self {
         let bytes = Bytes(max_result.0.saturating_mul(BYTES_PER_TOKEN));
@@ -109,7 +111,7 @@ impl RecallTools {
         self
     }
 
-    /// `recall` and `recall_search`.
+    /// Creates `recall` and `recall_search`.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let recall = self.tool(
@@ -135,7 +137,8 @@ impl RecallTools {
         vec![recall, search]
     }
 
-    /// `get_tool_response(execution_id)`: `recall` under a name that some prompts and models know.
+    /// Creates `get_tool_response(execution_id)`: `recall` under a name that some prompts and
+    /// models use.
     #[must_use]
     pub fn get_tool_response(&self) -> Arc<dyn Tool> {
         self.tool(
@@ -169,7 +172,7 @@ impl RecallTools {
         };
         let offset = wanted.offset.unwrap_or(0);
         let pattern = wanted.pattern.filter(|pattern| !pattern.is_empty());
-        // A text of many megabytes is read and searched here, which takes its time.
+        // Reading and searching a text of many megabytes takes time.
         let work = tokio::task::spawn_blocking(move || {
             let text = recalled.text();
             let piece = match pattern {
@@ -221,7 +224,7 @@ impl Tool for RecallTool {
     }
 }
 
-/// Written out, because every request carries it: no word more than a model needs.
+/// Returns the input schema. Written by hand and short, because every request contains it.
 fn recall_schema(id: &str, what: &str) -> Value {
     json!({
         "type": "object",
@@ -235,8 +238,8 @@ fn recall_schema(id: &str, what: &str) -> Value {
     })
 }
 
-/// What the model sees: one line in brackets, and below it the bytes. Images and files come with
-/// the last page of their text.
+/// Returns the result for the model: one line in brackets, followed by the text. The last page also
+/// contains the images and files.
 fn result(recalled: &Recalled, piece: Piece) -> ToolOutput {
     let name = name(recalled.kind, recalled.tool.as_deref());
     let mut text = format!("[{}, {name}: {}]\n", recalled.id, piece.note);
@@ -264,7 +267,7 @@ fn found(hits: &[Hit], page: Bytes) -> String {
             ""
         };
         let name = name(hit.kind, hit.tool.as_deref());
-        // On one line, so that each hit stands for itself wherever a result is shortened.
+        // On one line, so that each hit is readable even if the result is shortened.
         let snippet = hit.snippet.split_whitespace().collect::<Vec<_>>().join(" ");
         let row = format!(
             "{}, {name}, {} bytes{few}, at offset {}: {snippet}\n",
@@ -286,7 +289,7 @@ fn name(kind: Kind, tool: Option<&str>) -> String {
     }
 }
 
-/// An id as a text; models also write a bare number.
+/// Deserializes an id. Accepts numbers, because models also write `12`.
 fn key<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     match Value::deserialize(from)? {
         Value::String(text) => Ok(text),
@@ -297,7 +300,7 @@ fn key<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     }
 }
 
-/// A whole number that may be left out; models also write it as a text.
+/// Deserializes an optional integer. Accepts strings, because models also write `"12"`.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let number = match Value::deserialize(from)? {
         Value::Null => return Ok(None),

@@ -1,5 +1,4 @@
-//! The words of archived items in memory: which items have a word, and which words begin with some
-//! letters.
+//! An in-memory index of the words of archived items.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -7,15 +6,15 @@ use std::ops::Bound;
 use crate::archive::search::Wanted;
 use crate::archive::words::spaced_words;
 
-/// Looks into lists of numbers in one search: what no search of words that people use comes near.
+/// Maximum number of list lookups in one search. Normal searches need far fewer.
 const LOOKUPS: usize = 200_000;
 
-/// For each word the numbers of the items that have it, in order.
+/// For each word, the sorted numbers of the items that contain it.
 #[derive(Debug, Default)]
 pub(super) struct WordIndex(BTreeMap<Box<str>, VecDeque<u64>>);
 
 impl WordIndex {
-    /// Adds an item. Its number is greater than those of all items before it.
+    /// Adds an item. Its number must be greater than those of all earlier items.
     pub(super) fn insert(&mut self, number: u64, text: &str) {
         for word in words(&spaced_words(text)) {
             match self.0.get_mut(word) {
@@ -27,7 +26,7 @@ impl WordIndex {
         }
     }
 
-    /// Removes an item; `text` is the text that it was added with.
+    /// Removes an item. `text` must be the text that it was added with.
     pub(super) fn remove(&mut self, number: u64, text: &str) {
         for word in words(&spaced_words(text)) {
             let Some(numbers) = self.0.get_mut(word) else {
@@ -42,22 +41,22 @@ impl WordIndex {
         }
     }
 
-    /// Returns the words that begin with `prefix`, in the order of their bytes.
+    /// Returns the words that begin with `prefix`, in byte order.
     pub(super) fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let words = self.0.range::<str, _>(from).map(|(word, _)| &**word);
         words.take_while(move |word| word.starts_with(prefix))
     }
 
-    /// Returns the newest items that have the words of all terms and that `accepts` agrees to, the
-    /// newest first. The order of words within a term is not looked at.
+    /// Returns the newest items that have the words of all terms and that `accepts` approves,
+    /// newest first. Ignores the order of words within a term.
     pub(super) fn newest(
         &self,
         terms: &[Wanted<'_>],
         most: usize,
         mut accepts: impl FnMut(u64) -> bool,
     ) -> Vec<u64> {
-        // An item has to be in one list of each group.
+        // An item must be in at least one list of each group.
         let mut groups: Vec<Vec<&VecDeque<u64>>> = Vec::new();
         for Wanted { term, last } in terms {
             let before = term.words.iter().rev().skip(1);
@@ -66,7 +65,7 @@ impl WordIndex {
         }
         let lists: usize = groups.iter().map(Vec::len).sum();
         let mut found = Vec::new();
-        // All that is left to look at is below this number.
+        // Only numbers below `end` are left to check.
         let mut end = u64::MAX;
         for _ in 0..LOOKUPS / lists.max(1) {
             let of_group = |lists: &Vec<&VecDeque<u64>>| {
@@ -79,7 +78,7 @@ impl WordIndex {
                 break;
             };
             if low < high {
-                // What is above the lowest is not in every group.
+                // Higher numbers are missing in at least one group.
                 end = low + 1;
                 continue;
             }
@@ -102,13 +101,13 @@ impl WordIndex {
     }
 }
 
-/// Returns the highest of the numbers, which are in order, that is below `end`.
+/// Returns the highest number below `end`. The numbers must be sorted.
 fn highest(numbers: &VecDeque<u64>, end: u64) -> Option<u64> {
     let at = numbers.partition_point(|number| *number < end);
     at.checked_sub(1).and_then(|at| numbers.get(at)).copied()
 }
 
-/// The different words of a text.
+/// Returns the distinct words of a text.
 fn words(spaced: &str) -> BTreeSet<&str> {
     spaced.split_whitespace().collect()
 }

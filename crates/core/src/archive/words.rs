@@ -1,70 +1,70 @@
-//! [`SearchQuery`]: what a search looks for, and the words of a text, so that every store finds
-//! the same. Not a query language: whatever a model writes is words, and no character of it has
-//! a meaning of its own.
+//! [`SearchQuery`]: splits queries and texts into words, so that every store finds the same items.
 //!
-//! A word is a run of letters and digits, without regard to case. Scripts that put no spaces
-//! between words count character by character. `parseConfig` is the words `parse` and `config`,
-//! as `parse_config` is, and `parseconfig` as well.
+//! There is no query syntax: everything that a model writes is treated as words.
+//!
+//! A word is a run of letters and digits; case is ignored. In scripts without spaces between words,
+//! each character is a word. `parseConfig` and `parse_config` are the words `parse` and `config`,
+//! and `parseConfig` also matches `parseconfig`.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// More of a text is not searched: 4 MiB are a million words. The whole of it is recalled all the
-/// same.
+/// Maximum searchable text of an item: 4 MiB, about a million words. The complete text can still be
+/// recalled.
 pub const INDEXED_BYTES: usize = 4 << 20;
-/// More of a query is not read.
+/// Maximum length of a query in bytes. The rest is ignored.
 pub const QUERY_BYTES: usize = 1_000;
-/// More terms of a query are not looked for: each costs a look into the index.
+/// Maximum number of terms in a query. Each one costs an index lookup.
 pub const QUERY_TERMS: usize = 16;
-/// A piece of text that a search shows, in bytes.
+/// Length of a snippet in bytes.
 pub const SNIPPET: usize = 200;
-/// So much of a snippet stands before the first word that was found.
+/// Length of the snippet before the first matching word, in bytes.
 const SNIPPET_BEFORE: usize = 60;
-/// A longer word (base64, say) is known by its beginning.
+/// Longer words, for example base64, are cut to this length in bytes.
 const WORD_BYTES: usize = 64;
-/// A word of more parts than this is noise and stays whole.
+/// Words with this many inner boundaries or more are not split.
 const WORD_PARTS: usize = 8;
-/// From this length on, a term also finds words that only begin with it.
+/// Minimum length, in characters, of a term that also matches as a prefix.
 const PREFIX_CHARS: usize = 3;
-/// So many places in one text are weighed for the best snippet.
+/// Maximum number of matches per text that are considered for the best snippet.
 const PLACES: usize = 10_000;
 
-/// What a search looks for.
+/// A parsed search query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
     terms: Vec<Term>,
 }
 
-/// Words that must stand side by side, in this order: what the query had between two spaces.
+/// Words that must be adjacent and in this order: one space-separated piece of the query.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term {
-    /// The words, in lower case; letters and digits only.
+    /// The words in lower case, letters and digits only.
     pub words: Vec<String>,
-    /// Whether the last word may go on.
+    /// Whether the last word also matches as a prefix.
     pub open: bool,
 }
 
-/// Where in a text a query was found.
+/// The best match of a query in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// How many of its terms.
+    /// Number of terms in the whole text.
     pub terms: usize,
-    /// How many of them stand together at that place, within one snippet.
+    /// Number of terms within one snippet at `at`.
     pub together: usize,
-    /// Where most of them stand together, in bytes.
+    /// Byte offset of the place with the most terms close together.
     pub at: usize,
 }
 
-/// One word of a text, where it begins, and what it is a part of.
+/// One word of a text and its position.
 struct Word<'a> {
     at: usize,
     text: Cow<'a, str>,
-    /// Set on the first part of a word of several: the whole.
+    /// The complete word, on the first part of a word that was split.
     whole: Option<Cow<'a, str>>,
 }
 
 impl SearchQuery {
-    /// Reads a query; `None` where it has no word.
+    /// Parses a query. Returns `None` if it contains no word.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
         let end = query.floor_char_boundary(QUERY_BYTES);
@@ -85,13 +85,13 @@ impl SearchQuery {
         (!terms.is_empty()).then_some(Self { terms })
     }
 
-    /// Its terms.
+    /// Returns the terms of the query.
     #[must_use]
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// Looks for the terms in a text, as far as texts are searched; `None` where there is none.
+    /// Searches a text for the terms. Returns `None` if it contains none.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<Found> {
         let mut words = Vec::new();
@@ -109,7 +109,7 @@ impl SearchQuery {
         best(&places)
     }
 
-    /// Returns where in a text the terms are, if all of them are in it, as far as texts are searched.
+    /// Returns the best match if the text contains all terms.
     #[must_use]
     pub fn find_all(&self, text: &str) -> Option<Found> {
         // Most texts are rejected here, before they are split into words.
@@ -124,7 +124,7 @@ impl SearchQuery {
 }
 
 impl Term {
-    /// Whether a text has it; for stores whose index does not know the order of words.
+    /// Checks whether a text contains the term, for indexes that ignore the order of words.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         let mut words = Vec::new();
         each_word(searched(text), |word| words.push(word));
@@ -150,8 +150,9 @@ impl Term {
     }
 }
 
-/// The words of a text with a space after each, for an index that parts at spaces: first all in
-/// order, then each word of several parts once more whole.
+/// Returns the words of a text, each followed by a space, for an index that splits at spaces.
+///
+/// Contains all words in order, then each split word once more as a whole.
 #[must_use]
 pub fn spaced_words(text: &str) -> String {
     let text = searched(text);
@@ -169,7 +170,7 @@ pub fn spaced_words(text: &str) -> String {
     spaced
 }
 
-/// The piece of a text around a place in it, and where the piece begins.
+/// Returns the part of a text around a byte offset, and the offset of this part.
 #[must_use]
 pub fn snippet(text: &str, at: usize) -> (usize, &str) {
     let from = text.floor_char_boundary(at.saturating_sub(SNIPPET_BEFORE));
@@ -182,7 +183,7 @@ fn searched(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// The window of a snippet's length with the most different terms; the first of several.
+/// Returns the snippet-sized window with the most distinct terms, the first if several tie.
 fn best(places: &[(usize, usize)]) -> Option<Found> {
     let all: BTreeSet<usize> = places.iter().map(|(_, term)| *term).collect();
     let terms = all.len();
@@ -219,7 +220,7 @@ fn each_word<'a>(text: &'a str, mut take: impl FnMut(Word<'a>)) {
     }
 }
 
-/// The runs of letters and digits, and each character of a script without spaces.
+/// Returns the runs of letters and digits, and each character of a script without spaces.
 fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -236,7 +237,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// A run in lower case, parted where case says that a new word begins.
+/// Splits a run into lower-case words at case changes.
 fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(Word<'a>)) {
     let cuts = if run.len() <= WORD_BYTES {
         cuts(run)
@@ -259,11 +260,11 @@ fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(Word<'a>)) {
     }
 }
 
-/// Where new words begin in `parseConfig` and `HTTPServer`.
+/// Returns the word boundaries in `parseConfig` and `HTTPServer`.
 fn cuts(run: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut chars = run.char_indices().peekable();
-    // Most words are small letters and numbers only.
+    // Most words consist of lower-case letters and digits only.
     if run
         .bytes()
         .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
@@ -296,7 +297,7 @@ fn lower(run: &str) -> Cow<'_, str> {
     Cow::Owned(run.to_lowercase())
 }
 
-/// Whether a character is of a script that does not part its words by spaces.
+/// Checks whether a character belongs to a script without spaces between words.
 fn stands_alone(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0eff       // Thai, Lao

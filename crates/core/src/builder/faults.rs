@@ -1,4 +1,4 @@
-//! What is wrong with settings: everything in one go.
+//! Validates all settings and reports all faults at once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl AgentBuilder {
             fault(true, text);
         }
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
-        // Those are offered by the session, which is not there yet.
+        // The session adds these tools later, if at all.
         let names = names.chain(RECALL_TOOLS.iter().copied());
         let called: Vec<String> = self.tools.iter().filter_map(|tool| tool.calls()).collect();
         let called: Vec<&str> = called.iter().map(String::as_str).collect();

@@ -1,5 +1,7 @@
-//! Settings of hooks. Each may be a closure that gives back a value, and may block, or one that gives
-//! back a future, and may not. Given twice, both are called, in that order; the first no counts.
+//! The hook settings.
+//!
+//! Each hook is a closure that returns a value and may block, or one that returns a future and must
+//! not block. Hooks set twice are both called, in order, until one refuses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use crate::remote::Said;
 use crate::session::{AgentOutput, AgentState};
 
 impl AgentBuilder {
-    /// Asked before the first run of a session; `false` refuses it.
+    /// Adds a hook that is called before the first run of a session. `false` refuses the run.
     pub fn before_task<F, R, M>(mut self, ask: F) -> Self
     where
         F: Fn(&AgentState) -> R + Send + Sync + 'static,
@@ -24,7 +26,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Told after each run, once its log is durable.
+    /// Adds a hook that is called after each run, once its log is durable.
     pub fn after_task<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(&AgentState, AgentOutput) -> R + Send + Sync + 'static,
@@ -35,8 +37,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Asked before each run, with the view and the run's number in its session, from 1; `false`
-    /// refuses it.
+    /// Adds a hook that is called before each run, with the view and the number of the run in its
+    /// session, from 1. `false` refuses the run.
     pub fn before_loop<F, R, M>(mut self, ask: F) -> Self
     where
         F: Fn(Messages, u64) -> R + Send + Sync + 'static,
@@ -47,7 +49,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Told after each run, with what it has said and what it has used.
+    /// Adds a hook that is called after each run, with its messages and its usage.
     pub fn after_loop<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
@@ -58,8 +60,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Asked before each turn, with the view and the turn's number in its run, from 1; `false` ends
-    /// the run.
+    /// Adds a hook that is called before each turn, with the view and the number of the turn in its
+    /// run, from
+    /// 1. `false` ends the run.
     pub fn before_turn<F, R, M>(mut self, ask: F) -> Self
     where
         F: Fn(Messages, u64) -> R + Send + Sync + 'static,
@@ -70,8 +73,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Told after each turn, with the view and what its model call used: nothing, where the provider
-    /// does not say.
+    /// Adds a hook that is called after each turn, with the view and the usage of its model call.
+    /// The usage is zero if the provider does not report it.
     pub fn after_turn<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
@@ -82,7 +85,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Told after a model call that failed, with the provider's text.
+    /// Adds a hook that is called after each failed model call, with the error text of the
+    /// provider.
     pub fn on_error<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(String) -> R + Send + Sync + 'static,
@@ -92,9 +96,11 @@ impl AgentBuilder {
         self
     }
 
-    /// Asked before a tool call runs and before anybody else is asked whether it may, with the tool,
-    /// the call and its arguments; `false` skips it, which its result says. It guards, so if it is
-    /// broken the call is denied.
+    /// Adds a hook that is called before a tool call runs and before the gate is asked, with the
+    /// tool, the call and its arguments.
+    ///
+    /// `false` skips the call, and its result says so. If the hook fails, the call is denied,
+    /// because the hook may guard it.
     pub fn before_tool_execution<F, R, M>(mut self, ask: F) -> Self
     where
         F: Fn(String, CallId, Value) -> R + Send + Sync + 'static,
@@ -105,7 +111,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Told after a tool call that ran: the tool, the call, and whether it failed.
+    /// Adds a hook that is called after each executed tool call, with the tool, the call, and
+    /// whether it failed.
     pub fn after_tool_execution<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(String, CallId, bool) -> R + Send + Sync + 'static,
@@ -116,8 +123,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Asked before anybody is told how far a tool is, with the tool, the call and what it says;
-    /// `false` keeps it back.
+    /// Adds a hook that is called before a progress update of a tool is published, with the tool,
+    /// the call and the text. `false` suppresses the update.
     pub fn before_tool_execution_update<F, R, M>(mut self, ask: F) -> Self
     where
         F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
@@ -128,7 +135,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Told after everybody else how far a tool is.
+    /// Adds a hook that is called after a progress update of a tool was published.
     pub fn after_tool_execution_update<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
@@ -139,9 +146,11 @@ impl AgentBuilder {
         self
     }
 
-    /// Asked before a plan is applied, with the request's tokens by our counter and the messages of
-    /// the view; `false` leaves the view as it is for this request; where that is over its limit, the run
-    /// ends with `CannotFit`.
+    /// Adds a hook that is called before a plan is applied, with the tokens of the request (by our
+    /// counter) and the number of messages in the view.
+    ///
+    /// `false` leaves the view unchanged for this request. If the view is over its limit, the run
+    /// then ends with `CannotFit`.
     pub fn before_compaction_start<F, R, M>(mut self, ask: F) -> Self
     where
         F: Fn(Tokens, usize) -> R + Send + Sync + 'static,
@@ -152,7 +161,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Told after a plan was applied: messages before and after, tokens before and after.
+    /// Adds a hook that is called after a plan was applied: messages before and after, tokens
+    /// before and after.
     pub fn after_compaction_end<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(usize, usize, Tokens, Tokens) -> R + Send + Sync + 'static,
@@ -165,8 +175,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Called once for every plan that takes something out of the view, with exactly what left. If it
-    /// fails, nothing is lost.
+    /// Adds a hook that is called once for every plan that evicts messages, with the evicted
+    /// messages. If it fails, nothing is lost.
     pub fn on_evict<F, R, M>(mut self, tell: F) -> Self
     where
         F: Fn(&AgentState, Evicted) -> R + Send + Sync + 'static,
@@ -177,8 +187,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Asked between tool calls and before each answer of the model is taken: what it gives back steers
-    /// the run, as [`Remote::steer`](crate::Remote::steer) does.
+    /// Adds a hook that is called between tool calls and before each answer of the model is
+    /// processed. The returned messages steer the run, as [`Remote::steer`](crate::Remote::steer)
+    /// does.
     pub fn get_steering_messages<F, R, S, M>(mut self, ask: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -189,8 +200,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Asked once the model has answered and nothing else waits: the run goes on with what it gives
-    /// back, as with [`Remote::follow_up`](crate::Remote::follow_up).
+    /// Adds a hook that is called when the model has answered and no other message waits. The run
+    /// continues with the returned messages, as with
+    /// [`Remote::follow_up`](crate::Remote::follow_up).
     pub fn get_follow_up_messages<F, R, S, M>(mut self, ask: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -201,10 +213,12 @@ impl AgentBuilder {
         self
     }
 
-    /// Checks the answer of each run before the run ends. If `check` returns an error, the model is told why
-    /// and answers again, [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run at most; the run then ends
-    /// with the answer as it is, so check [`AgentOutput::text`](crate::AgentOutput::text) as well. A check
-    /// that panics or does not return in time refuses nothing, and a warning says so.
+    /// Adds a check of the final answer of each run.
+    ///
+    /// If `check` returns an error, the model gets the reason and answers again, at most
+    /// [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run. After that the run ends with the
+    /// unaccepted answer, so check [`AgentOutput::text`](crate::AgentOutput::text) as well. A check
+    /// that panics or times out accepts the answer and causes a warning.
     ///
     /// ```
     /// # use plimsoll_core::Agent;
@@ -229,10 +243,13 @@ impl AgentBuilder {
         self
     }
 
-    /// Rewrites each request of the run's model just before it is sent: leaves messages out, puts some
-    /// in, or orders them anew. It works on a copy, and the view stays as it is. What it makes of it is
-    /// checked: every call must have its result, the last message must be one to answer, and all of it
-    /// must be within the line. Otherwise the request is sent without it, and a warning says why.
+    /// Adds a hook that rewrites each request to the run's model just before it is sent. It may
+    /// omit, add or reorder messages.
+    ///
+    /// The hook works on a copy; the view does not change. Its result is validated: every call must
+    /// have its result, the last message must be one that the model can answer, and the request
+    /// must be within the context limit. Otherwise the request is sent without the rewrite, and a
+    /// warning explains why.
     pub fn transform_context<F, R, M>(mut self, rewrite: F) -> Self
     where
         F: Fn(Messages) -> R + Send + Sync + 'static,
@@ -242,8 +259,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The same behind [`Self::transform_context`]: makes messages of the host's kinds into what the
-    /// model is to read.
+    /// Adds a hook that runs after [`Self::transform_context`] and converts the host's own kinds of
+    /// messages to messages for the model.
     pub fn convert_to_llm<F, R, M>(mut self, convert: F) -> Self
     where
         F: Fn(Messages) -> R + Send + Sync + 'static,
@@ -253,21 +270,20 @@ impl AgentBuilder {
         self
     }
 
-    /// A hook that is a program; it is called behind the closures of its place.
+    /// Adds a program as a hook. It is called after the closures of the same hook point.
     pub fn command_hook(mut self, hook: CommandHook) -> Self {
         self.hooks.commands.hooks.push(hook);
         self
     }
 
-    /// How long a hook may take before it is given up. Default
-    /// [`HOOK_TIMEOUT`](crate::HOOK_TIMEOUT).
+    /// Sets the timeout of a hook. Default [`HOOK_TIMEOUT`](crate::HOOK_TIMEOUT).
     pub fn hook_timeout(mut self, timeout: Duration) -> Self {
         self.hooks.timeout = timeout;
         self
     }
 }
 
-/// A hook that gives messages, of whatever kind they are.
+/// Creates a hook that returns messages of any supported type.
 fn polled<F, R, S, M>(ask: F) -> crate::hooks::Hook<(), Vec<Said>>
 where
     F: Fn() -> R + Send + Sync + 'static,

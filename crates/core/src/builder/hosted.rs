@@ -1,5 +1,5 @@
-//! What an agent asks of its provider beside an answer: tools of the provider's own, and how long its
-//! prompt cache is kept. Not how it is asked; that is the provider's.
+//! Provider features that an agent uses: the provider's own tools and the lifetime of its prompt
+//! cache.
 
 use std::collections::HashSet;
 
@@ -9,9 +9,10 @@ use plimsoll_context::{CacheRetention, HostedTool, MAX_HOSTED_TOOLS};
 use super::AgentBuilder;
 
 impl AgentBuilder {
-    /// A tool of the provider's own, as the provider takes it: it runs there, nobody is asked, and what
-    /// came of it is in the answer. Rules of [`permissions`](Self::permissions) that deny it by its name
-    /// or its kind hold: then it is not asked for.
+    /// Adds a tool of the provider, in the provider's own format.
+    ///
+    /// It runs on the provider's side without approval, and its results are part of the answer. If
+    /// [`permissions`](Self::permissions) deny it by name or kind, it is left out of the request.
     ///
     /// ```
     /// use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -25,14 +26,14 @@ impl AgentBuilder {
         self
     }
 
-    /// More of them.
+    /// Adds several provider tools.
     pub fn hosted_tools(mut self, tools: impl IntoIterator<Item = HostedTool>) -> Self {
         self.hosted_tools.extend(tools);
         self
     }
 
-    /// The tools of its own and the life of its cache that the provider is asked for, and what a person
-    /// should know of what is left out.
+    /// Returns the provider tools and the cache lifetime to request, with warnings about everything
+    /// that was left out.
     pub(super) fn asked_of_provider(&self) -> (Vec<HostedTool>, CacheRetention, Vec<String>) {
         let mut notes = Vec::new();
         let mut tools = self.hosted_tools.clone();
@@ -54,7 +55,7 @@ impl AgentBuilder {
                     .to_owned(),
             );
         }
-        // Where the cache is not used, nothing is asked of it.
+        // Without caching, the lifetime does not matter.
         let wanted = match self.cache.is_on() {
             true => self.retention,
             false => CacheRetention::Usual,
@@ -74,7 +75,7 @@ impl AgentBuilder {
         (tools, retention, notes)
     }
 
-    /// What is wrong with the tools of the provider's own, beside these of the host's.
+    /// Returns the faults of the provider tools. `names` are the names of the host's tools.
     pub(super) fn hosted_faults(&self, names: &HashSet<&String>) -> Vec<String> {
         let tools = &self.hosted_tools;
         if tools.len() > MAX_HOSTED_TOOLS {

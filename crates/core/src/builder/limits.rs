@@ -1,5 +1,4 @@
-//! Settings of how long a run may be, and of how its tools run. Not the checking of limits; that is
-//! the machine's.
+//! Settings for the limits of a run and the execution of its tools.
 
 use std::time::Duration;
 
@@ -10,15 +9,15 @@ use super::AgentBuilder;
 use crate::secret::Secret;
 
 impl AgentBuilder {
-    /// Sets all limits of a run at once. A limit that is set by its own method takes precedence,
-    /// whichever is called first. Default: 50 turns and no other limit; [`ExecutionLimits::default`]
-    /// also limits tokens and time.
+    /// Sets all limits of a run at once. Limits that are set by their own methods take precedence,
+    /// regardless of the order of the calls. Default: 50 turns and no other limit;
+    /// [`ExecutionLimits::default`] also limits tokens and time.
     pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Model calls in a run. Default 50.
+    /// Sets the maximum number of model calls in a run. Default 50.
     #[doc(alias = "max_steps")]
     #[doc(alias = "max_iterations")]
     pub fn max_turns(mut self, turns: u64) -> Self {
@@ -26,87 +25,88 @@ impl AgentBuilder {
         self
     }
 
-    /// Tokens in a run. Default: no limit.
+    /// Sets the maximum number of tokens in a run. Default: no limit.
     pub fn max_total_tokens(mut self, tokens: impl Into<Option<Tokens>>) -> Self {
         self.limit_overrides.max_total_tokens = Some(tokens.into());
         self
     }
 
-    /// Which tokens count towards [`Self::max_total_tokens`]. Default: all that are processed.
+    /// Sets which tokens count towards [`Self::max_total_tokens`]. Default: all processed tokens.
     pub fn count_tokens(mut self, count: CountTokens) -> Self {
         self.limit_overrides.count_tokens = Some(count);
         self
     }
 
-    /// How long a run may take; a model call, a tool, a hook or a question that hangs is cut off.
-    /// Default: no limit.
+    /// Sets the maximum duration of a run. Model calls, tools, hooks and pending approvals are cut
+    /// off at the deadline. Default: no limit.
     pub fn max_duration(mut self, duration: impl Into<Option<Duration>>) -> Self {
         self.limit_overrides.max_duration = Some(duration.into());
         self
     }
 
-    /// What a run may cost, its summaries and sub-agents included. It needs [`Self::prices`], and
-    /// [`Self::summarizer_prices`] where another model writes summaries. Default: no limit.
+    /// Sets the maximum cost of a run, including summaries and sub-agents. Requires
+    /// [`Self::prices`], and [`Self::summarizer_prices`] if another model writes summaries.
+    /// Default: no limit.
     pub fn max_cost(mut self, cost: impl Into<Option<Money>>) -> Self {
         self.limit_overrides.max_cost = Some(cost.into());
         self
     }
 
-    /// Tool calls that run in a run. Default: no limit.
+    /// Sets the maximum number of executed tool calls in a run. Default: no limit.
     pub fn max_tool_calls(mut self, calls: u64) -> Self {
         self.limit_overrides.max_tool_calls = Some(Some(calls));
         self
     }
 
-    /// Calls of one tool that run in a run. Default: no limit.
+    /// Sets the maximum number of executed calls of one tool in a run. Default: no limit.
     pub fn max_calls_per_tool(mut self, tool: impl Into<String>, calls: u64) -> Self {
         let own = &mut self.limit_overrides.max_calls_per_tool;
         own.insert(tool.into(), calls);
         self
     }
 
-    /// How often in a row the same batch of tool calls may be asked for while its results do not
-    /// change. Default: no limit, or 4 with [`Self::tool_call_history_size`]; 1 acts as 2.
+    /// Sets how often in a row the model may request the same batch of tool calls while the results
+    /// do not change. Default: no limit, or 4 with [`Self::tool_call_history_size`]; 1 acts as 2.
     pub fn max_identical_tool_calls(mut self, times: u64) -> Self {
         self.limit_overrides.max_identical_tool_calls = Some(Some(times));
         self
     }
 
-    /// Sets how many batches loop detection remembers, and turns it on. Default 10, or one more than
+    /// Enables loop detection and sets how many batches it remembers. Default 10, or one more than
     /// [`Self::max_identical_tool_calls`].
     pub fn tool_call_history_size(mut self, batches: usize) -> Self {
         self.limit_overrides.tool_call_history_size = Some(Some(batches));
         self
     }
 
-    /// What the messages of a run may take of this process's memory. Default: no limit.
+    /// Sets how much memory of this process the messages of a run may use. Default: no limit.
     pub fn max_memory(mut self, bytes: impl Into<Option<Bytes>>) -> Self {
         self.limit_overrides.max_memory = Some(bytes.into());
         self
     }
 
-    /// What happens when a limit is reached. Default: the model is asked to finish.
+    /// Sets the action when a limit is reached. Default: the model is asked to finish.
     pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
         self.limit_overrides.at_limit = Some(at_limit);
         self
     }
 
-    /// Tool calls at once, at most. Default 1.
+    /// Sets the maximum number of concurrent tool calls. Default 1.
     pub fn max_parallel_tools(mut self, calls: usize) -> Self {
         self.max_parallel_tools = Some(calls);
         self
     }
 
-    /// Tool calls at once, by another name: sequential is 1, parallel as many as may be. Where
-    /// [`Self::max_parallel_tools`] is set too, both must say the same.
+    /// Sets the number of concurrent tool calls by name: sequential is 1, parallel is the maximum.
+    /// If [`Self::max_parallel_tools`] is set too, both must agree.
     pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
         self.tool_execution = Some(strategy);
         self
     }
 
-    /// Which tool calls run, which do not, and of which the gate is asked: the first rule that matches
-    /// a call decides, else the mode. Default: no rules and [`PermissionMode::AutoEdit`]: the tool says whether
-    /// to ask.
+    /// Sets which tool calls run, which are denied, and which need approval. The first rule that
+    /// matches a call decides, otherwise the mode. Default: no rules and
+    /// [`PermissionMode::AutoEdit`], so that the tool decides whether to ask.
     ///
     /// [`PermissionMode::AutoEdit`]: plimsoll_agent::PermissionMode::AutoEdit
     pub fn permissions(mut self, permissions: Permissions) -> Self {
@@ -114,22 +114,23 @@ impl AgentBuilder {
         self
     }
 
-    /// Further secrets that are struck out of what tools return, before it is logged or sent. Those of the
-    /// providers, and of the variables that are kept from child processes, need not be named.
+    /// Adds secrets that are removed from tool results before these are logged or sent. The secrets
+    /// of the providers and of the variables withheld from child processes are included
+    /// automatically.
     pub fn secrets(mut self, secrets: impl IntoIterator<Item = Secret>) -> Self {
         self.secrets.extend(secrets);
         self
     }
 
-    /// Variables of the environment that commands get although their names look like those of secrets.
-    /// Default: none. Their values are struck out of what tools return all the same.
+    /// Sets environment variables that commands get although their names look secret. Default:
+    /// none. Their values are still removed from tool results.
     pub fn pass_env(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.pass_env.extend(names);
         self
     }
 
-    /// How often a call of an idempotent tool is made again where it does not end in time; others
-    /// never are. Default 3.
+    /// Sets how often a call of an idempotent tool is retried after a timeout. Other tools are
+    /// never retried. Default 3.
     pub fn tool_retries(mut self, retries: u32) -> Self {
         self.tool_retries = retries;
         self

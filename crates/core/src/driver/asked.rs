@@ -1,5 +1,4 @@
-//! A plan that somebody asks for between two runs: the machine makes it, and what it takes is done
-//! here as in a run. Nobody is called but the model that writes summaries.
+//! A compaction requested between two runs. No model is called except the summarizer.
 
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ use crate::driver::{call, flush, hooked, step};
 use crate::error::Error;
 use crate::session::Session;
 
-/// Does what the machine says until nothing is under way. Dropping it drops the summary; the view is
-/// then as it was.
+/// Carries out steps until nothing is under way. Dropping the future drops the summary and leaves
+/// the view unchanged.
 pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
     let parts = Arc::clone(&session.parts);
     let mut summary: Option<BoxFuture<'static, Result<Reply, Failure>>> = None;
@@ -51,7 +50,7 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
                     _ => return Ok(()),
                 }
             }
-            // Between two runs nothing else is asked for.
+            // Between two runs, the machine makes no other requests.
             _ => {}
         }
     }

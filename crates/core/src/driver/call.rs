@@ -1,4 +1,4 @@
-//! Model calls, made again where that may help. Not when they are made; the machine says that.
+//! Model calls with retries. The machine decides when a call is made.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::telemetry::{Purpose, Scene, retried, trace_call};
 
-/// How long a provider may take to say what a request weighs: the run waits for it, and the number
-/// is worth no more than that.
+/// Timeout for counting the tokens of a request. The run waits for it, and the number is not worth
+/// more.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One call of the run's own model. What it says is told as it comes.
+/// Calls the run's own model and reports its deltas as they arrive.
 pub(super) async fn call(
     parts: Arc<Parts>,
     request: Box<Request>,
@@ -38,7 +38,8 @@ pub(super) async fn call(
     attempts(&*parts.provider, &request, &parts.retry, heard, asked).await
 }
 
-/// One call for a summary. It may be made again like any other, but not for ever: the run waits.
+/// Calls the summarizer. Retries like any other call, but with an overall timeout, since the run
+/// waits.
 pub(super) async fn summarize(
     parts: Arc<Parts>,
     request: Box<Request>,
@@ -60,7 +61,7 @@ pub(super) async fn summarize(
     })
 }
 
-/// What the provider says that a request weighs. Where it does not, our own count holds.
+/// Returns the tokens of a request as counted by the provider. Without it, our own count is used.
 pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<Tokens> {
     let asked = AssertUnwindSafe(async { parts.provider.count(&request).await });
     let asked = tokio::time::timeout(COUNT_TIMEOUT, asked.catch_unwind());
@@ -78,8 +79,8 @@ pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<To
     None
 }
 
-/// One call that no run makes; it may be made again like any other. What it used without a reply,
-/// also where it is dropped, is in `losses`.
+/// Makes a call outside of a run, with the usual retries. `losses` receives the usage of attempts
+/// without a reply, even if the future is dropped.
 pub(crate) async fn ask(
     provider: &dyn Provider,
     request: &Request,
@@ -90,7 +91,7 @@ pub(crate) async fn ask(
     attempts(provider, request, retry, Hearing::quiet(losses), asked).await
 }
 
-/// What becomes of what a call says.
+/// The receivers of a call's events.
 struct Hearing<'a> {
     judge: fn(Reply, &Request) -> Result<Reply, Failure>,
     tell: &'a (dyn Fn(Event) + Send + Sync),
@@ -98,7 +99,7 @@ struct Hearing<'a> {
 }
 
 impl<'a> Hearing<'a> {
-    /// Nobody is told, and a reply is taken as it is.
+    /// Reports nothing and accepts every reply.
     fn quiet(losses: &'a Losses) -> Self {
         Self {
             judge: |reply, _| Ok(reply),
@@ -108,7 +109,7 @@ impl<'a> Hearing<'a> {
     }
 }
 
-/// Calls until there is a reply that `judge` lets pass, or nothing is to be gained any more.
+/// Calls until `judge` accepts a reply, or no further attempt is allowed.
 async fn attempts(
     provider: &dyn Provider,
     request: &Request,
@@ -136,7 +137,7 @@ async fn attempts(
                 tell(Event::Delta(delta));
             }
         };
-        // A client that breaks down is a model that could not be reached.
+        // A panicking client is treated like an unreachable model.
         let call = AssertUnwindSafe(async { provider.call(request, &deltas).await });
         let call = call.catch_unwind().instrument(traced.span());
         let reply = call.await.unwrap_or_else(|panic| {

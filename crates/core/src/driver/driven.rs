@@ -1,5 +1,5 @@
-//! [`Driven`]: one run from point to point of its log. Not what happens between two of them; that is in
-//! `driver.rs`.
+//! [`Driven`]: one run, advanced from point to point of its log. The steps between two points are
+//! in `driver.rs`.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::remote::{Opened, Spoken};
 use crate::session::Session;
 use crate::telemetry::RunSpan;
 
-/// A run that is being driven. Dropping it ends what is under way.
+/// A run in progress. Dropping it cancels the operations under way.
 pub(crate) struct Driven {
     underway: Underway,
-    /// What was said too late for the run.
+    /// Messages that came too late for the run.
     late: Vec<Spoken>,
     span: RunSpan,
     _open: Opened,
 }
 
 impl Driven {
-    /// Begins a run, whose message has this key, or goes on with one that has taken this long.
+    /// Begins a run whose message has this key, or continues one that has already taken `elapsed`.
     pub(crate) fn begin(
         session: &mut Session,
         input: Input,
@@ -39,7 +39,7 @@ impl Driven {
         tell_time(session);
         session.run.set_key(key);
         session.run.handle(input);
-        // A run that begins counts from 0.
+        // The time of a new run starts at 0.
         tell_time(session);
         session.open_books();
         Self {
@@ -50,8 +50,8 @@ impl Driven {
         }
     }
 
-    /// Goes on until the log has more than before: a reply of a model, a result of a tool or the end. Returns
-    /// the outcome if the run has ended.
+    /// Continues until the log has a new reply of a model, result of a tool or end. Returns the
+    /// outcome if the run has ended.
     pub(crate) async fn advance(
         &mut self,
         session: &mut Session,
@@ -62,7 +62,7 @@ impl Driven {
             .await
     }
 
-    /// The run has ended, or its log could not be written.
+    /// Ends the run after its outcome or a failed write.
     pub(crate) fn end(self, session: &mut Session, outcome: &Result<Outcome, Error>) {
         self.span.end(outcome);
         session.book();
@@ -72,7 +72,7 @@ impl Driven {
     }
 }
 
-/// Whether another process could go on from here, and would have less to do than before.
+/// Checks whether another process that continues from here would have less work to do than before.
 pub(super) fn is_point(entry: &Entry) -> bool {
     matches!(
         entry,

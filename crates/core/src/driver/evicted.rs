@@ -1,4 +1,5 @@
-//! Finds the whole originals of what a plan removes or shortens, for the host's hooks.
+//! Finds the complete originals of the messages that a plan removes or shortens, for the host's
+//! hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use crate::archive::RecallKey;
 use crate::hooks::{Evicted, EvictedMessage};
 use crate::store::SessionId;
 
-/// Returns the originals of the messages that a plan takes. Messages that an earlier plan had
-/// shortened are read from the archive, or from the log if the archive does not have them.
+/// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
+/// earlier plan are read from the archive, or from the log if the archive does not have them.
 pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &Leaving) -> Evicted {
     let taken = || leaving.items.iter().filter(|taken| is_message(taken));
     let mut originals = BTreeMap::new();
@@ -54,16 +55,16 @@ pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &Leavin
     }
 }
 
-/// Returns `true` for what somebody said, and `false` for a marker or a summary that a plan made.
+/// Returns `true` for a real message, and `false` for a marker or a summary made by a plan.
 fn is_message(taken: &LeavingItem) -> bool {
     let made = matches!(*taken.item.message, Message::Summary { .. });
     Gap::of(&taken.item.message).is_none() && !(made && taken.item.form != Form::Original)
 }
 
-/// Returns the messages with these numbers as they were first said.
+/// Returns the original messages with these numbers.
 fn from_log(log: &[Entry], wanted: &BTreeSet<Seq>) -> BTreeMap<Seq, Arc<Message>> {
     let mut found = BTreeMap::new();
-    // Nothing is counted here, so the quickest counter will do.
+    // The counts are not used, so the fastest counter is enough.
     let mut state = State::new(Arc::new(Chars4));
     for entry in log {
         let next = state.transcript().next_seq();

@@ -1,5 +1,5 @@
-//! The driver at the places where a host has hooks. While it waits for one it is not deaf: messages
-//! are taken in, and an interrupt or the end of the time cut the hook off.
+//! Calls the host's hooks. Meanwhile the driver still accepts messages, and an interrupt or the end
+//! of the run's time cancels the hook.
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,10 +23,10 @@ use crate::remote::Command;
 use crate::session::Session;
 use crate::tool::Update;
 
-/// How long hooks behind the end of a run may take if the time of the run is used up.
+/// How long hooks after the end of a run may take if the time of the run is used up.
 const LAST_HOOK: Duration = Duration::from_secs(1);
 
-/// Waits for a hook. `None` where it is cut off: then the run has ended, or goes on without it.
+/// Waits for a hook. Returns `None` if it is cut off; the run then ends or continues without it.
 pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Option<T> {
     let mut hook = pin!(hook);
     loop {
@@ -51,14 +51,14 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
                 session.run.handle(Input::Interrupt);
                 return None;
             }
-            // What the machine has to say to that, it says where it waits next.
+            // The machine's reaction is carried out at its next wait.
             None => return None,
         }
     }
 }
 
-/// Ends when a hook behind the end of a run is cut off: with the time of the run, but not before it had
-/// a moment.
+/// Completes when a hook after the end of a run is cut off: at the end of the run's time, but not
+/// before [`LAST_HOOK`] has passed.
 fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
     let limit = session.run.setup().limits.max_duration;
     let ends = limit.and_then(|limit| session.started.checked_add(limit));
@@ -68,7 +68,7 @@ fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
     }
 }
 
-/// Asks the host, and tells the machine what it says.
+/// Asks the host and passes its decision to the machine.
 pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Moment) {
     let decision = match moment {
         Moment::FollowUp => {
@@ -88,7 +88,7 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Mo
     session.run.handle(Input::Decided(decision));
 }
 
-/// Tells the host.
+/// Notifies the host.
 pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Moment) {
     let seen = seen(session, moment.point());
     let name = moment.point().name();
@@ -96,9 +96,9 @@ pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Mom
     warn(parts, told.unwrap_or_else(|| vec![cut_off(name)]));
 }
 
-/// Asks whether a plan may be applied, and archives the originals of what it takes.
+/// Asks whether a plan may be applied, and archives the originals of the affected messages.
 ///
-/// Hooks are asked of compactions only, not of results that are shortened before the model first
+/// Hooks are called for compactions only, not for results that are shortened before the model first
 /// reads them.
 pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) -> Verdict {
     if leaving.plan.is_compaction() {
@@ -133,7 +133,7 @@ pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
     }
 }
 
-/// Tells the host that a plan was applied, and what it has removed or shortened.
+/// Reports an applied plan and its evicted messages to the host.
 pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) {
     if leaving.plan.is_compaction() {
         let messages = session.run.state().transcript().items().len();
@@ -161,7 +161,7 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
     );
 }
 
-/// Takes what the host wants said.
+/// Gets messages from the host's hooks.
 pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled) {
     if !parts.hooks.polls(what) {
         return;
@@ -173,7 +173,7 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled
     };
     warn(parts, faults);
     for said in says {
-        // A run that has ended would begin anew, and what is blank says nothing.
+        // A message to an ended run would start a new one. Blank messages are ignored.
         if session.run.is_running()
             && let Ok(said) = said.checked()
         {
@@ -185,7 +185,7 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled
     }
 }
 
-/// Has the answer checked. Returns `true` if it was refused and the model was told why.
+/// Checks the answer. Returns `true` if it was refused and the model was told why.
 async fn refuse_answer(session: &mut Session, parts: &Arc<Parts>) -> bool {
     if !parts.hooks.checks_answers() || session.answers_refused >= ANSWER_RETRIES {
         return false;
@@ -208,7 +208,7 @@ async fn refuse_answer(session: &mut Session, parts: &Arc<Parts>) -> bool {
     true
 }
 
-/// Hands on what a tool says of its progress, if the host lets it pass.
+/// Publishes a progress update of a tool, unless a hook suppresses it.
 pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Update) {
     let Update { call, name, text } = update;
     let text = parts.secrets.strike_out(text);
@@ -224,7 +224,8 @@ pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Up
     warn(parts, told.unwrap_or_else(late));
 }
 
-/// Whether a tool call may run: the hook is asked first, then the gate. Silence of either denies.
+/// Decides whether a tool call may run: asks the hook first, then the gate. Silence of either
+/// denies.
 pub(super) async fn decide(parts: Arc<Parts>, seen: Seen, question: Question) -> (CallId, Answer) {
     let call = question.call.id.clone();
     if matches!(question.whom, Whom::Hook | Whom::Both) {
@@ -249,7 +250,7 @@ pub(super) async fn decide(parts: Arc<Parts>, seen: Seen, question: Question) ->
     (call, answer)
 }
 
-/// What a hook has said; where it was cut off or is at fault, what is done all the same.
+/// Returns the answer of a hook, or `otherwise` if it was cut off. Reports its faults as warnings.
 fn answered<T>(
     session: &Session,
     parts: &Parts,
@@ -281,7 +282,7 @@ pub(super) fn warn(parts: &Parts, texts: Vec<String>) {
     }
 }
 
-/// What a hook is shown of the session, as far as it asks for it.
+/// Returns the part of the session that hooks at this point receive.
 pub(super) fn seen(session: &Session, point: HookPoint) -> Seen {
     let items = session.run.state().transcript().items();
     let from = match point {

@@ -1,5 +1,6 @@
-//! [`Losses`]: what calls have used whose replies have not come, as their providers say while they
-//! answer. It only keeps count between a call and the driver; the machine books it.
+//! [`Losses`]: usage of calls without a reply, as reported by the providers while they answer.
+//!
+//! It collects numbers between a call and the driver; the machine accounts for them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::session::Session;
 
-/// What the tries of one call have used.
+/// Usage of the attempts of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     used: Mutex<Used>,
@@ -18,13 +19,13 @@ pub(crate) struct Losses {
 
 #[derive(Debug, Default)]
 struct Used {
-    /// By tries that failed, as far as nobody has taken it.
+    /// Of failed attempts, until taken.
     lost: Option<Usage>,
-    /// By the try under way.
+    /// Of the current attempt.
     now: Option<Usage>,
 }
 
-/// Of a session's calls that may be under way at once.
+/// Usage of a session's calls that may be under way at the same time.
 #[derive(Debug, Default)]
 pub(crate) struct CallLosses {
     pub(super) call: Arc<Losses>,
@@ -32,7 +33,7 @@ pub(crate) struct CallLosses {
 }
 
 impl CallLosses {
-    /// Until one of them has news.
+    /// Waits until one of the calls has new losses.
     pub(super) async fn news(&self) {
         tokio::select! {
             () = self.call.news() => {}
@@ -42,12 +43,12 @@ impl CallLosses {
 }
 
 impl Session {
-    /// Tells the machine what calls have used without a reply, as far as this input may make it count.
+    /// Tells the machine the usage of calls without a reply, as far as this input affects them.
     pub(super) fn tell_losses(&mut self, input: &Input) {
         let CallLosses { call, summary } = &self.losses;
         let (call, summary) = match input {
             Input::Retried => (call.take(), summary.take()),
-            // A run that ends with it cuts a summary off.
+            // If the run ends with this reply, a summary under way is cut off.
             Input::Reply(_) => (call.take(), summary.all()),
             Input::Summarized(_) => (None, summary.take()),
             _ => (call.all(), summary.all()),
@@ -57,17 +58,17 @@ impl Session {
 }
 
 impl Losses {
-    /// The provider says what the try under way has used.
+    /// Records the reported usage of the current attempt.
     pub(super) fn hear(&self, usage: Usage) {
         self.lock().now = Some(usage);
     }
 
-    /// The try has its reply, which tells what it used.
+    /// Clears the current attempt: its reply contains the usage.
     pub(super) fn answered(&self) {
         self.lock().now = None;
     }
 
-    /// The try has failed. A failure that tells what it used is booked by that.
+    /// Records a failed attempt. If the failure contains the usage, it is accounted for there.
     pub(super) fn failed(&self, failure: &Failure) {
         let mut used = self.lock();
         if failure.usage().is_some() {
@@ -80,7 +81,7 @@ impl Losses {
         }
     }
 
-    /// Until a try has failed that had used something. What was taken by then is not waited for again.
+    /// Waits until an attempt that used something has failed. Losses taken meanwhile do not count.
     pub(super) async fn news(&self) {
         loop {
             self.failed.notified().await;
@@ -90,12 +91,12 @@ impl Losses {
         }
     }
 
-    /// What tries that failed have used; it is given once.
+    /// Takes the usage of the failed attempts.
     pub(crate) fn take(&self) -> Option<Usage> {
         self.lock().lost.take()
     }
 
-    /// What all tries have used so far whose end was not told.
+    /// Returns the usage of all attempts that has not been accounted for.
     pub(crate) fn all(&self) -> Option<Usage> {
         let used = self.lock();
         let all = [used.lost, used.now];

@@ -1,5 +1,5 @@
-//! [`Purse`]: what a session's run may use, what its tool calls may use of that, and what they are
-//! known to have used. It books; the machine decides what follows.
+//! [`Purse`]: the allowance of a session's run and its tool calls, and their known usage. The
+//! machine decides on the consequences.
 
 use std::collections::HashMap;
 
@@ -10,23 +10,23 @@ use crate::allowance::{Allowance, Books, Meter};
 use crate::session::Session;
 use crate::sub_agent::{Caller, Origin};
 
-/// What a session's run may use.
+/// The allowance of a session's run.
 #[derive(Debug, Default)]
 pub(crate) struct Purse {
     books: Option<Books>,
-    /// What was reserved for it, where it works for somebody.
+    /// The reservation for this run, if it works for another agent.
     under: Option<Allowance>,
-    /// Of the calls under way.
+    /// Meters of the calls under way.
     meters: HashMap<CallId, Meter>,
 }
 
 impl Session {
-    /// What the next run uses comes out of what was reserved for it.
+    /// Charges the next run to a reservation.
     pub(crate) fn below(&mut self, allowance: &Allowance) {
         self.purse.under = Some(allowance.clone());
     }
 
-    /// A run has begun.
+    /// Opens the books of a new run.
     pub(super) fn open_books(&mut self) {
         let (tracker, own) = (self.run.tracker(), self.run.own());
         let purse = &mut self.purse;
@@ -37,7 +37,7 @@ impl Session {
         purse.books = Some(books);
     }
 
-    /// Books what the run has used.
+    /// Records the usage of the run.
     pub(super) fn book(&mut self) {
         let own = self.run.own();
         if let Some(books) = &mut self.purse.books {
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    /// What a call that begins may use, and whose it is.
+    /// Returns the allowance and the origin of a new tool call.
     pub(super) fn for_call(&mut self, call: &CallId) -> (Allowance, Origin) {
         self.book();
         let (own, tracker) = (self.run.own(), self.run.tracker());
@@ -67,12 +67,12 @@ impl Session {
         (allowance, origin)
     }
 
-    /// The calls under way were cut off.
+    /// Drops the meters of the calls under way, which were cut off.
     pub(super) fn forget_calls(&mut self) {
         self.purse.meters.clear();
     }
 
-    /// Tells the machine what calls have used that this input may cut off.
+    /// Tells the machine the usage of tool calls that this input may cut off.
     pub(super) fn tell_meters(&mut self, input: &Input) {
         match input {
             Input::Interrupt | Input::Tick => {
@@ -102,7 +102,7 @@ mod tests {
     use crate::testing::{ScriptedProvider, Turn};
     use crate::{Agent, Provider, SessionId};
 
-    /// A provider that panics outside of its calls, once it has answered one.
+    /// A provider that panics outside of its calls after it has answered one.
     struct Breaks(ScriptedProvider, AtomicUsize);
 
     #[async_trait::async_trait]
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// However sub-agents end, nothing stays reserved, and what they used is booked.
+    /// However sub-agents end, no reservation remains and their usage is recorded.
     #[tokio::test(start_paused = true)]
     async fn nothing_stays_reserved_however_a_sub_agent_ends() {
         let hangs = || ScriptedProvider::new([]).then_always(Turn::Hang);
@@ -163,7 +163,7 @@ mod tests {
         let output = session.run("go").await.unwrap();
         assert!(output.reason.is_limit(), "{output:?}");
         let allowance = || -> &Allowance { session.purse.books.as_ref().unwrap().allowance() };
-        // One that was cut off closes its log in a task of its own.
+        // A sub-agent that was cut off closes its log in its own task.
         for _ in 0..1_000 {
             if allowance().reserved() == Used::default() {
                 break;

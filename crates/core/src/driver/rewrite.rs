@@ -1,5 +1,7 @@
-//! A request on its way through the host's hands: `transform_context`, then `convert_to_llm`. What they
-//! make of it is sent if a provider would take it and it is within its line; the view stays as it is.
+//! Rewrites requests by the host's hooks: `transform_context`, then `convert_to_llm`.
+//!
+//! The rewritten request is sent if a provider would accept it and it is within its limit. The view
+//! does not change.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,9 +14,9 @@ use super::hooked::{attend, warn};
 use crate::hooks::Messages;
 use crate::session::Session;
 
-/// Lets the host rewrite a request. Where what it makes of it cannot be sent, the request is as it was.
+/// Lets the host rewrite a request. If the result cannot be sent, the request stays unchanged.
 pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: &mut Request) {
-    // Without hooks nothing is copied: a request may have ten thousand messages.
+    // Without hooks nothing is copied, since a request may have ten thousand messages.
     if parts.hooks.rewrites().next().is_none() {
         return;
     }
@@ -58,10 +60,10 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
         return;
     }
     request.counted = request.counted.minus(before) + now;
-    // What grows takes the place of the answer's last tokens.
+    // Growth reduces the maximum length of the answer.
     let left = |asked: Tokens| asked.minus(grown).max(Tokens(1));
     request.max_output = request.max_output.map(left);
-    // Nothing that was foreseen of the request is true of this one.
+    // The predictions for the original request no longer apply.
     request.expects.input = None;
     request.expects.previous = None;
     let is_kept = |place: &Breakpoint| !matches!(place, Breakpoint::Message(at) if *at >= kept);
@@ -70,7 +72,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     session.run.set_counted(request.counted);
 }
 
-/// Why a provider would not take these messages.
+/// Returns an error if a provider would reject these messages.
 fn check(messages: &Messages) -> Result<(), String> {
     let mut open: Vec<&CallId> = Vec::new();
     let mut answered = HashSet::new();

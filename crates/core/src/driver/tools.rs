@@ -1,5 +1,5 @@
-//! Tool calls: each has a result, whatever happens to it. Not which of them run; the machine says
-//! that.
+//! Executes tool calls. Each call gets a result, whatever happens. The machine decides which calls
+//! run.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use crate::sub_agent::Origin;
 use crate::telemetry::Fault;
 use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
-/// What a tool call came to.
+/// The result of a tool call and its side effects.
 pub(super) struct Done {
     pub(super) result: ToolResult,
     pub(super) pins: Vec<String>,
     pub(super) spent: Spend,
-    /// How it failed, where it did.
+    /// The kind of failure, if it failed.
     fault: Option<Fault>,
 }
 
 impl Done {
-    /// What its span tells of it.
+    /// Returns the data for the call's span.
     pub(super) fn told(&self) -> (&ToolResult, Option<Fault>) {
         (&self.result, self.fault)
     }
 
-    /// Of a call whose tool broke down outside its own task.
+    /// Creates the result of a call whose tool panicked outside its own task.
     pub(super) fn broken(call: CallId, error: &JoinError) -> Self {
         Self {
             result: failed(call, format!("the tool broke down: {error}")),
@@ -44,13 +44,13 @@ impl Done {
     }
 }
 
-/// How one try of a call ended.
+/// The end of one attempt of a call.
 enum Tried {
     Ended(ToolResult, Option<Fault>),
     Late,
 }
 
-/// One tool call. Where the tool is idempotent, one that does not end in time is made again.
+/// Executes one tool call. Retries idempotent tools after a timeout.
 pub(super) async fn execute(
     parts: Arc<Parts>,
     tool: Option<Arc<dyn Tool>>,
@@ -118,7 +118,7 @@ async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext, secrets: &
     let arguments = arguments(call);
     let cancel = cx.cancel.clone();
     let tool = Arc::clone(tool);
-    // A task of its own contains a panic.
+    // Runs in its own task to contain panics.
     let mut work = JoinSet::new();
     work.spawn(async move { tool.call(arguments, cx).await }.in_current_span());
     let (text, fault) = match tokio::time::timeout(timeout, work.join_next()).await {
@@ -143,7 +143,7 @@ async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext, secrets: &
     Tried::Ended(failed(id, secrets.strike_out(text)), Some(fault))
 }
 
-/// A call's arguments; none at all are an empty object.
+/// Returns the arguments of a call. Missing arguments become an empty object.
 pub(super) fn arguments(call: &ToolCall) -> Value {
     serde_json::from_str(&call.arguments).unwrap_or_else(|_| serde_json::json!({}))
 }

@@ -1,5 +1,5 @@
-//! [`CommandHook`]: a hook that is a program. It reads what is known of the moment as JSON and prints a
-//! verdict. Not a sandbox: it may do what its user may.
+//! [`CommandHook`]: a program as a hook. It reads a JSON object and prints its decision. It is not
+//! sandboxed and has all rights of its user.
 
 use std::time::Duration;
 
@@ -13,46 +13,50 @@ use super::{Asked, Seen};
 use crate::process::{Command, Ended, InheritedVariables, ProcessLimits};
 use crate::remote::Said;
 
-/// Of what a hook prints, so much is kept: a verdict is short.
+/// Maximum output of a hook that is read.
 pub const MAX_HOOK_OUTPUT: Bytes = Bytes(64 * 1024);
-/// Commands of one agent, at most.
+/// Maximum number of command hooks of an agent.
 pub const MAX_COMMAND_HOOKS: usize = 64;
-/// Why something may not happen, at most so long.
+/// Maximum length of the reason for a refusal.
 const MAX_REASON: Bytes = Bytes(2_000);
-/// The exit code that says no.
+/// The exit code that refuses.
 const SAYS_NO: i32 = 2;
 
-/// A hook that is a program.
+/// A program as a hook.
 ///
-/// It reads one JSON object: `hook` (the place), `session_id`, `run` and, as the place has it, `turn`,
-/// `usage`, `tool`, `call`, `arguments`, `is_error`, `error`, `outcome`, `messages` and `tokens` (as
-/// they are, or `_before` and `_after`), `evicted`. Where it is asked, it may print `{"decision":"deny","reason":"…"}`, or `allow`; nothing allows. Exit
-/// code 2 is a no too, with what it printed to standard error for the reason. At `follow_up` it may
-/// print `{"messages":["…"]}`. Anything else is a fault of the hook.
+/// It reads one JSON object with `hook` (the hook point), `session_id`, `run` and, depending on the
+/// hook point, `turn`, `usage`, `tool`, `call`, `arguments`, `is_error`, `error`, `outcome`,
+/// `messages` and `tokens` (after a compaction with the suffixes `_before` and `_after`),
+/// `evicted`.
+///
+/// If the hook point allows a decision, the program may print `{"decision":"deny","reason":"…"}` or
+/// `{"decision":"allow"}`. No output means allow. Exit code 2 also means deny; the reason is then
+/// the standard error output. At `follow_up`, the program may print `{"messages":["…"]}`. Anything
+/// else is a failure of the hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandHook {
-    /// Where it is called.
+    /// The hook point.
     pub on: HookPoint,
-    /// The program and its arguments; no shell reads them.
+    /// The program and its arguments, without a shell.
     pub command: Vec<String>,
-    /// How long it may take. Default: as long as any hook of the agent.
+    /// Timeout. Default: the agent's hook timeout.
     #[serde(default)]
     pub timeout: Option<Duration>,
-    /// For which tools, by name, `*` standing for anything; where it is empty, for all.
+    /// The names of the tools that the hook is for; `*` matches any text. Empty means all tools.
     #[serde(default)]
     pub tools: Vec<String>,
 }
 
-/// All programs of an agent, in the order in which they are called.
+/// All command hooks of an agent, in the order in which they are called.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Commands {
     pub(crate) hooks: Vec<CommandHook>,
-    /// The variables that they get.
+    /// The environment variables that they get.
     pub(crate) variables: InheritedVariables,
 }
 
-/// What a program is told.
+/// The input of a program.
 #[derive(Debug)]
 pub(crate) struct About {
     point: HookPoint,
@@ -60,16 +64,16 @@ pub(crate) struct About {
     facts: Map<String, Value>,
 }
 
-/// What a program says.
+/// The decision of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Says {
-    /// Why it says no, if it does.
+    /// The reason, if it refuses.
     no: Option<String>,
-    /// What it wants said.
+    /// Messages to add.
     messages: Vec<String>,
 }
 
-/// What it prints.
+/// The printed JSON object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed {
@@ -89,12 +93,12 @@ enum Word {
 }
 
 impl Commands {
-    /// Where there are any.
+    /// Returns the points of all command hooks.
     pub(crate) fn points(&self) -> impl Iterator<Item = HookPoint> + '_ {
         self.hooks.iter().map(|hook| hook.on)
     }
 
-    /// What those at a place are told, if there are any.
+    /// Returns the basic input at this point, if it has command hooks.
     pub(crate) fn about(&self, point: HookPoint, seen: &Seen) -> Option<About> {
         let is_there = self.points().any(|on| on == point);
         is_there.then(|| {
@@ -110,7 +114,7 @@ impl Commands {
         })
     }
 
-    /// Asks until one says no.
+    /// Calls the programs until one refuses.
     pub(crate) async fn ask(&self, about: Option<About>, timeout: Duration) -> Asked<Decision> {
         let (says, faults) = self.call(about, timeout).await;
         let no = says.into_iter().find_map(|says| says.no);
@@ -120,12 +124,12 @@ impl Commands {
         }
     }
 
-    /// Tells all of them; gives what is wrong with them.
+    /// Calls all programs. Returns their failures.
     pub(crate) async fn tell(&self, about: Option<About>, timeout: Duration) -> Vec<String> {
         self.call(about, timeout).await.1
     }
 
-    /// What they want said.
+    /// Returns the messages from the programs.
     pub(crate) async fn messages(
         &self,
         about: Option<About>,
@@ -139,7 +143,7 @@ impl Commands {
         }
     }
 
-    /// Calls them in order, as far as none says no.
+    /// Calls the programs in order, until one refuses.
     async fn call(&self, about: Option<About>, timeout: Duration) -> (Vec<Says>, Vec<String>) {
         let (mut all, mut faults) = (Vec::new(), Vec::new());
         let Some(about) = about else {
@@ -168,19 +172,19 @@ impl Commands {
 }
 
 impl About {
-    /// One more fact.
+    /// Adds a field.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), value.into());
         self
     }
 
-    /// One more fact, whatever it is.
+    /// Adds a serialized field.
     pub(crate) fn with_all(self, name: &str, value: &impl Serialize) -> Self {
         let value = serde_json::to_value(value).unwrap_or_default();
         self.with(name, value)
     }
 
-    /// Of a tool call.
+    /// Adds the fields of a tool call.
     pub(crate) fn of(mut self, tool: &str, call: &str) -> Self {
         self.tool = Some(tool.to_owned());
         self.with("tool", tool).with("call", call)
@@ -194,7 +198,7 @@ impl About {
 }
 
 impl CommandHook {
-    /// A program at a place.
+    /// Creates a command hook for a hook point.
     #[must_use]
     pub fn new<S: Into<String>>(on: HookPoint, command: impl IntoIterator<Item = S>) -> Self {
         Self {
@@ -205,7 +209,7 @@ impl CommandHook {
         }
     }
 
-    /// What is wrong with it, if anything is.
+    /// Returns the fault of the settings, if there is one.
     pub(crate) fn fault(&self) -> Option<String> {
         let name = self.on.name();
         let says = |text: &str| Some(format!("the command hook at {name} {text}"));
@@ -224,7 +228,7 @@ impl CommandHook {
         }
     }
 
-    /// Whether it is for this tool.
+    /// Checks whether the hook is for this tool.
     fn is_for(&self, tool: Option<&str>) -> bool {
         let Some(tool) = tool.filter(|_| !self.tools.is_empty()) else {
             return true;
@@ -233,10 +237,10 @@ impl CommandHook {
         patterns.any(|pattern| pattern.fits(tool))
     }
 
-    /// Asks it, or tells it.
+    /// Runs the program.
     ///
     /// # Errors
-    /// What is wrong with it, as the end of a sentence that begins with its name.
+    /// The failure, as the end of a sentence that begins with the program's name.
     async fn run(
         &self,
         input: &str,
@@ -297,7 +301,7 @@ impl CommandHook {
     }
 }
 
-/// What a program that ended well has printed: why not, if not, and what it wants said.
+/// Parses the output of a successful program: the reason if it denies, and the messages.
 fn read(text: &str) -> Result<(Option<String>, Vec<String>), String> {
     if text.trim().is_empty() {
         return Ok((None, Vec::new()));

@@ -1,5 +1,5 @@
-//! [`HookReply`]: what a hook gives back, at once or later, and how either is had without trusting
-//! the hook: a panic is contained, and one that does not come back is given up. Not what is done with it.
+//! [`HookReply`]: the return types of hooks, and their execution with a timeout and contained
+//! panics.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,43 +13,44 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-/// Calls of one hook that were given up and have not come back, at most: each holds a thread. Beyond
-/// that it is not called, until one does.
+/// Maximum number of calls of one hook that have timed out and are still running. Each occupies a
+/// thread. Further calls are skipped until one returns.
 pub const MAX_STUCK: usize = 8;
 
-/// Marks a hook that gives back a value at once.
+/// Marks a hook that returns a value.
 #[derive(Debug)]
 pub enum Now {}
 
-/// Marks a hook that gives back a future.
+/// Marks a hook that returns a future.
 #[derive(Debug)]
 pub enum Later {}
 
-/// What a hook gives back: a `T`, or a future of one. A closure is called on a thread where it may
-/// block, if it gives back a value; if it gives back a future, that is a task of its own, where it may
-/// not. `M` is [`Now`] or [`Later`], and is inferred.
+/// The return type of a hook: a `T`, or a future of a `T`.
+///
+/// A closure that returns a value runs on its own thread and may block. A returned future runs as a
+/// task and must not block. `M` is [`Now`] or [`Later`], and is inferred.
 pub trait HookReply<T, M>: Send + Sized + 'static {
     #[doc(hidden)]
     fn begin(call: Box<dyn FnOnce() -> Self + Send>, lane: Lane) -> BoxFuture<'static, Had<T>>;
 }
 
-/// What was had of a hook.
+/// The result of a hook call.
 #[doc(hidden)]
 pub(crate) type Had<T> = Result<T, Fault>;
 
-/// Why nothing was had of a hook.
+/// The reason why a hook call failed.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// It panicked, or said what is wrong.
+    /// The hook panicked or returned an error.
     Broke(String),
-    /// It did not come back in time.
+    /// The hook timed out.
     Slow(Duration),
-    /// It has not come back from too many earlier calls.
+    /// Too many earlier calls of the hook are still running.
     Stuck,
 }
 
-/// How long a hook may take, and how many of its calls are stuck.
+/// The timeout of a hook and the number of its stuck calls.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct Lane {
@@ -63,8 +64,8 @@ impl<T: Send + 'static> HookReply<T, Now> for T {
             if lane.stuck.load(Ordering::SeqCst) >= MAX_STUCK {
                 return Err(Fault::Stuck);
             }
-            // Two threads: one that waits, and comes back in time for a runtime that shuts down,
-            // and one that may be lost to the hook.
+            // Two threads: one waits and can end early if the runtime shuts down, the other may be
+            // blocked by the hook.
             let (sent, got) = mpsc::channel();
             let _given_up = GiveUp(sent.clone());
             let waits = tokio::task::spawn_blocking(move || on_a_thread(call, &lane, sent, &got));
@@ -73,21 +74,21 @@ impl<T: Send + 'static> HookReply<T, Now> for T {
     }
 }
 
-/// What ends the wait for a hook on a thread.
+/// An event that ends the wait for a hook on a thread.
 enum Heard<T> {
-    /// It came back, or panicked with these words.
+    /// The hook returned, or panicked with this message.
     Hook(Result<T, String>),
-    /// Nobody waits for it any more.
+    /// The caller no longer waits.
     GivenUp,
 }
 
-/// Ends the wait when the future that it is for is dropped: a hook that does not come back would hold
-/// up the end of the runtime otherwise.
+/// Ends the wait when the caller's future is dropped. Otherwise a stuck hook would delay the
+/// shutdown of the runtime.
 struct GiveUp<T>(Sender<Heard<T>>);
 
 impl<T> Drop for GiveUp<T> {
     fn drop(&mut self) {
-        // The wait may be over.
+        // The wait may already be over.
         let _ = self.0.send(Heard::GivenUp);
     }
 }
@@ -116,13 +117,13 @@ fn on_a_thread<T: Send + 'static>(
     got: &Receiver<Heard<T>>,
 ) -> Result<T, Fault> {
     let runtime = tokio::runtime::Handle::current();
-    // Whoever comes second, the hook or the end of the wait, finds it set.
+    // The later of the two, the hook or the timeout, sees that it is set.
     let over = Arc::new(AtomicBool::new(false));
     let (ended, stuck) = (Arc::clone(&over), Arc::clone(&lane.stuck));
     let body = move || {
         let _entered = runtime.enter();
         let had = std::panic::catch_unwind(AssertUnwindSafe(call));
-        // Nobody listens where it took too long.
+        // After a timeout nobody receives this.
         let _ = sent.send(Heard::Hook(had.map_err(|panic| said_by(&*panic))));
         if ended.swap(true, Ordering::SeqCst) {
             stuck.fetch_sub(1, Ordering::SeqCst);
@@ -145,7 +146,7 @@ impl Fault {
         Self::Broke(error.to_string())
     }
 
-    /// What became of the hook, as the end of a sentence that begins with its name.
+    /// Describes the failure, as the end of a sentence that begins with the hook's name.
     pub(crate) fn what(&self) -> String {
         match self {
             Self::Broke(text) if text.is_empty() => "broke down".to_owned(),
@@ -158,7 +159,7 @@ impl Fault {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn said_by(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

@@ -1,29 +1,28 @@
-//! [`LogChain`]: the digest of each beginning of a log. Not a checksum of what a store has written; that is
-//! the store's.
+//! [`LogChain`]: digests of all prefixes of a log. The integrity of stored data is up to the store.
 
 use plimsoll_agent::Entry;
 
 use super::{JournalFault, LogHead};
 use crate::store::SessionId;
 
-/// The digests of a log's beginnings, 16 bytes for each entry.
+/// The digests of all prefixes of a log, 16 bytes for each entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LogChain(Vec<[u8; 16]>);
 
 impl LogChain {
-    /// Of a log.
+    /// Creates the chain of a log.
     pub(crate) fn of(log: &[Entry]) -> Self {
         let mut chain = Self::default();
         chain.extend(log);
         chain
     }
 
-    /// The log has grown.
+    /// Adds new entries of the log.
     pub(crate) fn extend(&mut self, entries: &[Entry]) {
         for entry in entries {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.0.last().map_or(&[][..], |digest| digest));
-            // Neither can fail: an entry is plain data, and hashing takes any bytes.
+            // Neither can fail: an entry is plain data, and hashing accepts all bytes.
             let _ = serde_json::to_writer(&mut hasher, entry);
             let mut digest = [0; 16];
             hasher.finalize_xof().fill(&mut digest);
@@ -31,15 +30,15 @@ impl LogChain {
         }
     }
 
-    /// The end of the log.
+    /// Returns the position at the end of the log.
     pub(crate) fn head(&self) -> LogHead {
         self.at(self.0.len()).unwrap_or_default()
     }
 
-    /// Checks that the log goes through a place.
+    /// Checks that a position belongs to this log.
     ///
     /// # Errors
-    /// If it is shorter, or has other entries before it.
+    /// If the log is shorter, or has other entries before the position.
     pub(crate) fn check(&self, session: &SessionId, head: &LogHead) -> Result<(), JournalFault> {
         let entries = usize::try_from(head.entries).unwrap_or(usize::MAX);
         let why = match self.at(entries) {
@@ -58,7 +57,7 @@ impl LogChain {
         })
     }
 
-    /// The place behind so many entries.
+    /// Returns the position after this many entries.
     fn at(&self, entries: usize) -> Option<LogHead> {
         let Some(last) = entries.checked_sub(1) else {
             return Some(LogHead::default());

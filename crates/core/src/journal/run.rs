@@ -1,4 +1,4 @@
-//! A run whose steps are journaled: begun on one worker, and gone on with on another.
+//! Runs with journaled steps, which can be continued on another worker.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,14 +13,15 @@ use crate::loop_config::AgentLoopConfig;
 use crate::remote::Said;
 use crate::session::{AgentOutput, Session};
 
-/// What a journaled run is asked for.
+/// The request for a journaled run.
 #[derive(Debug, Clone)]
 pub struct JournaledRun {
-    /// Names the request, for ever: a request with a key that the session's log has is that one, sent again.
+    /// The permanent key of the request. A request whose key is already in the session's log is
+    /// treated as a repetition.
     pub key: String,
-    /// What is said.
+    /// The user's message.
     pub said: Said,
-    /// What the run does otherwise than its agent. The same again if the run goes on elsewhere.
+    /// The configuration of the run. Must be the same when another worker continues it.
     pub config: AgentLoopConfig,
 }
 
@@ -29,27 +30,30 @@ struct Stepper {
     key: String,
     parts: Vec<Part>,
     standing: Standing,
-    /// How long the run had taken when this process took it over.
+    /// How long the run had taken before this process took over.
     elapsed: Duration,
-    /// Why the journal cannot be followed.
+    /// The reason why the journal is unusable, if it is.
     fault: Option<JournalFault>,
-    /// Since a step has been done here.
+    /// Present once a step has been executed here.
     driven: Option<Driven>,
     outcome: Option<Outcome>,
 }
 
 impl Session {
-    /// Runs a request, each step of it once, whatever becomes of this process: where it dies, a later call
-    /// with the same request and the same journal goes on. A step ends when the log has a reply of the
-    /// model, a result of a tool or the end of the run. A request whose run has ended is not run again.
+    /// Runs a request, executing each of its steps once, even if processes die.
     ///
-    /// What a tool call did that a crash cut off is not known: one that is not idempotent is not made again,
-    /// and the model is told. Limits hold for the whole run; its time counts from its beginning, by the
-    /// clocks of the workers.
+    /// If the process dies, a later call with the same request and the same journal continues the
+    /// run. A step ends when the log contains a new reply of the model, result of a tool or end of
+    /// the run. A request whose run has ended is not run again.
+    ///
+    /// The effect of a tool call that a crash interrupted is unknown. If the tool is not
+    /// idempotent, the call is not repeated, and the model is informed. Limits apply to the whole
+    /// run; its time counts from its beginning, by the clocks of the workers.
     ///
     /// # Errors
-    /// As [`Self::run`]. [`Error::Journal`] if the journal is of a newer version, was written for another
-    /// log, or ends the run. [`Error::is_passing`] says whether a later call may succeed.
+    /// As for [`Self::run`]. [`Error::Journal`] if the journal was written by a newer version or
+    /// for another log, or ends the run. [`Error::is_passing`] tells whether a later call may
+    /// succeed.
     pub async fn run_journaled(
         &mut self,
         request: &JournaledRun,
@@ -93,8 +97,10 @@ impl Session {
     }
 }
 
-/// Ends a run that cannot go on here, in the first step that the journal does not have: a journal that has
-/// steps does not take an end before them. Returns why it has ended. An error that may pass ends nothing.
+/// Ends a run that cannot continue here. Returns the error that ended it.
+///
+/// The end is recorded in the first step that the journal does not contain, because a journal with
+/// steps accepts no earlier end. A temporary error does not end the run.
 pub async fn refuse_journaled(journal: &dyn Journal, error: Error) -> Error {
     if error.is_passing() {
         return error;
@@ -135,7 +141,7 @@ impl Stepper {
         };
         let start = journal.begin(start).await?;
         if start.format > JOURNAL_FORMAT {
-            // A newer worker may take it yet, so the journal is left as it is.
+            // The journal is left unchanged, since a newer worker can still continue the run.
             return Err(JournalFault::Newer {
                 session: session.id().clone(),
                 found: start.format,
@@ -149,8 +155,8 @@ impl Stepper {
             number += 1;
             let work = Box::pin(self.step(session));
             let end = journal.step(number, work).await?;
-            // What was done just now is in the log; of what was done before, the log is asked. A fault ends
-            // the run in the next step that is to be done.
+            // A step executed now is certainly in the log; a recorded step must be checked against
+            // it. A fault ends the run at the next step to execute.
             if self.fault.is_none() {
                 self.fault = check(session, &end.head).err();
             }
@@ -160,7 +166,7 @@ impl Stepper {
         }
     }
 
-    /// Does one step.
+    /// Executes one step.
     async fn step(&mut self, session: &mut Session) -> Result<StepEnd, Error> {
         if let Some(fault) = self.fault.clone() {
             return Err(fault.into());
@@ -188,7 +194,7 @@ impl Stepper {
         })
     }
 
-    /// The outcome of the run, whose last step was done here or earlier.
+    /// Returns the outcome of a run whose last step was executed here or earlier.
     fn end(&mut self, session: &Session, end: &StepEnd) -> Result<Outcome, Error> {
         if let Some(fault) = self.fault.clone() {
             return Err(fault.into());

@@ -1,19 +1,20 @@
-//! [`Standing`]: how far a log says that a request has come.
+//! [`Standing`]: the progress of a request according to the log.
 
 use plimsoll_agent::{Entry, Outcome};
 
-/// How far a request has come.
+/// The progress of a request.
 pub(super) enum Standing {
-    /// Its message was not said yet.
+    /// Its message is not in the log yet.
     New,
-    /// It runs, or did so until a crash.
+    /// It is running, or was running before a crash.
     Begun,
     /// Its run has ended.
     Ended(Box<Outcome>),
 }
 
 impl Standing {
-    /// Reads a log. A request that a crash has cut off between its key and its message is said again.
+    /// Reads the progress from a log. If a crash occurred between the key and the message, the
+    /// message is sent again.
     pub(super) fn of(log: &[Entry], request: &str) -> Self {
         let is_its = |entry: &Entry| matches!(entry, Entry::Accepted { key } if key == request);
         let Some(at) = log.iter().rposition(is_its) else {
@@ -34,7 +35,7 @@ impl Standing {
     }
 }
 
-/// The keys of all requests that a log has taken.
+/// Returns the keys of all accepted requests in a log.
 pub(super) fn keys(log: &[Entry]) -> Vec<String> {
     let keys = log.iter().filter_map(|entry| match entry {
         Entry::Accepted { key } => Some(key.clone()),

@@ -1,5 +1,5 @@
-//! A session takes over what was chosen: the entries of a branch's log, or an answer that is made of
-//! several, and what the branch has archived. One write of the log: all of it or nothing.
+//! Takes over the chosen answer in the session: the log entries and the archive of a branch, or an
+//! answer written from several. The log is changed in a single write.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::error::Error;
 use crate::session::Session;
 use crate::store::SessionId;
 
-/// What is taken over.
+/// The chosen answer.
 pub(super) enum Taken<'a> {
     Branch(&'a ParallelLoopResult),
     Merged { text: &'a str, model: &'a str },
     Nothing,
 }
 
-/// Takes it over.
+/// Records the evaluation and takes over the chosen answer.
 pub(super) async fn adopt(
     session: &mut Session,
     trunk: &Trunk,
@@ -49,12 +49,12 @@ pub(super) async fn adopt(
     };
     session.run.adopt(branched, entries)?;
     let written = driver::settle(session).await;
-    // What the branch's tools returned is no step of a run of this session.
+    // Tool results of the branch are not steps of a run of this session.
     let _ = session.steps.take();
     written
 }
 
-/// What a fork has said itself, without what only says that it is one.
+/// Returns the entries of a fork after the fork point, without entries that only open the log.
 async fn own_entries(session: &Session, fork: &SessionId) -> Result<Vec<Entry>, Error> {
     let mut log = session.parts.store.load(fork).await?;
     let begins = log
@@ -65,7 +65,7 @@ async fn own_entries(session: &Session, fork: &SessionId) -> Result<Vec<Entry>, 
     Ok(own)
 }
 
-/// The prompt and an answer to it that is made of several. What it took is in the record of the
+/// Returns the entries for the prompt and a merged answer. Their usage is part of the record of the
 /// branches and of the choice.
 fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
     let answer = Message::Assistant {
@@ -113,8 +113,8 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
     ]
 }
 
-/// Copies what a branch has archived: its markers offer it for recall here too. Where that fails, the
-/// log of the branch still has all of it.
+/// Copies the archive of a branch, so that its markers can be recalled here too. If that fails, the
+/// log of the branch still contains the messages.
 async fn archive(session: &Session, fork: &SessionId) {
     if !session.archives {
         return;

@@ -1,5 +1,5 @@
-//! One branch under way: an agent that runs the prompt in a fork of the session, on what was reserved
-//! for it. Not the choice between several.
+//! One running branch: an agent that runs the prompt in a fork of the session, within its
+//! reservation.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,25 +19,25 @@ use crate::session::{AgentState, Session};
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError};
 use crate::sub_agent::{named_below, until_stopped};
 
-/// Names that are tried for a fork: those of an evaluation that a crash has ended may be taken.
+/// How many names are tried for a fork. An evaluation ended by a crash may have taken some.
 const NAMES: u64 = 16;
 
-/// One agent that is to run the prompt.
+/// An agent that runs the prompt.
 #[derive(Clone)]
 pub struct Branch {
     pub(super) agent: Agent,
     pub(super) config_id: Option<String>,
 }
 
-/// What the branches begin with, shared by all.
+/// The common starting point of all branches.
 pub(super) struct Trunk {
     pub(super) parts: Arc<Parts>,
     pub(super) session: SessionId,
-    /// The log, of which each fork has all.
+    /// The complete log that all forks share.
     pub(super) log: Vec<Entry>,
-    /// The number that the next item gets.
+    /// Sequence number of the next item.
     pub(super) items: Seq,
-    /// The number of the run to come.
+    /// Number of the next run.
     pub(super) run: u64,
     pub(super) idle: Option<Duration>,
     pub(super) state: Arc<AgentState>,
@@ -49,19 +49,19 @@ pub(super) struct Begun {
     pub(super) session: SessionId,
     pub(super) began: Instant,
     pub(super) meter: Option<Meter>,
-    /// There once its session is open.
+    /// Set once the session is open.
     pub(super) remote: Arc<OnceLock<Remote>>,
     pub(super) stop: CancellationToken,
 }
 
-/// What a branch's task comes to.
+/// The result of a branch's task.
 pub(super) struct Done {
     pub(super) text: String,
     pub(super) reason: EndReason,
 }
 
 impl Branch {
-    /// A branch that runs this agent.
+    /// Creates a branch with this agent.
     #[must_use]
     pub fn new(agent: Agent) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Branch {
         }
     }
 
-    /// What its configuration is called in results and loop ids. Default: as the agent says.
+    /// Sets the name of the configuration in results and loop ids. Default: the agent's.
     #[must_use]
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
         self.config_id = Some(id.into());
@@ -83,7 +83,8 @@ impl Branch {
             .unwrap_or(&self.agent.setup.config_id)
     }
 
-    /// What it may use, reserved: of what its agent does not limit, one of so many equal parts.
+    /// Reserves the branch's allowance: one of `parts` equal parts of each kind that its agent does
+    /// not limit.
     pub(super) fn reserve(
         &self,
         allowance: &Allowance,
@@ -119,7 +120,7 @@ impl Branch {
         Ok((grant, limits))
     }
 
-    /// The result of a branch that did not come to an end of its own.
+    /// Returns the result of a branch with the given end.
     pub(super) fn result(
         &self,
         index: usize,
@@ -177,7 +178,7 @@ impl Branch {
 }
 
 impl Trunk {
-    /// The name of a branch's session.
+    /// Returns the name of a branch's session.
     pub(super) fn name(&self, index: usize, attempt: u64) -> Option<SessionId> {
         let run = self.run;
         named_below(
@@ -189,7 +190,7 @@ impl Trunk {
         )
     }
 
-    /// Begins a fork: nothing of what it shares is copied.
+    /// Creates a fork. The shared entries are not copied.
     pub(super) async fn fork(&self, index: usize) -> Result<Lease, Error> {
         let store = &*self.parts.store;
         let mut attempt = 0;
@@ -228,7 +229,7 @@ impl Trunk {
     }
 }
 
-/// What the host has attached to the session that was asked holds in each fork.
+/// Attaches the host's context and extensions of the original session to the fork.
 fn attach(session: &mut Session, state: &AgentState) {
     let own = session.state_mut();
     own.dynamic_context.clone_from(&state.dynamic_context);

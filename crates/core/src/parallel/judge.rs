@@ -1,5 +1,6 @@
-//! [`LlmJudge`] and [`Elaborate`]: a model reads the answers, and picks one or writes one out of
-//! all. One bounded call; where it fails, the fewest tokens decide.
+//! [`LlmJudge`] and [`Elaborate`]: a model reads the answers and picks one, or writes one from all.
+//!
+//! They make one bounded call. If it fails, the answer with the fewest tokens is taken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,33 +20,33 @@ use crate::retry::RetryConfig;
 use crate::sub_agent::bounded;
 use crate::window;
 
-/// What a judge reads, at most, in tokens: task and answers together.
+/// Maximum input of a judge: task and answers together.
 pub const MAX_JUDGED: Tokens = Tokens(24_000);
-/// What a judge may write: three sentences and a letter, and room to think before them.
+/// Maximum output of a judge: three sentences and a letter, with room for thinking.
 pub const JUDGEMENT: Tokens = Tokens(2_048);
-/// What an answer that is made of several may have.
+/// Maximum output of [`Elaborate`].
 pub const MAX_ELABORATED: Tokens = Tokens(8_192);
-/// How long the call may take, its retries included.
+/// Default timeout of the call, including its retries.
 pub const JUDGE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Of a model's window, a judge reads at most one part in so many.
+/// A judge reads at most 1/`WINDOW_PART` of its model's window.
 const WINDOW_PART: u64 = 2;
 
-/// A model picks the best answer. It sees them in an order that depends on their texts alone, so that
-/// no branch gains by its place.
+/// A model picks the best answer. The order of the answers depends on their texts only, so that no
+/// branch benefits from its position.
 #[derive(Clone)]
 pub struct LlmJudge {
     model: JudgeModel,
     prompt: Arc<str>,
 }
 
-/// A model writes one answer out of all.
+/// A model writes one answer from all.
 #[derive(Clone)]
 pub struct Elaborate {
     model: JudgeModel,
     prompt: Arc<str>,
 }
 
-/// A model that reads answers, and how much it may read.
+/// A model that reads answers, with its limits.
 #[derive(Clone)]
 pub struct JudgeModel {
     provider: Arc<dyn Provider>,
@@ -56,12 +57,12 @@ pub struct JudgeModel {
 }
 
 impl JudgeModel {
-    /// A model.
+    /// Creates a judge with this model.
     pub fn new(provider: impl Provider + 'static) -> Self {
         Self::shared(Arc::new(provider))
     }
 
-    /// The same with a provider that is shared.
+    /// Like [`Self::new`], with a shared provider.
     pub fn shared(provider: Arc<dyn Provider>) -> Self {
         Self {
             provider,
@@ -72,28 +73,28 @@ impl JudgeModel {
         }
     }
 
-    /// What the model costs. Default: not known.
+    /// Sets the prices of the model. Default: unknown.
     #[must_use]
     pub fn prices(mut self, sheet: PriceSheet) -> Self {
         self.sheet = Some(sheet);
         self
     }
 
-    /// What it reads, at most; of longer answers head and tail. Default [`MAX_JUDGED`].
+    /// Sets the maximum input. Longer answers are shortened in the middle. Default [`MAX_JUDGED`].
     #[must_use]
     pub fn max_read(mut self, tokens: Tokens) -> Self {
         self.max_read = tokens;
         self
     }
 
-    /// How long it may take, its retries included. Default [`JUDGE_TIMEOUT`].
+    /// Sets the timeout, including retries. Default [`JUDGE_TIMEOUT`].
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// When a failed call is made again.
+    /// Sets when failed calls are retried.
     #[must_use]
     pub fn retry_config(mut self, retry: RetryConfig) -> Self {
         self.retry = retry;
@@ -108,10 +109,10 @@ impl<P: Provider + 'static> From<P> for JudgeModel {
 }
 
 impl LlmJudge {
-    /// What the model is told.
+    /// The default system prompt.
     pub const PROMPT: &'static str = include_str!("../../prompts/judge.md");
 
-    /// By this model.
+    /// Creates the strategy with this model.
     pub fn new(model: impl Into<JudgeModel>) -> Self {
         Self {
             model: model.into(),
@@ -119,7 +120,7 @@ impl LlmJudge {
         }
     }
 
-    /// What it is told, in place of [`Self::PROMPT`]. Its answer must end as that asks.
+    /// Replaces [`Self::PROMPT`]. The model's answer must end in the format that it asks for.
     #[must_use]
     pub fn prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
         self.prompt = prompt.into();
@@ -128,10 +129,10 @@ impl LlmJudge {
 }
 
 impl Elaborate {
-    /// What the model is told.
+    /// The default system prompt.
     pub const PROMPT: &'static str = include_str!("../../prompts/elaborate.md");
 
-    /// By this model.
+    /// Creates the strategy with this model.
     pub fn new(model: impl Into<JudgeModel>) -> Self {
         Self {
             model: model.into(),
@@ -139,7 +140,7 @@ impl Elaborate {
         }
     }
 
-    /// What it is told, in place of [`Self::PROMPT`].
+    /// Replaces [`Self::PROMPT`].
     #[must_use]
     pub fn prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
         self.prompt = prompt.into();
@@ -220,7 +221,7 @@ impl EvaluationStrategy for Elaborate {
 }
 
 impl JudgeModel {
-    /// One call, within what is left for it.
+    /// Makes one call within the remaining allowance.
     async fn read(
         &self,
         prompt: &Arc<str>,
@@ -281,7 +282,7 @@ impl JudgeModel {
         let losses = Losses::default();
         let asked = ask(&*self.provider, &request, &self.retry, &losses);
         let reply = tokio::time::timeout(timeout, asked).await;
-        // Tries without a reply are paid too.
+        // Attempts without a reply are charged too.
         if let Some(usage) = losses.all() {
             let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
             grant.meter().add(&Spend {
@@ -313,8 +314,8 @@ impl JudgeModel {
     }
 }
 
-/// The answers in an order that depends on the task and their texts alone: the same each time, and
-/// without regard to who gave them.
+/// Returns the answers in an order that depends only on the task and the texts. It is reproducible
+/// and independent of the branches.
 fn shuffled<'a>(evaluation: &'a Evaluation<'_>) -> Vec<&'a ParallelLoopResult> {
     let mut answers: Vec<&ParallelLoopResult> = evaluation.answered().collect();
     let task = Message::user(evaluation.prompt);
@@ -326,7 +327,7 @@ fn shuffled<'a>(evaluation: &'a Evaluation<'_>) -> Vec<&'a ParallelLoopResult> {
     answers
 }
 
-/// Task and answers, each in its frame and none longer than its part.
+/// Returns the task and the answers as framed text. Each is cut to its share of the limit.
 fn material(evaluation: &Evaluation<'_>, answers: &[&ParallelLoopResult], most: Tokens) -> String {
     let counter = &*evaluation.counter;
     let part = Tokens(most.0 / (answers.len() as u64 + 1));
@@ -341,7 +342,7 @@ fn material(evaluation: &Evaluation<'_>, answers: &[&ParallelLoopResult], most: 
     material
 }
 
-/// A text that cannot end its own frame, or begin another.
+/// Escapes the frame tags in a text, so that it cannot end its frame or begin another.
 fn escaped(text: &str) -> String {
     let mut text = text.to_owned();
     for frame in ["answer", "task"] {
@@ -361,7 +362,8 @@ fn text_of(reply: &Reply) -> String {
     texts.collect::<Vec<&str>>().join("\n")
 }
 
-/// Which answer a judge has named, from 0: by its last line that says so, or with a letter alone.
+/// Returns the index of the answer that a judge has named: in its last line with `WINNER`, or as a
+/// single letter.
 fn winner(text: &str) -> Option<usize> {
     let named = text.lines().rev().find_map(|line| {
         let line = line.to_ascii_uppercase();

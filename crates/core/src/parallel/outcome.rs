@@ -1,5 +1,5 @@
-//! [`ParallelLoopOutcome`]: what a parallel evaluation came to, and [`ParallelLoopResult`], what each of
-//! its branches did. Not the log's record of them.
+//! [`ParallelLoopOutcome`], the outcome of a parallel evaluation, and [`ParallelLoopResult`], the
+//! result of each branch.
 
 use std::time::Duration;
 
@@ -8,85 +8,85 @@ use plimsoll_context::{Part, Usage};
 
 use crate::store::SessionId;
 
-/// What a parallel evaluation came to.
+/// The outcome of a parallel evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParallelLoopOutcome {
-    /// The answer or, where there is none, a sentence that says why of each branch.
+    /// The answer or, if there is none, the reason for each branch.
     pub text: String,
-    /// The branch whose answer it is, from 0; `None` where none answered, or where the answer is
-    /// made of several.
+    /// Index of the winning branch; `None` if no branch answered or the answer was written from
+    /// several.
     pub winner: Option<usize>,
-    /// By what it was chosen.
+    /// Name of the strategy.
     pub strategy: String,
-    /// Whether there is an answer: only then has the session's view changed.
+    /// Whether there is an answer. Only then has the session's view changed.
     pub answered: bool,
-    /// The branches, in the order in which they were given.
+    /// The results in the order of the branches.
     pub results: Vec<ParallelLoopResult>,
-    /// What all of it has used: every branch, and the choice.
+    /// Usage of all branches and the choice.
     pub tokens_used: Usage,
-    /// What all of it has cost.
+    /// Cost of all branches and the choice.
     pub cost: Cost,
-    /// The part of it that the choice has used.
+    /// Usage and cost of the choice alone.
     pub judged: Spend,
-    /// What a person should know of the choice.
+    /// Warnings about the choice, for the user.
     pub warnings: Vec<String>,
-    /// What was said meanwhile and no branch has read.
+    /// Messages received meanwhile that no branch has read.
     pub undelivered: Vec<Vec<Part>>,
 }
 
-/// What one branch did.
+/// The result of one branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParallelLoopResult {
-    /// The branch, from 0.
+    /// Index of the branch, from 0.
     pub branch: usize,
-    /// Its session, a fork of the one that was asked.
+    /// The session of the branch, a fork of the original one.
     pub session_id: SessionId,
-    /// Its run there.
+    /// Id of the run.
     pub loop_id: LoopId,
-    /// Its configuration.
+    /// Name of the configuration.
     pub config_id: String,
-    /// Its model, as `provider/name`.
+    /// The model, as `provider/name`.
     pub model: String,
-    /// Its answer, or a sentence that says why there is none.
+    /// The answer, or the reason why there is none.
     pub text: String,
-    /// How it ended.
+    /// How the branch ended.
     pub end: BranchEnd,
-    /// What it has used.
+    /// Token usage.
     pub usage: Usage,
-    /// What that has cost.
+    /// Cost of the usage.
     pub cost: Cost,
-    /// Model calls that were answered, those of its sub-agents included.
+    /// Answered model calls, including sub-agents.
     pub turns: u64,
-    /// Tool calls that ran, those of its sub-agents included.
+    /// Executed tool calls, including sub-agents.
     pub tool_calls: u64,
-    /// How long it took.
+    /// Duration of the branch.
     pub duration: Duration,
-    /// How many had ended before it.
+    /// Number of branches that ended earlier.
     pub rank: usize,
 }
 
-/// How a branch ended.
+/// The end of a branch.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BranchEnd {
-    /// Its run came to an end.
+    /// The run ended.
     Ended(EndReason),
-    /// Another was good enough, or somebody interrupted all of them.
+    /// Another answer was good enough, or the evaluation was interrupted.
     Cancelled,
-    /// It broke down.
+    /// The branch failed.
     Died {
-        /// How.
+        /// The reason.
         why: String,
     },
-    /// It could not begin.
+    /// The branch could not begin.
     NotStarted {
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
 impl BranchEnd {
-    /// One word for scripts: that of the run's end, or `cancelled`, `died`, `not_started`.
+    /// Returns one word for scripts: that of the run's end, or `cancelled`, `died`, `not_started`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl BranchEnd {
         }
     }
 
-    /// Whether it answered.
+    /// Returns `true` if the branch answered.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         matches!(self, Self::Ended(reason) if reason.is_answer())
@@ -105,13 +105,13 @@ impl BranchEnd {
 }
 
 impl ParallelLoopResult {
-    /// Whether it answered.
+    /// Returns `true` if the branch answered.
     #[must_use]
     pub fn answered(&self) -> bool {
         self.end.is_answer()
     }
 
-    /// What it has used, in one.
+    /// Returns usage, cost and calls combined.
     #[must_use]
     pub fn spent(&self) -> Spend {
         Spend {
@@ -123,7 +123,7 @@ impl ParallelLoopResult {
         }
     }
 
-    /// Why there is no answer, where there is none.
+    /// Returns the reason if there is no answer.
     fn why(&self) -> Option<String> {
         match &self.end {
             BranchEnd::Ended(reason) if reason.is_answer() => None,
@@ -133,7 +133,7 @@ impl ParallelLoopResult {
         }
     }
 
-    /// For the log.
+    /// Returns the record for the log.
     pub(super) fn record(&self) -> BranchRecord {
         BranchRecord {
             session: self.session_id.to_string(),
@@ -147,7 +147,7 @@ impl ParallelLoopResult {
     }
 }
 
-/// A sentence that says why nobody answered.
+/// Returns a text with the reason why each branch has no answer.
 pub(super) fn nobody(results: &[ParallelLoopResult]) -> String {
     let each = results.iter().map(|result| {
         let why = result.why();

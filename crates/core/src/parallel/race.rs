@@ -1,5 +1,5 @@
-//! [`Race`]: the branches under way. It begins them, hears of their ends and cancels; it chooses
-//! nothing.
+//! [`Race`]: starts the branches, collects their results and cancels them. The strategy makes the
+//! choice.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -21,10 +21,10 @@ use crate::error::Error;
 use crate::remote::{Command, Spoken};
 use crate::session::Session;
 
-/// So long a branch that was told to end is waited for: it closes its log meanwhile.
+/// How long to wait for cancelled branches to close their logs.
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// The branches under way.
+/// The branches of an evaluation in progress.
 pub(super) struct Race<'a> {
     session: &'a Session,
     trunk: Arc<Trunk>,
@@ -33,13 +33,13 @@ pub(super) struct Race<'a> {
     options: ParallelOptions,
     waiting: VecDeque<usize>,
     tasks: JoinSet<Result<Done, Error>>,
-    /// The branch that each task is of.
+    /// The branch of each task.
     running: HashMap<Id, (usize, Begun)>,
-    /// What those that have ended did.
+    /// The results of the branches that have ended.
     pub(super) results: Vec<Option<ParallelLoopResult>>,
-    /// How many have.
+    /// The number of branches that have ended.
     count: usize,
-    /// When those that were told to end are waited for no longer.
+    /// The deadline for cancelled branches.
     closing: Option<Instant>,
     pub(super) interrupted: bool,
     pub(super) undelivered: Vec<Vec<Part>>,
@@ -70,7 +70,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// Until all have ended.
+    /// Runs all branches to their end.
     pub(super) async fn run(&mut self, allowance: &Allowance) {
         let at_once = self.options.at_once.unwrap_or(BRANCHES_AT_ONCE);
         loop {
@@ -165,7 +165,7 @@ impl<'a> Race<'a> {
         self.end(index, begun, end, why);
     }
 
-    /// A branch has ended; that may decide it.
+    /// Stores the result of a branch. This may decide the evaluation.
     fn end(&mut self, index: usize, begun: &Begun, end: BranchEnd, text: String) {
         let end = match end {
             BranchEnd::Ended(EndReason::Interrupted) | BranchEnd::Died { .. }
@@ -196,7 +196,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// Tells all that run to end; the others do not begin.
+    /// Cancels running and waiting branches.
     fn cancel(&mut self) {
         if self.closing.is_some() {
             return;

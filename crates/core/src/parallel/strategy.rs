@@ -1,5 +1,5 @@
-//! [`EvaluationStrategy`]: which of several answers it is, and the three ways to say so without a
-//! model. Not the running of the branches.
+//! [`EvaluationStrategy`]: chooses one of several answers. This module contains the strategies that
+//! need no model.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,76 +10,75 @@ use plimsoll_context::TokenCounter;
 use super::outcome::ParallelLoopResult;
 use crate::allowance::Allowance;
 
-/// Says which of several answers it is.
+/// Chooses one of several answers.
 #[async_trait]
 pub trait EvaluationStrategy: Send + Sync {
-    /// What it is called in events and in the log.
+    /// Returns the name used in events and in the log.
     fn name(&self) -> &str;
 
-    /// Whether what has ended so far decides it; then the rest may be cancelled. `None` where a
-    /// branch has not ended.
+    /// Checks whether the results so far decide the evaluation, so that the other branches may be
+    /// cancelled. `None` stands for a branch that is still running.
     fn is_decided(&self, so_far: &[Option<ParallelLoopResult>]) -> bool {
         let _ = so_far;
         false
     }
 
-    /// How many branches' share of what may be used it wants for itself.
+    /// Returns the size of the strategy's own share of the limits, counted in shares of a branch.
     fn shares(&self) -> u64 {
         0
     }
 
-    /// Chooses. Asked only if at least one branch answered. A choice of a branch without an answer is
-    /// refused with a warning, and the cheapest answer is taken.
+    /// Chooses an answer. Only called if at least one branch answered. Choosing a branch without an
+    /// answer causes a warning, and the answer with the fewest tokens is taken.
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice;
 }
 
-/// What is chosen from.
+/// The input of a choice.
 pub struct Evaluation<'a> {
-    /// What was asked.
+    /// The prompt.
     pub prompt: &'a str,
-    /// What each branch did, in the order in which they were given.
+    /// The results in the order of the branches.
     pub results: &'a [ParallelLoopResult],
-    /// What the choice may use; what it reserves from it counts in the total.
+    /// The allowance of the choice. Its usage counts towards the total.
     pub allowance: &'a Allowance,
     pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) warnings: Mutex<Vec<String>>,
 }
 
-/// Which it is.
+/// A chosen answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// The answer of this branch, from 0.
     Branch(usize),
-    /// An answer that is made of several.
+    /// An answer written from several.
     Merged {
         /// The answer.
         text: String,
         /// The model that wrote it, as `provider/name`.
         model: String,
     },
-    /// None of them.
+    /// None of the answers.
     Nothing {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// The first branch, in the order in which they were given, that answered; or the one that answered
-/// first.
+/// Chooses the first branch that answered, either in the order of the branches or in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PickFirst {
-    /// In the order in which they were given.
+    /// In the order of the branches.
     #[default]
     Configured,
-    /// In the order of time.
+    /// In order of completion.
     Fastest,
 }
 
-/// Of the branches that answered, the one that took the fewest tokens.
+/// Chooses the answer with the fewest tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenEfficient;
 
-/// Your own: a function of what each branch did.
+/// A strategy made from a function of the results.
 ///
 /// ```
 /// use plimsoll_core::{Custom, ParallelLoopResult};
@@ -94,18 +93,18 @@ pub struct Custom<F> {
 }
 
 impl Evaluation<'_> {
-    /// The branches that answered.
+    /// Returns the results with an answer.
     pub fn answered(&self) -> impl Iterator<Item = &ParallelLoopResult> {
         self.results.iter().filter(|result| result.answered())
     }
 
-    /// Says something that a person should know.
+    /// Adds a warning for the user.
     pub fn warn(&self, text: impl Into<String>) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         warnings.push(text.into());
     }
 
-    /// What is chosen where a strategy fails: the fewest tokens.
+    /// Warns and chooses the answer with the fewest tokens, after a strategy has failed.
     pub(super) fn fall_back(&self, why: &str) -> Choice {
         self.warn(format!(
             "{why}; of the answers, the one that took the fewest tokens is taken"
@@ -142,7 +141,7 @@ impl EvaluationStrategy for PickFirst {
     fn is_decided(&self, so_far: &[Option<ParallelLoopResult>]) -> bool {
         let answered = |result: &&ParallelLoopResult| result.answered();
         match self {
-            // All before it have ended without an answer.
+            // All branches before it have ended without an answer.
             Self::Configured => so_far
                 .iter()
                 .map_while(Option::as_ref)
@@ -175,7 +174,7 @@ impl<F> Custom<F>
 where
     F: Fn(&[ParallelLoopResult]) -> Option<usize> + Send + Sync,
 {
-    /// A strategy that does what a function says; `None` is none of them.
+    /// Creates a strategy from a function. If it returns `None`, no answer is chosen.
     pub fn new(name: impl Into<String>, choose: F) -> Self {
         Self {
             name: name.into(),

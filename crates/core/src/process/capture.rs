@@ -1,11 +1,11 @@
-//! [`Capture`]: the beginning and the end of a stream of any length in a fixed space, and
-//! [`Captured`], what came of it. It takes bytes as they are; it reads no pipe.
+//! [`Capture`]: keeps the beginning and the end of a stream in limited memory. [`Captured`] is the
+//! result.
 
 use std::collections::VecDeque;
 
 use plimsoll_context::Bytes;
 
-/// Takes a stream and keeps its first and its newest bytes.
+/// A buffer that keeps the first and the newest bytes of a stream.
 #[derive(Debug)]
 pub(super) struct Capture {
     head: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Capture {
     total: u64,
 }
 
-/// The beginning and the end of what a child printed.
+/// The beginning and the end of a child's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
     head: Vec<u8>,
@@ -23,27 +23,28 @@ pub struct Captured {
     total: u64,
 }
 
-/// What a child printed, as text.
+/// A child's output as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapturedText {
-    /// All of it, or its beginning.
+    /// The complete output or its beginning.
     pub head: String,
-    /// Its end, where something between is missing.
+    /// The end of the output, if some of it is missing.
     pub tail: String,
-    /// Exactly how many bytes are missing between head and tail; 0 where nothing is.
+    /// Exact number of bytes missing between head and tail.
     pub missing: Bytes,
-    /// How many bytes of head and tail are no text (not UTF-8, or NUL): U+FFFD stands for them.
+    /// Number of bytes in head and tail that are not text (invalid UTF-8, or NUL). They are
+    /// replaced by U+FFFD.
     pub not_text: Bytes,
 }
 
 impl Capture {
-    /// Keeps `max` bytes, half from the beginning, half from the end.
+    /// Creates a capture of `max` bytes, half from the beginning and half from the end.
     pub(super) fn new(max: Bytes) -> Self {
         let max = usize::try_from(max.0).unwrap_or(usize::MAX);
         Self::of(max - max / 2, max / 2)
     }
 
-    /// Keeps the newest `max` bytes.
+    /// Creates a capture of the newest `max` bytes.
     pub(super) fn newest(max: Bytes) -> Self {
         Self::of(0, usize::try_from(max.0).unwrap_or(usize::MAX))
     }
@@ -58,20 +59,20 @@ impl Capture {
         }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len() as u64);
         let room = self.head_max - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
-        // Only the newest of a long rest can stay, so the ring never grows past its bound.
+        // Only the newest bytes of a long rest can stay, so the ring never grows past its bound.
         let (_, newest) = rest.split_at(rest.len().saturating_sub(self.tail_max));
         let over = (self.tail.len() + newest.len()).saturating_sub(self.tail_max);
         self.tail.drain(..over);
         self.tail.extend(newest);
     }
 
-    /// What is kept so far.
+    /// Returns the bytes kept so far.
     pub(super) fn so_far(&self) -> Captured {
         Captured {
             head: self.head.clone(),
@@ -80,7 +81,7 @@ impl Capture {
         }
     }
 
-    /// What was kept.
+    /// Returns the kept bytes.
     pub(super) fn finish(self) -> Captured {
         Captured {
             head: self.head,
@@ -91,19 +92,19 @@ impl Capture {
 }
 
 impl Captured {
-    /// How many bytes there were.
+    /// Returns the total size of the stream.
     #[must_use]
     pub fn total(&self) -> Bytes {
         Bytes(self.total)
     }
 
-    /// How many of them are kept.
+    /// Returns the number of kept bytes.
     #[must_use]
     pub fn kept(&self) -> Bytes {
         Bytes(self.head.len() as u64 + self.tail.len() as u64)
     }
 
-    /// As text. A character that the gap has parted counts as missing.
+    /// Returns the output as text. A character that was cut at the gap counts as missing.
     #[must_use]
     pub fn text(&self) -> CapturedText {
         let mut text = CapturedText::default();
@@ -121,7 +122,7 @@ impl Captured {
     }
 }
 
-/// `bytes` as text, and how many of them were none.
+/// Converts bytes to text and adds the number of invalid ones to `not_text`.
 fn readable(bytes: &[u8], not_text: &mut Bytes) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -141,9 +142,9 @@ fn readable(bytes: &[u8], not_text: &mut Bytes) -> String {
     text
 }
 
-/// `bytes` without a character that its end has parted.
+/// Returns `bytes` without an incomplete character at the end.
 fn whole_end(bytes: &[u8]) -> &[u8] {
-    // A character has four bytes at most, so at most three of one that is not whole.
+    // A character has at most four bytes, so an incomplete one has at most three.
     let parted = (1..=3).find(|back| {
         let start = bytes.len().checked_sub(*back);
         let first = start.and_then(|start| bytes.get(start));
@@ -153,7 +154,7 @@ fn whole_end(bytes: &[u8]) -> &[u8] {
     whole
 }
 
-/// `bytes` without a character that its start has parted.
+/// Returns `bytes` without an incomplete character at the start.
 fn whole_start(bytes: &[u8]) -> &[u8] {
     let inside = |byte: &&u8| matches!(**byte, 0x80..=0xbf);
     let parted = bytes.iter().take(3).take_while(inside).count();
@@ -161,7 +162,7 @@ fn whole_start(bytes: &[u8]) -> &[u8] {
     whole
 }
 
-/// How many bytes a character has that begins so; 0 where none begins so.
+/// Returns the length of a character that begins with this byte, or 0 if none does.
 fn width(first: u8) -> usize {
     match first {
         0xc2..=0xdf => 2,
@@ -194,7 +195,7 @@ mod tests {
             (5, "0123456789", "012", "89", 5),
             (1, "0123456789", "0", "", 9),
             (0, "0123456789", "", "", 10),
-            // The gap parts a crab on both sides: eight bytes less are shown.
+            // The gap cuts a crab on both sides: eight bytes less are shown.
             (12, "1234🦀-----🦀1234", "1234", "1234", 13),
             (12, "12é4🦀-----🦀1é34", "12é4", "1é34", 13),
         ] {

@@ -1,10 +1,12 @@
-//! What a child gets of this process's environment: everything but what looks like a secret.
-//! A name is all that is looked at; a password inside an address, say, is not found.
+//! The environment variables that child processes inherit: all except those whose names look
+//! secret.
+//!
+//! Only names are checked. For example, a password inside a URL is not detected.
 
 use std::ffi::OsString;
 use std::sync::Arc;
 
-/// A name with one of these in it is a secret's.
+/// Names that contain one of these are secret.
 const ANYWHERE: [&str; 8] = [
     "AUTHORIZATION",
     "COOKIE",
@@ -15,17 +17,20 @@ const ANYWHERE: [&str; 8] = [
     "CREDENTIAL",
     "APIKEY",
 ];
-/// A name with one of these among its words (parted by `_` or `-`) is a secret's. `TOKENS` and
-/// `TOKENIZERS` are not among them.
+/// Names with one of these among their words, separated by `_` or `-`, are secret. `TOKENS` and
+/// `TOKENIZERS` do not match.
 const WORDS: [&str; 4] = ["KEY", "TOKEN", "PAT", "AUTH"];
-/// Names that do not look it and have passwords in them: where a worker's sessions are.
+/// Secret names without a typical word. The address of a worker's session store contains a
+/// password.
 const ADDRESSES: [&str; 1] = ["PLIMSOLL_STORE"];
-/// Names that look it and are none: where an agent listens that keeps its keys to itself.
+/// Harmless names with a typical word. This one is the socket of an agent, which keeps its keys
+/// private.
 const HARMLESS: [&str; 1] = ["SSH_AUTH_SOCK"];
 
-/// Whether a variable of this name is kept from children: `…_API_KEY`, `…_ACCESS_KEY_ID`,
-/// `…_TOKEN`, `…SECRET…`, `…PASSWORD…` and the like, in any case. Names of headers are read alike. What a child needs all the
-/// same is given to it by [`Command::env`](super::Command::env).
+/// Checks whether a variable or header of this name is withheld from children: `…_API_KEY`,
+/// `…_ACCESS_KEY_ID`, `…_TOKEN`, `…SECRET…`, `…PASSWORD…` and similar names, ignoring case.
+///
+/// To pass such a variable to a child, use [`Command::env`](super::Command::env).
 #[must_use]
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
@@ -36,7 +41,7 @@ pub fn looks_secret(name: &str) -> bool {
             || has_word())
 }
 
-/// Which of this process's variables children get, besides what their names look like.
+/// Exceptions to the rule for inherited variables.
 #[derive(Debug, Clone, Default)]
 pub struct InheritedVariables {
     passed: Arc<[String]>,
@@ -44,8 +49,8 @@ pub struct InheritedVariables {
 }
 
 impl InheritedVariables {
-    /// Variables that children get although they look like secrets, and others that they do not get
-    /// although they do not look like it. A name in both lists is passed on.
+    /// Creates exceptions: `passed` variables are inherited although they look secret, and
+    /// `withheld` ones are not, although they do not. A name in both lists is passed on.
     pub fn new(
         passed: impl IntoIterator<Item = String>,
         withheld: impl IntoIterator<Item = String>,
@@ -63,7 +68,7 @@ impl InheritedVariables {
         has(&self.passed) || !(looks_secret(name) || has(&self.withheld))
     }
 
-    /// The variables that children get.
+    /// Returns the variables that children get.
     #[cfg(unix)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (OsString, OsString)> {
         std::env::vars_os().filter(|(name, _)| self.includes(&name.to_string_lossy()))

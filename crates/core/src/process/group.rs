@@ -1,5 +1,6 @@
-//! [`Group`]: a child, all that it starts, and their watchdog, as one process group on Unix.
-//! It starts, signals and reaps; it knows nothing of time or of what is printed.
+//! [`Group`]: a child, its descendants and their watchdog as a process group on Unix.
+//!
+//! It starts, signals and reaps processes. Timeouts and output are handled elsewhere.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -15,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Command, GRACE, REAP_WAIT};
 
 pub(super) use rustix::process::Signal;
-/// Where a group's output is read.
+/// The read end of a group's output.
 pub(super) type Pipe = tokio::net::unix::pipe::Receiver;
-/// Where a group's input is written.
+/// The write end of a group's input.
 pub(super) type Feed = tokio::net::unix::pipe::Sender;
 
 /// The three streams of a child.
@@ -27,32 +28,37 @@ pub(super) struct Streams {
     pub(super) errors: Pipe,
 }
 
-/// What waits for this process to die: `read` returns when the other end of its input is
-/// closed, which the kernel does for whoever held it, however that one ended. It ignores the
-/// signals that ask the rest to end, so that it is there for the one that makes them.
+/// The watchdog script. Its `read` returns when the other end of its input is closed, which the
+/// kernel does when this process ends in any way. It ignores the signals that it sends to end the
+/// others.
 const WATCHDOG: &str = "trap '' TERM INT HUP; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
 
-/// A process group, led by its watchdog: that one is there before the child is, so there is no
-/// moment at which this process may die and leave the child behind. Dropping the group kills it.
+/// A process group led by its watchdog.
+///
+/// The watchdog is started before the child, so that the child cannot survive this process at any
+/// moment. Dropping the group kills it.
 #[derive(Debug)]
 pub(super) struct Group {
     child: Pid,
     watch: Watch,
 }
 
-/// The watchdog of a group, and a thread that reaps the group's children. A thread and no task:
-/// it also does so after the runtime has ended, so no zombie is ever left. Dropping it kills the
-/// group.
+/// The watchdog of a group, and a thread that reaps the group's children.
+///
+/// A thread also works after the runtime has ended, so that no zombies remain. Dropping this kills
+/// the group.
 #[derive(Debug)]
 struct Watch {
     group: Pid,
-    /// The watchdog, then the child. It reaps when this is dropped. Until then the watchdog, dead
-    /// or alive, keeps the group's id from being given to another, so that a signal never hits a
-    /// stranger.
+    /// Sends the watchdog, then the child, to the thread, which reaps them when this sender is
+    /// dropped.
+    ///
+    /// Until then the watchdog, even if dead, reserves the id of the group, so that a signal never
+    /// hits an unrelated process.
     children: mpsc::Sender<Child>,
     exited: CancellationToken,
     status: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
-    /// Open as long as this process lives; the watchdog has the other end.
+    /// Open as long as this process lives. The watchdog holds the other end.
     _lifeline: Option<ChildStdin>,
 }
 
@@ -70,7 +76,7 @@ impl Group {
         Ok((group, pipe))
     }
 
-    /// The same with each of its three streams in a pipe of its own.
+    /// Like [`Self::start`], with a separate pipe for each of the three streams.
     pub(super) fn talk(command: &Command) -> io::Result<(Self, Streams)> {
         let (stdin, input) = io::pipe()?;
         let (output, stdout) = io::pipe()?;
@@ -93,27 +99,27 @@ impl Group {
         Ok(Self { child: id, watch })
     }
 
-    /// The process id of the child.
+    /// Returns the process id of the child.
     pub(super) fn id(&self) -> u32 {
         self.child.as_raw_pid().unsigned_abs()
     }
 
-    /// Returns once the child has ended; what it left behind may still run.
+    /// Waits until the child has ended. Its background processes may still run.
     pub(super) async fn exited(&self) {
         self.watch.exited.cancelled().await;
     }
 
-    /// Whether the child has ended.
+    /// Returns `true` if the child has ended.
     pub(super) fn has_exited(&self) -> bool {
         self.watch.exited.is_cancelled()
     }
 
-    /// Sends a signal to all.
+    /// Sends a signal to the whole group.
     pub(super) fn signal(&self, signal: Signal) {
         self.watch.signal(signal);
     }
 
-    /// Kills all that is left and says how the child ended.
+    /// Kills the remaining processes and returns the exit status of the child.
     pub(super) async fn end(mut self) -> io::Result<ExitStatus> {
         let status = self.watch.status.take();
         drop(self);
@@ -138,18 +144,18 @@ impl Watch {
             let Ok(mut watchdog) = taken.recv() else {
                 return;
             };
-            // None where the child could not be started.
+            // `None` if the child could not be started.
             let child = taken.recv().ok();
             if let Some(child) = &child {
                 await_exit(child);
             }
             tell_exit.cancel();
-            // Nobody sends any more: this waits until the group has been killed.
+            // Nothing more is sent. This waits until the group has been killed.
             let _ = taken.recv();
             let status = child.map(|mut child| child.wait());
             let _ = watchdog.wait();
             if let Some(status) = status {
-                // Nobody listens where the group was dropped.
+                // If the group was dropped, nobody receives this.
                 let _ = tell.send(status);
             }
         };
@@ -168,31 +174,31 @@ impl Watch {
     }
 
     fn take(&self, child: Child) {
-        // The thread listens until this sender is dropped.
+        // The thread receives until this sender is dropped.
         let _ = self.children.send(child);
     }
 
     fn signal(&self, signal: Signal) {
-        // Where there is nobody left to hear it, all is well.
+        // Fails only if no process is left, which is fine.
         let _ = kill_process_group(self.group, signal);
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // Before the thread may reap, which is when the sender is dropped.
+        // Before the sender is dropped and the thread may reap.
         self.signal(Signal::KILL);
     }
 }
 
-/// The signal that ended a child.
+/// Returns the signal that ended a child.
 pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// Starts the process that leads a group, and ends it when this process has died.
+/// Starts the watchdog, which leads a group and ends it when this process dies.
 fn watchdog() -> io::Result<Child> {
-    // Of the environment and the folder it needs nothing, and holds nothing.
+    // It needs neither the environment nor the working directory, and does not keep them in use.
     std::process::Command::new("/bin/sh")
         .args(["-c", WATCHDOG, "plimsoll-watchdog"])
         .arg(GRACE.as_secs().to_string())
@@ -206,7 +212,7 @@ fn watchdog() -> io::Result<Child> {
         .spawn()
 }
 
-/// Blocks until the process has ended, and leaves it to be reaped.
+/// Blocks until the process has ended, without reaping it.
 fn await_exit(child: &Child) {
     let id = WaitId::Pid(Pid::from_child(child));
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;

@@ -1,13 +1,13 @@
-//! [`Group`] where there are no process groups: it is never started, which the caller is told.
+//! [`Group`] for systems without process groups. Starting one always fails.
 
 use std::io;
 use std::process::ExitStatus;
 
 use super::Command;
 
-/// Where a group's output is read.
+/// The read end of a group's output.
 pub(super) type Pipe = tokio::io::Empty;
-/// Where its input is written.
+/// The write end of a group's input.
 pub(super) type Feed = tokio::io::Sink;
 
 /// The three streams of a child.
@@ -17,14 +17,14 @@ pub(super) struct Streams {
     pub(super) errors: Pipe,
 }
 
-/// What a group is told.
+/// A signal to a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Signal {
-    /// To end.
+    /// Terminate.
     TERM,
 }
 
-/// A group that never is.
+/// A group that cannot exist.
 #[derive(Debug)]
 pub(super) enum Group {}
 
@@ -58,7 +58,7 @@ impl Group {
     }
 }
 
-/// There are no signals.
+/// Returns `None`, since there are no signals.
 pub(super) fn signal_of(_status: ExitStatus) -> Option<i32> {
     None
 }

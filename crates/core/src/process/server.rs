@@ -1,5 +1,5 @@
-//! [`Server`]: a child that runs beside us until it is stopped, such as a local model's server.
-//! It is not restarted: whoever needs it asks whether it still runs.
+//! [`Server`]: a child that runs in the background until it is stopped, such as the server of a
+//! local model. It is not restarted automatically.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use super::capture::{Capture, Captured};
 use super::group::{Group, Signal};
 use super::{DRAIN, Ended, GRACE, Reader};
 
-/// A running server. Dropping it kills it and all that it has started.
+/// A running server. Dropping it kills its whole group.
 #[derive(Debug)]
 pub struct Server {
     group: Group,
@@ -31,34 +31,34 @@ impl Server {
         }
     }
 
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.group.id()
     }
 
-    /// Whether it still runs.
+    /// Returns `true` if the server is still running.
     #[must_use]
     pub fn is_running(&self) -> bool {
         !self.group.has_exited()
     }
 
-    /// Returns once it has ended; its last words are then in the log.
+    /// Waits until the server has ended. The log then contains its last output.
     pub async fn exited(&mut self) {
         self.group.exited().await;
         if !self.reading.0.is_finished() {
-            // The pipe may be held by one that it left behind: that is not awaited for ever.
+            // A background process may hold the pipe, so this wait is limited.
             let _ = tokio::time::timeout(DRAIN, &mut self.reading.0).await;
         }
     }
 
-    /// The newest of what it printed.
+    /// Returns the newest output.
     #[must_use]
     pub fn log(&self) -> Captured {
         lock(&self.log).so_far()
     }
 
-    /// Asks it to end, and kills it where it does not within [`GRACE`].
+    /// Asks the server to end, and kills it after [`GRACE`].
     pub async fn stop(self) -> Option<Ended> {
         self.group.signal(Signal::TERM);
         let _ = tokio::time::timeout(GRACE, self.group.exited()).await;
@@ -66,7 +66,7 @@ impl Server {
     }
 }
 
-/// The task that reads what a server prints; it ends with the server's handle.
+/// The task that reads a server's output; ends with the server's handle.
 #[derive(Debug)]
 struct Reading(JoinHandle<()>);
 
@@ -76,7 +76,7 @@ impl Drop for Reading {
     }
 }
 
-/// Nothing that panics is done under the lock, so that the log is whole whatever happened.
+/// Locks the log. No code panics while holding the lock, so the log is always consistent.
 fn lock(log: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Child processes that end, hang, flood, fork and refuse to die. Whether one is gone is seen
-//! from a FIFO that it holds open: reading it ends when the last holder has.
+//! Child processes that end, hang, flood, fork and refuse to die. A FIFO that a child holds open
+//! shows whether it is gone: reading ends when the last holder has ended.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,7 +12,7 @@ const LIMITS: ProcessLimits = ProcessLimits {
     timeout: Duration::from_secs(60),
     max_output: Bytes(10_000),
 };
-/// Time enough to begin on a busy machine, and no more.
+/// Long enough to start on a busy machine, but no longer.
 const SOON: Duration = Duration::from_secs(3);
 /// Set in the process that [`secrets_are_kept_back`] starts.
 const SHOW: &str = "PLIMSOLL_TEST_SHOWS_ITS_VARIABLES";
@@ -32,12 +32,12 @@ async fn run_for(command: Command, timeout: Duration) -> ProcessOutput {
     command.run(limits, CancellationToken::new()).await.unwrap()
 }
 
-/// A FIFO, and a script line that makes a child and all that it starts hold it.
+/// A FIFO, and a script line that makes a child and its descendants hold it open.
 struct Fifo {
     folder: tempfile::TempDir,
 }
 
-/// Those who hold a FIFO.
+/// The processes that hold a FIFO.
 struct Holders(tokio::net::unix::pipe::Receiver);
 
 impl Fifo {
@@ -66,7 +66,7 @@ impl Fifo {
 }
 
 impl Holders {
-    /// Returns once there is one.
+    /// Waits until there is one.
     async fn are_there(&mut self) {
         let there = async {
             self.0.readable().await.unwrap();
@@ -78,7 +78,7 @@ impl Holders {
         there.await.expect("the child did not begin");
     }
 
-    /// Returns once there was one, and none is left.
+    /// Waits until there was one and none is left.
     async fn are_gone(mut self) {
         let gone = async {
             self.0.readable().await.unwrap();
@@ -125,14 +125,14 @@ async fn folder_arguments_and_variables_are_handed_on() {
 
     let empty = Command::new("/usr/bin/env").environment(Environment::Empty);
     assert_eq!(run(empty.env("A", "1")).await.output.text().head, "A=1\n");
-    // PATH is no secret, so a child can start programs.
+    // PATH is not a secret, so a child can start programs.
     let names = run(Command::new("env")).await.output.text().head;
     assert!(names.lines().any(|line| line.starts_with("PATH=")));
 }
 
 #[test]
 fn secrets_are_kept_back() {
-    // This process's own variables cannot be set safely, so another's are.
+    // This process's own variables cannot be set safely, so those of another process are.
     let test = std::env::current_exe().unwrap();
     let got = std::process::Command::new(test)
         .args(["--exact", "process::tests::shows_its_childs_variables"])
@@ -183,7 +183,7 @@ async fn what_cannot_be_started_is_said() {
 async fn one_that_hangs_is_stopped_with_all_that_it_started() {
     let fifo = Fifo::new();
     let holders = fifo.holders();
-    // A grandchild, and one more that cannot be asked to end.
+    // A grandchild, and one that cannot be asked to end.
     let script = format!(
         "{} ({FOR_EVER} & wait) & (trap '' TERM; {FOR_EVER}) & echo begun; {FOR_EVER}",
         fifo.hold()
@@ -214,16 +214,16 @@ async fn one_that_does_not_listen_is_killed() {
 #[tokio::test]
 async fn what_is_left_in_the_background_ends_and_holds_nobody_up() {
     for (script, left) in [
-        // It holds the pipe.
+        // Holds the pipe.
         (format!("{FOR_EVER} & echo done"), LeftBehind::Killed),
-        // It floods the pipe.
+        // Floods the pipe.
         ("echo done; yes &".to_owned(), LeftBehind::Killed),
-        // It is silent.
+        // Is silent.
         (
             format!("{FOR_EVER} >/dev/null 2>&1 & echo done"),
             LeftBehind::Nothing,
         ),
-        // It ends in time, and is heard.
+        // Ends in time, and its output is kept.
         (
             "(sleep 0.1; echo late) & echo done".to_owned(),
             LeftBehind::Nothing,
@@ -252,7 +252,7 @@ async fn one_that_leaves_the_group_holds_nobody_up() {
     }
     let fifo = Fifo::new();
     let holders = fifo.holders();
-    // It ends by itself, when its reader has gone.
+    // Ends by itself when its reader has gone.
     let script = format!("{} setsid yes & echo done", fifo.hold());
     let got = run(sh(&script)).await;
     assert_eq!(got.left, LeftBehind::Killed);
@@ -308,7 +308,7 @@ async fn a_flood_is_counted_and_only_its_ends_are_kept() {
 #[tokio::test]
 async fn not_even_a_zombie_is_left() {
     use rustix::process::{Pid, test_kill_process, test_kill_process_group};
-    // The child, and where the system tells it so the group, which is its watchdog's.
+    // The child and, if the system reports it, the group, which is that of its watchdog.
     let script = "echo $$; test ! -e /proc/$$/stat || cut -d' ' -f5 /proc/$$/stat";
     let runs = (0..40).map(|_| run(sh(script)));
     for got in futures_util::future::join_all(runs).await {
@@ -346,7 +346,7 @@ async fn a_server_is_spoken_with_and_its_errors_are_kept_apart() {
     let mut got = [0; 16];
     talk.output.read_exact(&mut got).await.unwrap();
     assert_eq!(&got, b"got one\ngot two\n");
-    // It reads the end of its input, and ends.
+    // It reads the end of its input and exits.
     drop(talk.input);
     server.exited().await;
     assert_eq!(server.log().text().head, "warning\nend\n");
@@ -388,7 +388,7 @@ async fn a_server_dies_with_its_parent() {
         .spawn()
         .unwrap();
     holders.are_there().await;
-    // SIGKILL: it has no time to tidy up.
+    // SIGKILL: it has no time to clean up.
     holder.kill().unwrap();
     holder.wait().unwrap();
     holders.are_gone().await;

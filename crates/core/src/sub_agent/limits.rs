@@ -1,9 +1,9 @@
-//! The limits of a sub-agent: its own and those that its tool was given, whichever is less. Not what
-//! is left for it; that is an allowance.
+//! The limits of a sub-agent: the smaller ones of its own and those of its tool. The remaining
+//! allowance is handled elsewhere.
 
 use plimsoll_agent::{CountTokens, ExecutionLimits};
 
-/// The tighter of both, kind by kind. `given` says what happens when one is reached.
+/// Returns the smaller limits of both. `given` decides on the action at a limit.
 pub(crate) fn tighter(own: &ExecutionLimits, given: &ExecutionLimits) -> ExecutionLimits {
     let mut per_tool = own.max_calls_per_tool.clone();
     for (tool, calls) in &given.max_calls_per_tool {
@@ -13,7 +13,7 @@ pub(crate) fn tighter(own: &ExecutionLimits, given: &ExecutionLimits) -> Executi
     ExecutionLimits {
         max_turns: own.max_turns.min(given.max_turns),
         max_total_tokens: least(own.max_total_tokens, given.max_total_tokens),
-        // Who counts all of it counts more.
+        // Counting all processed tokens is the stricter rule.
         count_tokens: match (own.count_tokens, given.count_tokens) {
             (CountTokens::Growth, CountTokens::Growth) => CountTokens::Growth,
             _ if own.max_total_tokens.is_none() => given.count_tokens,

@@ -1,5 +1,4 @@
-//! [`Origin`]: whose tool call it is, as far as an agent that it starts needs to know. Not the call's
-//! arguments.
+//! [`Origin`]: the run that made a tool call, as needed by an agent that the call starts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +9,13 @@ use plimsoll_context::{Fingerprint, Message};
 use crate::driver::Parts;
 use crate::store::SessionId;
 
-/// Characters of a session's name, at most.
+/// Maximum length of a session id in characters.
 const MAX_SESSION_ID: usize = 128;
 
-/// Whose tool call it is.
+/// The origin of a tool call.
 #[derive(Clone, Default)]
 pub(crate) struct Origin {
-    /// Nobody's, for a call that no run has made.
+    /// The caller; `None` if no run has made the call.
     pub(crate) of: Option<Caller>,
 }
 
@@ -26,21 +25,21 @@ pub(crate) struct Caller {
     pub(crate) session: SessionId,
     pub(crate) parts: Arc<Parts>,
     pub(crate) key: CallKey,
-    /// Calls that may run beside it, itself among them.
+    /// Number of calls that may run concurrently, including this one.
     pub(crate) beside: u64,
 }
 
 impl Caller {
-    /// The name of the session of an agent that the call starts: the same again where the call is made
-    /// again after a crash, and that of no other call.
+    /// Returns the session id for an agent that the call starts. It is the same if the call is
+    /// repeated after a crash, and differs for every other call.
     pub(crate) fn session_of(&self, tool: &str) -> Option<SessionId> {
         let (seq, index) = (self.key.seq.0, self.key.index);
         named_below(&self.session, &format!("{tool}.{seq}-{index}"))
     }
 }
 
-/// The name of a session that works for another: the other's and `place`; of one that is too long, a
-/// hash. A place has at most 95 characters: a tool's name has 64.
+/// Returns the id of a session that works for another: its id and `place`, or a hash and `place` if
+/// that is too long. A place has at most 95 characters, since a tool's name has at most 64.
 pub(crate) fn named_below(session: &SessionId, place: &str) -> Option<SessionId> {
     let whole = format!("{session}.{place}");
     let name = match whole.len() <= MAX_SESSION_ID {

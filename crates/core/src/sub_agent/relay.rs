@@ -1,5 +1,5 @@
-//! [`Relay`]: what happens in a sub-agent, told to those who watch its caller. Bounded, and silent once
-//! the call is over.
+//! [`Relay`]: passes the events of a sub-agent to the observers of its caller, up to a limit and
+//! until the call ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::driver::Parts;
 use crate::observer::Observer;
 
-/// Events of one sub-agent that its caller's observers see, at most; its end is always one of them.
-/// Its own observers see all.
+/// Maximum number of events that the caller's observers get from one sub-agent. Its end is always
+/// among them. Its own observers get all events.
 pub const MAX_RELAYED: usize = 10_000;
 
 pub(super) struct Relay {

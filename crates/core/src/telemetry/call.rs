@@ -1,5 +1,4 @@
-//! The span `chat {model}`: one call of a model, and its metrics. A call that is made again has a span
-//! for each try.
+//! The span `chat {model}` of a model call, and its metrics. Each attempt has its own span.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,18 +15,18 @@ use super::server::ServerAddress;
 use super::{Contents, Scene, TARGET, names};
 use crate::provider::Provider;
 
-/// Answering models that metrics of this process tell apart, at most: each is a series of its own with
-/// whoever collects them, and servers may say what they like.
+/// Maximum number of response models with their own metric labels. Each label creates a separate
+/// time series, and servers may return arbitrary names.
 const MAX_ANSWERING: usize = 64;
-/// Bytes of such a name, at most; the longest of a real model is about half of it.
+/// Maximum length of such a name in bytes. Real names are at most about half as long.
 const MAX_ANSWERING_NAME: usize = 128;
-/// What all others are called, as the conventions have it.
+/// The label for all other models, as in the conventions.
 const OTHER: &str = "_OTHER";
 
-/// Those that have answered so far.
+/// The response models so far.
 static ANSWERING: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A turn of a run.
@@ -38,7 +37,7 @@ pub(crate) enum Purpose {
     Choice,
 }
 
-/// One call under way. Dropped before its end, it was cut off.
+/// A call in progress. If it is dropped before its end, it was cut off.
 pub(crate) struct CallSpan<'a> {
     span: Span,
     model: &'a str,
@@ -46,14 +45,14 @@ pub(crate) struct CallSpan<'a> {
     contents: Contents,
     began: Instant,
     first: OnceLock<Duration>,
-    /// What it has used so far, as the provider says before its reply is whole.
+    /// Usage so far, as reported before the reply is complete.
     used: Mutex<Option<Usage>>,
-    /// The HTTP status with which the server has refused it.
+    /// The HTTP status of a rejection by the server.
     refused: OnceLock<u16>,
     ended: bool,
 }
 
-/// Records a metric of a call under the labels that all of them have.
+/// Records a metric of a call with the common labels.
 macro_rules! metric {
     ($call:expr, $of:expr, $name:literal = $value:expr $(, $label:literal = $is:expr)*) => {{
         let (provider, model) = names($call.model);
@@ -150,17 +149,17 @@ impl CallSpan<'_> {
         self.span.clone()
     }
 
-    /// A piece of the reply has come.
+    /// Records the arrival of a piece of the reply.
     pub(crate) fn chunk(&self) {
         self.first.get_or_init(|| self.began.elapsed());
     }
 
-    /// The provider says what the call has used so far.
+    /// Records the reported usage so far.
     pub(crate) fn used(&self, usage: Usage) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
     }
 
-    /// The server has refused it, with this HTTP status.
+    /// Records that the server has rejected the call with this HTTP status.
     pub(crate) fn refused(&self, status: u16) {
         self.refused.get_or_init(|| status);
     }
@@ -169,7 +168,7 @@ impl CallSpan<'_> {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the call came to.
+    /// Ends the span with the result of the call.
     pub(crate) fn end(mut self, reply: &Result<Reply, Failure>) {
         self.ended = true;
         let span = &self.span;
@@ -254,7 +253,7 @@ impl Drop for CallSpan<'_> {
     }
 }
 
-/// Says that a call is made again.
+/// Records a retry.
 pub(crate) fn retried(provider: &dyn Provider, attempt: u32, wait: Duration, failure: &Failure) {
     let (vendor, model) = names(provider.model());
     tell!(
@@ -273,7 +272,7 @@ pub(crate) fn retried(provider: &dyn Provider, attempt: u32, wait: Duration, fai
     );
 }
 
-/// Records what calls have used.
+/// Records token usage.
 pub(super) fn record_usage(span: &Span, usage: &Usage) {
     span.record("gen_ai.usage.input_tokens", usage.processed().0);
     span.record("gen_ai.usage.output_tokens", usage.output.0);
@@ -285,7 +284,8 @@ pub(super) fn record_usage(span: &Span, usage: &Usage) {
     span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning.0);
 }
 
-/// One word for why a call failed; never the provider's own, which may quote the request.
+/// Returns one word for the cause of a failure. Never contains the provider's text, which may quote
+/// the request.
 pub(super) fn error_type(failure: &Failure) -> &'static str {
     match failure {
         Failure::Overflow { .. } => "overflow",
@@ -303,7 +303,7 @@ pub(super) fn error_type(failure: &Failure) -> &'static str {
     }
 }
 
-/// The answering model as a label.
+/// Returns the metric label for a response model.
 fn answering(name: &str) -> Cow<'_, str> {
     let mut known = ANSWERING.lock().unwrap_or_else(PoisonError::into_inner);
     if known.contains(name) {

@@ -1,4 +1,5 @@
-//! What was said, in the JSON of the conventions, cut to a bound. Only for those who have asked.
+//! Message contents in the JSON format of the conventions, cut to a limit. Only recorded on
+//! request.
 
 use std::borrow::Cow;
 
@@ -6,19 +7,19 @@ use plimsoll_agent::Request;
 use plimsoll_context::{Bytes, Message, Part, StopReason, head_tail};
 use serde_json::{Value, json};
 
-/// Bytes of one text in a span, at most: head and tail of a longer one.
+/// Maximum length of one text in a span, in bytes. Longer texts are shortened in the middle.
 pub const MAX_CONTENT_TEXT: Bytes = Bytes(16 * 1024);
-/// Bytes of all messages in a span, about: of more, the newest. A collector takes a few MB at once,
-/// and a batch has hundreds of spans.
+/// Approximate maximum size of all messages in a span, in bytes. The newest are kept. A collector
+/// accepts a few MB at once, and a batch has hundreds of spans.
 pub const MAX_CONTENT: Bytes = Bytes(64 * 1024);
 
-/// The system prompt.
+/// Returns the system prompt.
 pub(super) fn system(text: &str) -> Option<String> {
     let says = !text.is_empty();
     says.then(|| json!([{"type": "text", "content": cut(text)}]).to_string())
 }
 
-/// The messages of a request; of more than the bound, the newest.
+/// Returns the messages of a request, up to the limit. The newest are kept.
 pub(super) fn input(request: &Request) -> String {
     let context = request.dynamic_context.as_deref();
     let context = context.map(|text| json!({"role": "user", "parts": [of_text(text)]}));
@@ -39,18 +40,18 @@ pub(super) fn input(request: &Request) -> String {
     format!("[{}]", kept.join(","))
 }
 
-/// A reply.
+/// Returns a reply.
 pub(super) fn output(parts: &[Part], stop: StopReason) -> String {
     let parts: Vec<Value> = parts.iter().map(of_part).collect();
     json!([{"role": "assistant", "parts": parts, "finish_reason": finish(stop)}]).to_string()
 }
 
-/// A text that is all of an attribute.
+/// Cuts a text that is a complete attribute.
 pub(super) fn cut(text: &str) -> Cow<'_, str> {
     head_tail(text, MAX_CONTENT_TEXT).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Why a model stopped, in the words of the conventions.
+/// Returns the stop reason in the terms of the conventions.
 pub(super) fn finish(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Stop => "stop",
@@ -90,7 +91,7 @@ fn of_part(part: &Part) -> Value {
         Part::ToolCall(call) => json!({
             "type": "tool_call", "id": call.id.0, "name": call.name, "arguments": cut(&call.arguments),
         }),
-        // Their bytes would be most of the span.
+        // Their data would take most of the span.
         Part::Image(_) => json!({"type": "image"}),
         Part::File(_) => json!({"type": "document"}),
         Part::Opaque(_) => json!({"type": "opaque"}),

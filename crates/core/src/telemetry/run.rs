@@ -1,4 +1,4 @@
-//! The span `invoke_agent {name}`: one run, from what was said to its outcome.
+//! The span `invoke_agent {name}`: one run, from the user's message to its outcome.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::{TARGET, names};
 use crate::error::Error;
 use crate::session::Session;
 
-/// A run under way. Dropped before its end, it was cut off.
+/// A run in progress. If it is dropped before its end, it was cut off.
 pub(crate) struct RunSpan {
     span: Span,
     agent: Option<String>,
@@ -21,12 +21,13 @@ pub(crate) struct RunSpan {
     ended: bool,
 }
 
-/// Billionths of a dollar as dollars.
+/// Converts billionths of a dollar to dollars.
 pub(super) fn dollars(money: Money) -> f64 {
     money.0 as f64 / 1e9
 }
 
-/// The span of an evaluation: several agents run one prompt, and one answer is chosen.
+/// Creates the span of an evaluation, in which several agents run one prompt and one answer is
+/// chosen.
 pub(crate) fn evaluation(session: &Session, strategy: &str, branches: usize) -> Span {
     info_span!(
         target: TARGET,
@@ -40,7 +41,7 @@ pub(crate) fn evaluation(session: &Session, strategy: &str, branches: usize) -> 
     )
 }
 
-/// Says how long an evaluation took.
+/// Records the duration of an evaluation.
 pub(crate) async fn timed<T, E>(
     strategy: &str,
     work: impl Future<Output = Result<T, E>>,
@@ -56,7 +57,7 @@ pub(crate) async fn timed<T, E>(
 }
 
 impl RunSpan {
-    /// The run that the session has just begun.
+    /// Begins the span of the session's new run.
     pub(crate) fn begin(session: &Session) -> Self {
         let setup = session.run.setup();
         let agent = match setup.config_id.as_str() {
@@ -105,12 +106,12 @@ impl RunSpan {
         self.span.clone()
     }
 
-    /// What the run came to.
+    /// Ends the span with the outcome of the run.
     pub(crate) fn end(mut self, outcome: &Result<Outcome, Error>) {
         self.ended = true;
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            // Its log could not be written: what it came to is not known.
+            // The log could not be written, so the outcome is unknown.
             Err(_) => return self.close(Some("session")),
         };
         let span = &self.span;
@@ -130,7 +131,7 @@ impl RunSpan {
                 plimsoll.outcome = outcome.reason.word(),
             );
         }
-        // A run that a limit or a person has ended did what it was told.
+        // Ending because of a limit or a user is not an error.
         self.close(match &outcome.reason {
             EndReason::Failed { failure } => Some(error_type(failure)),
             EndReason::CannotFit { .. } => Some("cannot_fit"),

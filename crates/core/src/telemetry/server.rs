@@ -1,11 +1,11 @@
-//! [`ServerAddress`]: where a model answers, as far as spans and metrics say it. Neither a path nor a
-//! key: an address may hold both.
+//! [`ServerAddress`]: the address of a model's server for spans and metrics. Contains neither a
+//! path nor a key, since a URL may include secrets.
 
-/// Where a model answers.
+/// The address of a model's server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServerAddress {
-    /// A name or an address.
+    /// Host name or IP address.
     pub host: String,
-    /// The port.
+    /// TCP port.
     pub port: u16,
 }

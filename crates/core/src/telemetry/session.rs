@@ -1,5 +1,7 @@
-//! [`Told`]: what the machine tells of a run besides calls: plans and summaries as spans of their own,
-//! refusals and limits as events of the run's span, and what plans and money come to as metrics.
+//! [`Told`]: telemetry from the machine's events and log entries besides calls.
+//!
+//! Plans and summaries have their own spans, rejections and limits are events of the run's span,
+//! and plans and costs are also metrics.
 
 use plimsoll_agent::{Entry, Event, Leaving, Setup, ToolPhase};
 use plimsoll_context::{Money, Plan, Tokens};
@@ -9,7 +11,7 @@ use tracing::{Span, info_span};
 use super::run::dollars;
 use super::{Contents, TARGET, names};
 
-/// What the machine is in the middle of.
+/// The spans in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     summary: Option<Span>,
@@ -17,24 +19,24 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What belongs to the summary that is being written.
+    /// Returns the span of the current summary.
     pub(crate) fn of_summary(&self) -> Span {
         self.summary.clone().unwrap_or_else(Span::current)
     }
 
-    /// A plan is about to be applied, once the host has kept what it takes.
+    /// Begins the span of a plan that is about to be archived and applied.
     pub(crate) fn leave(&mut self, leaving: &Leaving) -> Span {
         let span = plan_span(&leaving.plan, leaving.tokens);
         self.plan = Some(span.clone());
         span
     }
 
-    /// Nothing is under way any more.
+    /// Drops the spans in progress.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// What the log gets.
+    /// Records a new log entry.
     pub(crate) fn record(&self, entry: &Entry, setup: &Setup) {
         match entry {
             Entry::Replied { cost, .. } | Entry::Wasted { cost, .. } => {
@@ -48,7 +50,7 @@ impl Told {
         }
     }
 
-    /// What observers see.
+    /// Records an event.
     pub(crate) fn see(&mut self, event: &Event, setup: &Setup, contents: Contents) {
         match event {
             Event::SummaryStarted {
@@ -130,7 +132,7 @@ impl Told {
                 gen_ai.tool.name = name.as_str(),
                 gen_ai.tool.call.id = call.0.as_str()
             ),
-            // Its text may quote what was said.
+            // The text may quote messages.
             Event::Warning { text } if contents == Contents::Recorded => {
                 tell!(WARN, "warning", plimsoll.text = text.as_str());
             }
@@ -140,7 +142,8 @@ impl Told {
     }
 }
 
-/// The span `compact`: from where what a plan takes is kept to where the view is smaller.
+/// Creates the span `compact`, which lasts from archiving the affected messages to the smaller
+/// view.
 fn plan_span(plan: &Plan, tokens: Tokens) -> Span {
     let price = plan.price.as_ref();
     info_span!(
@@ -163,7 +166,7 @@ fn plan_span(plan: &Plan, tokens: Tokens) -> Span {
     )
 }
 
-/// A plan was applied: told where the run is looked at, and counted.
+/// Records an applied plan as an event and as metrics.
 fn planned(plan: &Plan, before: Tokens, after: Tokens, setup: &Setup) {
     let price = plan.price.as_ref();
     let (vendor, model) = names(&setup.model);

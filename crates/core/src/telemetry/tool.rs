@@ -1,4 +1,4 @@
-//! The span `execute_tool {name}`: one tool call that runs, and how long it took.
+//! The span `execute_tool {name}` of an executed tool call, and its duration.
 
 use std::time::Instant;
 
@@ -9,14 +9,14 @@ use tracing::{Instrument, Span, info_span};
 use super::contents::cut;
 use super::{Contents, Scene, TARGET};
 
-/// How a tool call failed, for `error.type`.
+/// The kind of failure of a tool call, for `error.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The tool said so.
+    /// The tool returned an error.
     Told,
-    /// It did not end in time.
+    /// The tool timed out.
     Late,
-    /// It broke down, or was stopped.
+    /// The tool panicked or was stopped.
     Broken,
     /// There is no such tool.
     Unknown,
@@ -33,7 +33,7 @@ impl Fault {
     }
 }
 
-/// One tool call under way.
+/// A tool call in progress.
 pub(crate) struct ToolSpan {
     span: Span,
     name: String,
@@ -63,7 +63,7 @@ impl ToolSpan {
         }
         Self {
             span,
-            // A name that the model has made up is in the span, and no label of a metric.
+            // A name invented by the model appears in the span, but not as a metric label.
             name: match known {
                 true => call.name.clone(),
                 false => "_OTHER".to_owned(),

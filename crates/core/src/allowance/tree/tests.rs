@@ -1,4 +1,4 @@
-//! The arithmetic of shared limits: by example, and for random trees.
+//! The arithmetic of shared limits, by example and for random trees.
 
 use super::*;
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
     let (mut tree, root) = Tree::new(tokens(100));
     let one = tree.reserve(root, tokens(60), 1).unwrap();
     assert_eq!((left(&tree, root), left(&tree, one)), (Some(40), Some(60)));
-    // The second wants more than there is.
+    // The second wants more than is left.
     let two = tree.reserve(root, tokens(60), 1).unwrap();
     assert_eq!((left(&tree, root), left(&tree, two)), (Some(0), Some(40)));
     assert_eq!(
@@ -51,7 +51,7 @@ fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
     assert_eq!(tree.reserve(one, tokens(1), 1), Err(Refused::Settled));
 }
 
-/// What an agent exceeds its part by comes out of what was set aside with it.
+/// Usage beyond an agent's part comes out of its safety margin.
 #[test]
 fn a_last_answer_beyond_the_part_is_set_aside() {
     let (mut tree, root) = Tree::new(tokens(1_000));
@@ -62,7 +62,7 @@ fn a_last_answer_beyond_the_part_is_set_aside() {
     );
     tree.spend(one, used(480));
     assert_eq!((left(&tree, root), left(&tree, one)), (Some(500), Some(0)));
-    // Where there is not enough for both, the part is the smaller.
+    // If there is not enough for both, the part is smaller.
     let two = tree.reserve_with_slack(root, Limit::default(), 1).unwrap();
     assert_eq!((left(&tree, root), left(&tree, two)), (Some(0), Some(400)));
     tree.settle(one);
@@ -107,7 +107,7 @@ fn who_loses_its_parent_is_held_by_the_one_above() {
     tree.spend(below, used(7));
     tree.settle(below);
     assert_eq!(left(&tree, root), Some(88));
-    // Twice does no harm.
+    // Settling twice does no harm.
     tree.settle(below);
     assert_eq!(left(&tree, root), Some(88));
 }
@@ -146,7 +146,7 @@ fn there_is_an_end_to_places() {
 #[derive(Debug, Clone)]
 enum Op {
     Reserve(usize, [Option<u64>; 4], u64),
-    /// Of what is left, so many thousandths.
+    /// Thousandths of the remaining amount.
     Spend(usize, u64),
     Promise(usize, u64),
     Settle(usize),
@@ -162,7 +162,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Of what is left, a part; where there is no limit, of a thousand.
+/// Returns a share of the remaining amount, or of a thousand if there is no limit.
 fn part(ledger: &Ledger, thousandths: u64) -> Used {
     ledger
         .left()
@@ -210,7 +210,7 @@ proptest! {
                             assert!(wanted.is_none_or(|wanted| got.is_some_and(|got| got <= wanted)));
                         });
                         got.with(before, |got, before| assert!(before.is_none() || got <= before));
-                        // It is taken out at once.
+                        // The amount is taken out at once.
                         before.with(got, |before, got| before.map(|before| before - got.unwrap()))
                             .with(after, |wanted, after| assert_eq!(wanted, after));
                     }
@@ -229,7 +229,7 @@ proptest! {
             }
             sums_hold(&tree);
         }
-        // Whatever is left of it dies, in any order.
+        // Settle the remaining nodes in any order.
         let places: Vec<Place> = tree.places.keys().copied().collect();
         for place in places {
             tree.settle(place);
@@ -241,7 +241,8 @@ proptest! {
         root.limit.with(spent, |limit, spent| assert!(limit.is_none_or(|limit| spent <= limit)));
     }
 
-    /// A call's answer may weigh more than what was left for it: that is not lost either.
+    /// The answer of a call may be larger than the remaining amount. The excess is recorded as
+    /// well.
     #[test]
     fn overspending_is_booked_too(ops in prop::collection::vec((any::<usize>(), 0_u64..300, any::<bool>()), 0..60)) {
         let (mut tree, root) = Tree::new(all(1_000).map(Some));
