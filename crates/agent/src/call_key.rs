@@ -9,8 +9,9 @@ use plimsoll_context::{CallId, Message, Seq};
 
 use crate::run::Run;
 
-/// Identifies one tool call. The key stays the same if the call is repeated after a crash, and is never
-/// reused for another call. Its text form, `SESSION.SEQ-INDEX`, can be used as an idempotency key.
+/// The identifier of one tool call. The key stays the same if the call is repeated after a crash, and
+/// is never reused for another call. Its text form, `SESSION.SEQ-INDEX`, can be used as an idempotency
+/// key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CallKey {
     /// The session.

@@ -83,14 +83,14 @@ pub struct ToolTarget {
     pub arguments: Value,
 }
 
-/// Returns the target of a tool's calls.
+/// A function that returns the target of a tool's calls.
 ///
 /// It is a pure function of the arguments, so a resumed run makes the same decisions.
 #[derive(Clone)]
 pub struct TargetOf(Arc<dyn Fn(&Value) -> CallTarget + Send + Sync>);
 
 impl TargetOf {
-    /// Wraps a function.
+    /// Wraps a closure.
     pub fn new(target: impl Fn(&Value) -> CallTarget + Send + Sync + 'static) -> Self {
         Self(Arc::new(target))
     }

@@ -19,7 +19,7 @@ pub const MAX_FOCUS: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactError {
-    /// A run is under way.
+    /// A run is in progress.
     #[error("a run is under way and keeps its view small itself; interrupt it first")]
     Running,
     /// The focus is too long.

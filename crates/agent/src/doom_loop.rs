@@ -17,7 +17,7 @@ pub const MAX_HISTORY: usize = 10_000;
 /// right to try once more in another way.
 const PATIENCE: u64 = 2;
 
-/// Detects repetitions in a bounded ring buffer of hashed batches.
+/// A detector of repetitions, based on a bounded ring buffer of hashed batches.
 ///
 /// A batch is the tool calls of one message. The order of the calls and of the keys in their arguments
 /// is ignored. Results count: calls with changing results are not a loop.

@@ -18,8 +18,8 @@ use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::{Outcome, is_nothing};
 use crate::spend::Spend;
 
-/// The version of the JSON form of events. It changes when a field is renamed, removed or gets another
-/// meaning, not when a field or an event is added.
+/// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
+/// another meaning, not when a field or an event is added.
 pub const EVENT_VERSION: u32 = 1;
 
 /// An event of a run. `plimsoll run --json` prints one per line.
@@ -170,7 +170,7 @@ pub enum Event {
     },
     /// A tool call has a result.
     Step(RunStep),
-    /// A plan that removes or rewrites messages that were already sent is about to be applied.
+    /// A plan that removes messages, or rewrites ones that were already sent, is about to be applied.
     CompactionStarted {
         /// The reason for the plan.
         why: Trigger,

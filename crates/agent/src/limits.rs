@@ -48,7 +48,6 @@ pub struct ExecutionLimits {
     pub max_calls_per_tool: BTreeMap<String, u64>,
     /// How many times in a row the same batch of tool calls may be requested while its results do not
     /// change. After one less the model is told; this one and the next do not run; then the run ends.
-    ///
     /// Default: no limit, or [`IDENTICAL_TOOL_CALLS`] if `tool_call_history_size` is set; 1 acts as 2;
     /// 0 is an error.
     pub max_identical_tool_calls: Option<u64>,

@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The default id of a configuration.
 pub const DEFAULT_CONFIG: &str = "default";
 
-/// Identifies a run: `{session}.{config}.{N}`, such as `s1.default.3`.
-///
-/// A `.` or `%` within a part is written as `%2E` or `%25`. Therefore each text identifies one run, and
-/// each run has one text.
+/// The identifier of a run: `{session}.{config}.{N}`, such as `s1.default.3`. A `.` or `%` within a
+/// part is written as `%2E` or `%25`. Therefore each text identifies one run, and each run has one
+/// text.
 ///
 /// ```
 /// use plimsoll_agent::LoopId;

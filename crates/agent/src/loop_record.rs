@@ -53,7 +53,7 @@ pub struct LoopRecord {
     pub continued: Vec<u64>,
 }
 
-/// Reads a log entry by entry, for logs that are too long to hold in memory.
+/// A reader that takes a log entry by entry, for logs that are too long to hold in memory.
 #[derive(Debug, Clone)]
 pub struct LoopReader {
     session: String,

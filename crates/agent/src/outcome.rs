@@ -104,7 +104,7 @@ pub enum EndReason {
     },
     /// The model repeated itself. The task is not finished.
     DoomLoop {
-        /// Number of consecutive repetitions; for a cycle, the number of batches in it.
+        /// Number of consecutive repetitions; for a cycle, the number of batches in all its rounds.
         times: u64,
         /// The kind of repetition.
         #[serde(default)]

@@ -94,8 +94,8 @@ pub struct Run {
     pub(crate) measured: bool,
     /// The host has vetoed the plan for the next request.
     pub(crate) vetoed: bool,
-    /// By the estimate of the provider's count no tokens are available, so the next request is planned
-    /// with the lowest possible count.
+    /// The request does not fit by the usual estimate of the provider's count, so the next one is
+    /// planned with the lowest possible count.
     pub(crate) hopeful: bool,
     /// The user was warned that the provider reports too few tokens.
     pub(crate) told_low: bool,

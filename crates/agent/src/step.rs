@@ -171,7 +171,7 @@ pub enum Answer {
         /// The reason, for the model.
         why: String,
     },
-    /// The call is skipped. It does not count as failed.
+    /// The call is skipped, although it is not at fault.
     Skip {
         /// The reason, for the model.
         why: String,

@@ -20,7 +20,7 @@ pub const MAX_UNDO: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UndoError {
-    /// A run is under way.
+    /// A run is in progress.
     #[error("a run is under way; interrupt it first")]
     Running,
     /// There is no such run, or it is too old.

@@ -207,7 +207,7 @@ impl Run {
         self.give(call, ToolPhase::Error, result, Vec::new(), Spend::default());
     }
 
-    /// Skips a call with an explanatory result. It does not count as failed.
+    /// Skips a call that is not at fault, with an explanatory result.
     pub(crate) fn skip(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
         let spent = self.cut(&call.id);
