@@ -1,6 +1,7 @@
-//! [`fit`]: the arguments of a tool call as its tool wants them. What a model wrote as the wrong type
-//! is put right where that loses nothing; what cannot be is named. Not the last word: that has the
-//! tool, which reads them.
+//! [`fit`]: converts the arguments of a tool call to the types of the tool's schema.
+//!
+//! Values of the wrong type are converted if that loses nothing; the others are reported. The tool
+//! itself still validates its arguments.
 
 mod check;
 mod coerce;
@@ -11,53 +12,55 @@ use serde_json::{Map, Value};
 
 pub use check::ArgumentFault;
 
-/// Places of a schema that are compared with the arguments of one call, at most: a recursive schema
-/// or an endless list is left to the tool.
+/// Maximum number of places of a schema that are compared with the arguments of one call. A recursive
+/// schema or a very long list is left to the tool.
 pub const MAX_SCHEMA_VISITS: usize = 20_000;
-/// Changes that an event tells of, at most; further ones are made and not told.
+/// Maximum number of conversions in an event. Further ones are made but not reported.
 pub const MAX_COERCIONS: usize = 32;
 
-/// What an event or an error shows of a value, in characters.
+/// Maximum length of a value in an event or an error, in characters.
 const SHOWN: usize = 60;
 
-/// One argument that was put right.
+/// One converted argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coercion {
-    /// Where it stands, as `a.b[0]`; empty for the arguments as a whole.
+    /// The path, as `a.b[0]`; empty for the arguments as a whole.
     pub path: String,
-    /// What the model wrote, as JSON, shortened; empty where the field is gone.
+    /// The model's value as JSON, shortened; empty if the field was missing.
     pub from: String,
-    /// What the tool gets, as JSON, shortened; empty where the field is gone.
+    /// The tool's value as JSON, shortened; empty if the field was removed.
     pub to: String,
 }
 
-/// What a model wrote, read as an object.
+/// The arguments that a model wrote, parsed as an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arguments {
     object: Map<String, Value>,
-    /// The text of that object, in which numbers stand as the model wrote them.
+    /// The text of the object, with numbers as the model wrote them.
     text: String,
     changes: Vec<Coercion>,
 }
 
-/// Arguments as their tool wants them, as far as they could be put right.
+/// Arguments after conversion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
     /// The arguments.
     pub object: Map<String, Value>,
-    /// What was changed; empty where nothing was.
+    /// The conversions.
     pub changes: Vec<Coercion>,
-    /// What does not fit all the same.
+    /// The errors that remain.
     pub faults: Vec<ArgumentFault>,
 }
 
 impl Arguments {
-    /// Reads what a model wrote. Nothing at all is an empty object, since some models send nothing
-    /// for a tool without parameters; a string that holds an object is that object.
+    /// Parses the arguments that a model wrote.
+    ///
+    /// An empty text is an empty object, since some models send nothing for a tool without parameters.
+    /// A string that contains an object is parsed as that object.
     ///
     /// # Errors
-    /// Where it is no JSON object: why not.
+    /// If the text is not a JSON object. The error states the reason.
     pub fn read(written: &str) -> Result<Self, String> {
         let whole = |object, text: &str, changes| Self {
             object,
@@ -85,20 +88,24 @@ impl Arguments {
         }
     }
 
-    /// The arguments as they were written.
+    /// Returns the arguments as the model wrote them.
     #[must_use]
     pub fn object(&self) -> &Map<String, Value> {
         &self.object
     }
 }
 
-/// Puts arguments right by the JSON schema of their tool, and says what does not fit it. By a schema
-/// that is no valid JSON schema nothing is changed and nothing is wrong.
+/// Converts arguments to the types of their tool's JSON schema, and reports the remaining errors. If
+/// the schema is not a valid JSON schema, nothing is changed or reported.
 ///
-/// These are put right, at any depth: a number or `true` and `false` written as a string, an object
-/// or a list written as a string of JSON, a number where a string is wanted (as it was written, so
-/// that `1.10` stays `1.10`), one value where a list of such is wanted, `null` for a field that may be
-/// left out, and the case of a word out of a fixed list.
+/// These are converted, at any depth:
+///
+/// - a number, `true` or `false` that was written as a string
+/// - an object or a list that was written as a string of JSON
+/// - a number in place of a string (as it was written: `1.10` stays `1.10`)
+/// - a single value in place of a list
+/// - `null` for an optional field
+/// - the case of a word of a fixed list
 #[must_use]
 pub fn fit(schema: &Value, arguments: Arguments) -> Fitted {
     let Arguments {
@@ -132,7 +139,7 @@ pub fn fit(schema: &Value, arguments: Arguments) -> Fitted {
     }
 }
 
-/// A value as JSON, shortened.
+/// Returns a value as JSON, shortened.
 fn shown(value: &Value) -> String {
     let mut text = value.to_string();
     if let Some((end, _)) = text.char_indices().nth(SHOWN) {
@@ -142,14 +149,14 @@ fn shown(value: &Value) -> String {
     text
 }
 
-/// One step into a value.
+/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Field(String),
     Item(usize),
 }
 
-/// A path as `a.b[0]`.
+/// Formats a path as `a.b[0]`.
 fn written(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {

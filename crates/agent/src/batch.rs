@@ -1,5 +1,6 @@
-//! [`Batch`]: the tool calls of one assistant message and what has become of each. Results leave
-//! it in call order, whatever the order in which they came.
+//! [`Batch`]: the tool calls of one assistant message, with their results.
+//!
+//! Results are released in call order, regardless of the order in which they arrive.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use plimsoll_context::{CallId, Message, ToolCall};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     calls: Vec<Call>,
-    /// The first call of each id that has no result: with many calls nothing may be looked for.
+    /// The first call of each id that has no result. Avoids searching in large batches.
     open: HashMap<CallId, usize>,
-    /// How many results have entered the view.
+    /// Number of results that have entered the view.
     pushed: usize,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct Call {
     pub(crate) call: Arc<ToolCall>,
     pub(crate) began: bool,
     pub(crate) result: Option<Arc<Message>>,
-    /// The next call of the same id, which no provider should send and some do.
+    /// The next call with the same id. Ids should be unique, but some providers repeat them.
     namesake: Option<usize>,
 }
 
@@ -47,20 +48,20 @@ impl Batch {
         })
     }
 
-    /// Notes that a call is about to run, and gives its tool as the model named it; `None` if there is
-    /// none such without a result.
+    /// Marks a call as started, and returns the tool's name as the model wrote it. Returns `None` if no
+    /// call with this id is open.
     pub(crate) fn begin(&mut self, id: &CallId) -> Option<&str> {
         let call = self.calls.get_mut(*self.open.get(id)?)?;
         call.began = true;
         Some(&call.call.name)
     }
 
-    /// Returns the place of the first call of an id that has no result, from 0.
+    /// Returns the index of the first open call with this id, from 0.
     pub(crate) fn at(&self, id: &CallId) -> Option<usize> {
         self.open.get(id).copied()
     }
 
-    /// Takes a result; false if no call waits for it.
+    /// Stores a result. Returns `false` if no call with this id is open.
     pub(crate) fn take(&mut self, id: &CallId, result: Arc<Message>) -> bool {
         let Some(at) = self.open.remove(id) else {
             return false;
@@ -74,7 +75,7 @@ impl Batch {
         true
     }
 
-    /// The results that may enter the view now: those before which none is missing.
+    /// Returns the results that may enter the view now: all calls before them have results.
     pub(crate) fn release(&mut self) -> Vec<Arc<Message>> {
         let ready = self
             .calls
@@ -90,12 +91,12 @@ impl Batch {
         self.pushed == self.calls.len()
     }
 
-    /// All its calls, in order.
+    /// Returns all calls, in order.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter()
     }
 
-    /// Calls without a result, in order.
+    /// Returns the calls without a result, in order.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.result.is_none())
     }

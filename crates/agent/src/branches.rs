@@ -1,5 +1,7 @@
-//! [`BranchRecord`]: what one branch of a parallel evaluation came to, for the log; and how a session
-//! takes over what the chosen one has said. Not the choice.
+//! [`BranchRecord`]: the result of one branch of a parallel evaluation, for the log; and how a session
+//! takes over the messages of the chosen branch.
+//!
+//! The choice itself is made elsewhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,35 +15,35 @@ use crate::step::Step;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BranchRecord {
-    /// The fork, by its name. Its log has all that the branch did.
+    /// The name of the forked session. Its log contains everything that the branch did.
     pub session: String,
-    /// The agent's configuration.
+    /// The id of the agent's configuration.
     pub config: String,
     /// The model, as `provider/name`.
     pub model: String,
-    /// How it ended, in one word: an end of a run, or `died`, `cancelled`, `refused`.
+    /// The result in one word: the reason why the run ended, or `died`, `cancelled`, `refused`.
     pub outcome: String,
-    /// Why, where it did not answer.
+    /// The reason why the branch did not answer, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What it has used.
+    /// The usage of the branch.
     #[serde(default)]
     pub spent: Spend,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 
 impl Run {
-    /// Begins the log where it is empty, so that it can be forked.
+    /// Writes the first entry of an empty log, so that the session can be forked.
     pub fn open_log(&mut self) {
         self.open();
     }
 
-    /// Takes over what was said elsewhere after the view that this session has: how several branches
-    /// ended, and the entries of the one that was chosen. All of it or nothing.
+    /// Takes over the entries of the chosen branch, together with the record of all branches. Applies
+    /// either everything or nothing.
     ///
     /// # Errors
-    /// Where the entries do not follow on the view; nothing has changed then.
+    /// If the entries do not continue the view; nothing has changed then.
     pub fn adopt(&mut self, branched: Entry, entries: Vec<Entry>) -> Result<(), FoldError> {
         let mut state = self.state.clone();
         state.absorb(&branched)?;
@@ -56,8 +58,8 @@ impl Run {
 }
 
 impl State {
-    /// What the branches have used that were not chosen, and whoever chose. The entries of the one
-    /// that was follow, and are counted as they come.
+    /// Adds the usage of the rejected branches and of the choice. The entries of the chosen branch
+    /// follow and are counted then.
     pub(crate) fn branched(
         &mut self,
         branches: &[BranchRecord],

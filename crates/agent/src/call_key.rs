@@ -1,5 +1,6 @@
-//! [`CallKey`]: the name of one tool call among all calls of all sessions. Not the id that the model gave
-//! it, which may come again.
+//! [`CallKey`]: the identifier of one tool call among all calls of all sessions.
+//!
+//! The id that the model assigns is not unique and may occur again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,21 +9,22 @@ use plimsoll_context::{CallId, Message, Seq};
 
 use crate::run::Run;
 
-/// Names one tool call: the same again if the call is made again after a crash, and never the name of
-/// another call. As text, `SESSION.SEQ-INDEX`, it is an idempotency key.
+/// The identifier of one tool call. The key stays the same if the call is repeated after a crash, and
+/// is never reused for another call. Its text form, `SESSION.SEQ-INDEX`, can be used as an idempotency
+/// key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CallKey {
     /// The session.
     pub session: Arc<str>,
-    /// The number of the message that makes the call.
+    /// The number of the message that contains the call.
     pub seq: Seq,
-    /// The call's place in that message, from 0.
+    /// The index of the call in that message, from 0.
     pub index: usize,
 }
 
 impl Run {
-    /// Returns the key of a call of the model's newest message. Of several calls with one id it is that of
-    /// the first without a result. `None` if there is no such call.
+    /// Returns the key of a call of the model's newest message. If several calls have the same id, it
+    /// is the first one without a result. Returns `None` if there is no such call.
     #[must_use]
     pub fn key_of(&self, call: &CallId) -> Option<CallKey> {
         let items = self.state.transcript.items().iter().rev();

@@ -1,8 +1,8 @@
-//! [`CallTarget`]: what a tool call acts on, as permission rules see it.
+//! [`CallTarget`]: the file, command or tool that a call acts on, for permission rules.
 //!
-//! A rule that compares the text of an argument is easily missed: `./.env` is `.env`, and
-//! `true; rm x` is two commands. A tool that knows better says what a call acts on. Which calls may
-//! run is decided in `permission.rs`.
+//! Comparing the text of an argument is easy to circumvent: `./.env` is `.env`, and `true; rm x` is two
+//! commands. Therefore a tool can report the target of a call. `permission.rs` decides which calls may
+//! run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::pattern::Pattern;
 
-/// What a tool call acts on, as far as permission rules look at it.
+/// The target of a tool call, for permission rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CallTarget {
-    /// Rules compare the texts of the arguments.
+    /// The tool reports no target; rules compare the texts of the arguments.
     #[default]
     Arguments,
     /// The call reads or changes a file or a directory.
@@ -28,7 +28,7 @@ pub enum CallTarget {
 /// A file or directory that a call reads or changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathTarget {
-    /// The arguments that name it, in the order in which the tool looks for them.
+    /// The arguments that contain the path, in the order in which the tool reads them.
     pub fields: &'static [&'static str],
     /// The path relative to the workspace root, with `/` between names; `.` is the root.
     pub path: String,
@@ -36,60 +36,61 @@ pub struct PathTarget {
     pub absolute: String,
     /// The path as the model wrote it.
     pub written: String,
-    /// Other tools that do the same with a file. Their rules with a path hold for this call too.
+    /// Other tools that do the same with a file. Their path rules apply to this call too.
     pub same_as: &'static [&'static str],
-    /// Whether a person is asked unless a rule allows exactly this path.
+    /// `true` if the call needs approval unless a rule allows exactly this path.
     pub is_protected: bool,
 }
 
 /// A shell command that a call runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandTarget {
-    /// The arguments that hold it, in the order in which the tool looks for them.
+    /// The arguments that contain the command, in the order in which the tool reads them.
     pub fields: &'static [&'static str],
     /// The command as the model wrote it.
     pub written: String,
-    /// The command if it is a single one whose words are all literal.
+    /// The command, if it is a single one and all its words are literal.
     pub simple: Option<SimpleCommand>,
-    /// Every simple command in it, wherever it stands. `None` if it was not understood.
+    /// Every simple command within it, at any place. `None` if the command could not be parsed.
     pub commands: Option<Vec<Vec<ShellText>>>,
 }
 
-/// A command of literal words.
+/// A command that consists of literal words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// Its words with one blank between them, quoted where the shell needs it.
+    /// The words separated by single spaces, quoted as the shell requires.
     pub text: String,
-    /// The beginning of the text that a pattern must spell out: no `*` stands for a part of it.
+    /// The beginning of the text that a pattern must contain literally; `*` does not match any part of
+    /// it.
     pub spelled: String,
 }
 
 /// A part of a simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellText {
-    /// Text that the shell takes as it stands.
+    /// Literal text.
     Literal(String),
-    /// Text that is known only when the command runs, such as that of `$HOME`.
+    /// Text that is only known when the command runs, such as the value of `$HOME`.
     Unknown,
 }
 
-/// A tool that a call runs in place of the tool that is called.
+/// The tool that actually runs, if a call runs another tool than the called one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolTarget {
-    /// Its name, in each way in which a rule may spell it.
+    /// The names of the tool, in every spelling that a rule may use.
     pub names: Vec<String>,
-    /// The arguments that it gets.
+    /// The arguments of that tool.
     pub arguments: Value,
 }
 
-/// Tells what the calls of one tool act on.
+/// A function that returns the target of a tool's calls.
 ///
-/// This is a pure function of the arguments: a resumed run decides as the run before it.
+/// It is a pure function of the arguments, so a resumed run makes the same decisions.
 #[derive(Clone)]
 pub struct TargetOf(Arc<dyn Fn(&Value) -> CallTarget + Send + Sync>);
 
 impl TargetOf {
-    /// Creates one from a function.
+    /// Wraps a closure.
     pub fn new(target: impl Fn(&Value) -> CallTarget + Send + Sync + 'static) -> Self {
         Self(Arc::new(target))
     }
@@ -112,7 +113,7 @@ impl fmt::Debug for TargetOf {
 }
 
 impl CallTarget {
-    /// The arguments that a rule compares with the target in place of their texts.
+    /// Returns the arguments whose texts are replaced by the target in comparisons.
     pub(crate) fn fields(&self) -> &'static [&'static str] {
         match self {
             Self::Path(path) => path.fields,
@@ -121,7 +122,7 @@ impl CallTarget {
         }
     }
 
-    /// Whether the target certainly is what a pattern describes; only then is a call allowed by it.
+    /// Checks whether the target certainly matches a pattern, as required to allow a call.
     pub(crate) fn fits(&self, pattern: &Pattern) -> bool {
         match self {
             Self::Path(path) => {
@@ -136,7 +137,8 @@ impl CallTarget {
         }
     }
 
-    /// Whether the target may be what a pattern describes; that is enough to deny a call or to ask.
+    /// Checks whether the target may match a pattern, which is enough to deny a call or to ask for
+    /// approval.
     pub(crate) fn may_fit(&self, pattern: &Pattern) -> bool {
         match self {
             Self::Path(path) => {
@@ -156,14 +158,14 @@ impl CallTarget {
 }
 
 impl PathTarget {
-    /// The ways in which a rule may spell the path.
+    /// Returns the spellings of the path that a rule may use.
     fn spellings(&self) -> [String; 3] {
         let Self { path, absolute, .. } = self;
         [path.clone(), format!("./{path}"), absolute.clone()]
     }
 }
 
-/// A path and the directories above it, without the root.
+/// Returns a path and the directories above it, without the root.
 fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     let parents = path.rmatch_indices('/');
     let parents = parents.filter_map(|(at, _)| path.get(..at));

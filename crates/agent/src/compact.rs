@@ -1,5 +1,7 @@
-//! A plan that somebody asks for, between two runs: the policy plans down to its target at once,
-//! whatever the trigger. It is recorded, kept and told like any other plan.
+//! A compaction that the user asks for between two runs.
+//!
+//! The policy plans down to its target at once, regardless of the trigger. The plan is recorded,
+//! archived and reported like any other.
 
 use std::sync::Arc;
 
@@ -9,51 +11,51 @@ use crate::leave::Next;
 use crate::run::{Phase, Run};
 use crate::step::Step;
 
-/// What a summary is to keep above all has at most this many bytes: it goes into every request of
-/// the summariser.
+/// Maximum size of the focus of a summary, in bytes. The focus is part of every request to the summary
+/// model.
 pub const MAX_FOCUS: usize = 2_000;
 
-/// Why nothing can be planned now.
+/// The reason why nothing can be compacted now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactError {
-    /// A run is under way.
+    /// A run is in progress.
     #[error("a run is under way and keeps its view small itself; interrupt it first")]
     Running,
-    /// What the summary is to keep is too much to say.
+    /// The focus is too long.
     #[error("the focus has {bytes} bytes; say it in {MAX_FOCUS}")]
     Focus {
-        /// How long it is.
+        /// The length of the focus in bytes.
         bytes: usize,
     },
 }
 
-/// A plan that was applied because somebody had asked for it.
+/// A compaction that was applied on request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compaction {
     /// The plan.
     pub plan: Plan,
-    /// How many messages the view had.
+    /// Number of messages in the view before.
     pub messages_before: usize,
-    /// How many it has.
+    /// Number of messages in the view after.
     pub messages_after: usize,
-    /// What would have been sent before it.
+    /// The request's size before.
     pub tokens_before: Tokens,
-    /// What would be sent after it.
+    /// The request's size after.
     pub tokens_after: Tokens,
 }
 
-/// A plan that somebody has asked for, in the making.
+/// A requested compaction in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Compacting {
-    /// What a summary is to keep above all.
+    /// The focus: information that the summary must keep above all.
     focus: Option<Arc<str>>,
-    /// The plan, with how many messages there were and what they weighed.
+    /// The plan, with the number and the size of the messages before it.
     made: Option<(Plan, usize, Tokens)>,
 }
 
 impl Compacting {
-    /// What the model is told that writes the summary.
+    /// Returns the system prompt of the summary model.
     pub(crate) fn prompt(&self, prompt: &str) -> Arc<str> {
         match &self.focus {
             Some(focus) => format!(
@@ -67,13 +69,14 @@ impl Compacting {
 }
 
 impl Run {
-    /// Plans down to the target now; what it leads to comes from [`Run::poll`], up to the first
-    /// [`Step::Wait`] with no run under way. Where the view is under its target, or nothing in it may
-    /// leave, that comes at once, and no model is called. `focus` is what a model that writes a
-    /// summary is told to keep above all.
+    /// Starts a compaction down to the target. The steps are returned by [`Run::poll`], up to the first
+    /// [`Step::Wait`] while no run is in progress.
+    ///
+    /// If the view is already below its target, or no message may be removed, that step follows at once
+    /// and no model is called. `focus` tells the summary model what to keep above all.
     ///
     /// # Errors
-    /// While a run is under way, and where the focus is longer than [`MAX_FOCUS`].
+    /// If a run is in progress, or if the focus is longer than [`MAX_FOCUS`].
     pub fn compact(&mut self, focus: Option<&str>) -> Result<(), CompactError> {
         if self.is_running() {
             return Err(CompactError::Running);
@@ -87,7 +90,7 @@ impl Run {
         self.summary_failed = false;
         self.summary_failures = 0;
         self.vetoed = false;
-        // What was written beside the last run knows nothing of what is wanted now.
+        // A summary from the last run does not take the focus into account.
         if focus.is_some() {
             self.ready = None;
         }
@@ -100,7 +103,7 @@ impl Run {
         Ok(())
     }
 
-    /// Makes the plan, or asks for the summary that it waits for.
+    /// Makes the plan, or requests the summary that it needs.
     pub(crate) fn plan_asked(&mut self) {
         let line = match self.budget_planned() {
             Ok(line) => line,
@@ -119,7 +122,7 @@ impl Run {
         }
         let (why, means) = (Trigger::Asked, self.means());
         let proposal = self.setup.policy.best_proposal(view, &budget, why, &means);
-        // One that would be wanted later is not what was asked for.
+        // A summary for later use does not help with this compaction.
         if let Some(span) = proposal.wants.filter(|span| span.when == When::Now) {
             self.open();
             if self.wants_summary(span) {
@@ -139,12 +142,12 @@ impl Run {
         self.leave(plan, Next::Nothing);
     }
 
-    /// The plan that was asked for last, where one was applied; it is told once.
+    /// Returns the last requested compaction if it was applied. Later calls return `None`.
     pub fn take_compaction(&mut self) -> Option<Compaction> {
         self.compaction.take()
     }
 
-    /// The plan that was asked for is applied.
+    /// Finishes a compaction whose plan was applied.
     pub(crate) fn compacted(&mut self) {
         let made = self.compacting.as_mut().and_then(|asked| asked.made.take());
         self.compaction = made.map(|(plan, messages_before, tokens_before)| Compaction {
@@ -157,14 +160,14 @@ impl Run {
         self.end_compacting();
     }
 
-    /// Gives up the plan that is in the making.
+    /// Aborts the compaction in progress.
     pub(crate) fn stop_compacting(&mut self) {
         self.queue.push_back(Step::Abort);
         self.drop_digest();
         self.end_compacting();
     }
 
-    /// Nothing is under way any more.
+    /// Returns to the idle state.
     pub(crate) fn end_compacting(&mut self) {
         self.compacting = None;
         self.give_up_waiting();

@@ -1,5 +1,6 @@
-//! [`WindowUse`]: what fills the window now, by kind. A view of the state, made when it is asked for;
-//! nothing is decided by it.
+//! [`WindowUse`]: the current content of the window, by kind.
+//!
+//! It is computed from the state on request and only informs the user.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,67 +11,68 @@ use crate::run::Run;
 use crate::setup::REQUEST_OVERHEAD;
 use crate::state::State;
 
-/// What a view is made of. All weights are our counter's; each message counts once, pins first.
+/// The content of a view. All sizes are by our counter. Each message counts once; pinned messages count
+/// as pins, whatever their kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
-    /// What is pinned, whatever it is.
+    /// Pinned messages.
     pub pins: Share,
-    /// The first message of a person.
+    /// The first message of the user.
     pub task: Share,
-    /// Their further messages.
+    /// The user's other messages.
     pub messages: Share,
-    /// What the run told the model in their place.
+    /// Notices of the run, which are sent in the role of the user.
     pub notices: Share,
-    /// Summaries of what has left.
+    /// Summaries of removed messages.
     pub summaries: Share,
     /// System messages within the view.
     pub system: Share,
-    /// What the model said, its tool calls included.
+    /// The model's messages, including tool calls.
     pub answers: Share,
-    /// Results, by tool.
+    /// Tool results, by tool.
     pub results: BTreeMap<String, Share>,
 }
 
-/// A part of a view.
+/// One part of a view.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// Messages.
+    /// Number of messages.
     pub messages: usize,
-    /// What they weigh.
+    /// Their size.
     pub tokens: Tokens,
 }
 
-/// What fills the window now, and where it ends.
+/// The content of the window and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowUse {
-    /// The system prompt, and what the request's frame weighs.
+    /// The size of the system prompt and the request's frame.
     pub system: Tokens,
-    /// What the tools' schemas weigh.
+    /// The size of the tool schemas.
     pub tools: Tokens,
-    /// How many tools there are.
+    /// Number of tools.
     pub tool_count: usize,
-    /// What the host puts behind the history.
+    /// The size of the text that the host appends to the history.
     pub dynamic_context: Tokens,
-    /// The messages.
+    /// The messages of the view.
     pub view: Contents,
-    /// All of it: what would be sent now.
+    /// The total: the size of the request that would be sent now.
     pub used: Tokens,
-    /// What is kept free for the answer; `None` where no window is known.
+    /// Tokens reserved for the answer; `None` if no window is known.
     pub reserve: Option<Tokens>,
-    /// The model's window as its provider counts, where it is known.
+    /// The model's window as its provider counts, if known.
     pub window: Option<Tokens>,
-    /// The same as we count, which is how all else here is counted.
+    /// The window by our counter, like all other fields here.
     pub window_counted: Option<Tokens>,
-    /// What may be sent at most; `None` where nothing says.
+    /// Maximum size of a request; `None` if there is no limit.
     pub limit: Option<Tokens>,
-    /// Where a plan is due; `None` where none ever is.
+    /// The size at which a plan is due; `None` if there is no trigger.
     pub trigger: Option<Tokens>,
-    /// Where a plan ends.
+    /// The size that a plan aims for.
     pub target: Option<Tokens>,
 }
 
 impl Contents {
-    /// What a state's view is made of.
+    /// Measures the view of a state.
     #[must_use]
     pub fn of(state: &State) -> Self {
         let mut contents = Self::default();
@@ -87,7 +89,7 @@ impl Contents {
         contents
     }
 
-    /// All results together.
+    /// Returns the sum of all tool results.
     #[must_use]
     pub fn all_results(&self) -> Share {
         let mut all = Share::default();
@@ -130,7 +132,7 @@ impl Share {
 }
 
 impl Run {
-    /// What fills the window now.
+    /// Returns the current content of the window.
     #[must_use]
     pub fn window_use(&self) -> WindowUse {
         let (tools, system) = self.setup.head(self.has_planned());

@@ -1,5 +1,7 @@
-//! A batch of tool calls is read as a whole before any of it runs: which tool each means, what its
-//! arguments are, whether it may run. What may not gets its result here. It starts nothing.
+//! Reads a batch of tool calls as a whole before any of them runs: finds the tools, parses the
+//! arguments, and checks whether the calls may run.
+//!
+//! Calls that may not run receive their result here. Tools are started elsewhere.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -25,43 +27,43 @@ use crate::step::Whom;
 use crate::tool_execution::MAX_BATCH;
 use crate::tool_names::Named;
 
-/// A call that may run, as it will: under its tool's name and with arguments that fit it.
+/// A call that may run, with the corrected tool name and arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) call: ToolCall,
-    /// Who is asked before it runs.
+    /// The approver of the call, if it needs approval.
     pub(crate) whom: Option<Whom>,
-    /// Whether it would change a protected file.
+    /// `true` if the call would change a protected file.
     pub(crate) is_protected: bool,
-    /// What it gets in place of running. It waits for a call of the same id before it, whose result
-    /// it would be otherwise.
+    /// The result in place of running the call. It waits for an earlier call with the same id, which
+    /// would receive it otherwise.
     pub(crate) instead: Option<Instead>,
 }
 
-/// Why a call does not run.
+/// The reason why a call does not run.
 #[derive(Debug, Clone)]
 pub(crate) enum Instead {
-    /// It is at fault.
+    /// The call is faulty.
     Refused(String),
-    /// It is not.
+    /// The call is not faulty.
     Skipped(String),
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 enum Decoded {
     Runs(Prepared),
     Not(Instead),
 }
 
-/// A call as it was written.
+/// A call as the model wrote it.
 struct Written {
     call: Arc<ToolCall>,
     is_open: bool,
-    /// `None` where it is of no interest any more.
+    /// `None` if the arguments are no longer needed.
     arguments: Result<Option<Arguments>, String>,
 }
 
-/// How many more calls may run.
+/// The number of calls that may still run.
 struct Room {
     limits: Arc<ExecutionLimits>,
     calls: Option<u64>,
@@ -71,9 +73,10 @@ struct Room {
 }
 
 impl Run {
-    /// Reads a whole batch before any of it runs: what cannot run gets its result now.
+    /// Reads a whole batch before any of its calls runs. Calls that cannot run receive their result
+    /// now.
     pub(crate) fn decode_batch(&mut self) {
-        // A run that is to end says so, whatever the model does with its last answer.
+        // A run that is about to end ends for that reason, even if its last answer is a repetition.
         let looping = match self.finalizing {
             Some(_) => Looping::No,
             None => self.looping(),
@@ -129,7 +132,7 @@ impl Run {
         });
     }
 
-    /// How far the model has gone round in circles.
+    /// Returns the severity of the model's current repetition.
     pub(crate) fn looping(&self) -> Looping {
         let most = self.setup.limits.identical_tool_calls();
         most.map_or(Looping::No, |most| self.state.doom_loop.looping(most))
@@ -139,7 +142,7 @@ impl Run {
         self.notify(Event::LoopDetected { kind, consequence });
     }
 
-    /// The tool that a call means.
+    /// Returns the tool of a call, if there is one.
     pub(crate) fn tool_of(&self, call: &ToolCall) -> Option<&KnownTool> {
         let name = match self.state.names.resolve(&call.name) {
             Named::Known => call.name.as_str(),
@@ -149,8 +152,8 @@ impl Run {
         self.setup.tools.iter().find(|tool| tool.spec.name == name)
     }
 
-    /// All calls of the batch, those that have their result too: what is said of one may depend on
-    /// those before it, and after a crash it is decided again.
+    /// Returns all calls of the batch, including those with a result. The decision about a call may
+    /// depend on earlier calls, and is repeated after a crash.
     fn written_calls(&self) -> Vec<Written> {
         let batch = self.state.batch.iter();
         let calls = batch.flat_map(|batch| batch.calls()).enumerate();
@@ -278,7 +281,7 @@ impl Room {
         }
     }
 
-    /// Takes the room of one call; where there is none, says so.
+    /// Uses up one allowed call. Returns an explanation if none is left.
     fn take(&mut self, tool: &str) -> Option<String> {
         if self.calls == Some(0) {
             let limit = self.limits.max_tool_calls.unwrap_or_default();

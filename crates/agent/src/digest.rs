@@ -1,5 +1,7 @@
-//! [`Digest`]: one summary in the making, by a model, in as many calls as its window asks for, and
-//! never more than [`MAX_SUMMARY_CALLS`]. It makes requests and reads replies; it calls nobody.
+//! [`Digest`]: a summary in progress, written by a model.
+//!
+//! It takes as many calls as the model's window requires, up to [`MAX_SUMMARY_CALLS`]. A digest creates
+//! requests and reads replies, but makes no calls itself.
 
 mod check;
 mod material;
@@ -15,30 +17,33 @@ use plimsoll_context::{
 use crate::request::{Expects, Request, Sampling, ToolChoice};
 use crate::setup::{REQUEST_OVERHEAD, SummaryModel};
 
-/// Model calls for one summary, at most: what is left over is shortened until it fits.
+/// Maximum number of model calls for one summary. If that is not enough, the messages are shortened
+/// until they fit.
 pub const MAX_SUMMARY_CALLS: usize = 8;
-/// The share of a summary that is the model's; the rest is word for word what was said.
+/// The share of a summary that the model writes. The rest is quoted word for word.
 const MODEL_SHARE: Ppm = Ppm(600_000);
-/// An answer may be this many times what is kept of it: a model that overshoots is cut, not refused.
+/// The answer may be this many times longer than the part that is kept. A longer text is shortened, not
+/// rejected.
 const OVERSHOOT: u64 = 2;
-/// The least that is asked of a model, since one that is cut off by length is refused.
+/// The smallest limit for an answer. Answers that are cut off by their length are rejected.
 const LEAST_OUTPUT: Tokens = Tokens(256);
-/// The share of the summariser's window that its request may take by our counter, which is not its.
+/// The share of the summary model's window that a request may use. The rest absorbs errors of our
+/// counter.
 const WINDOW_SHARE: Ppm = Ppm(850_000);
-/// What the model writes may take this part of its window, and what it is told of a former summary
-/// twice that: a small model writes a short summary, and the rest of its room is for reading.
+/// The divisor of the window for the length of the written summary. A former summary may be twice as
+/// long. A small model therefore writes a short summary, and most of its window remains for reading.
 const WINDOW_PART: u64 = 8;
-/// What keys, quotes and brackets take of an answer that is held to a schema.
+/// Tokens for keys, quotes and brackets of an answer that follows a schema.
 const SCHEMA_OUTPUT: Tokens = Tokens(128);
-/// What stands between the model's part of a summary and what was said word for word.
+/// The heading between the model's part of a summary and the quoted part.
 const WORD_FOR_WORD: &str = "# Word for word";
 
-/// One summary in the making.
+/// A summary in progress.
 #[derive(Debug)]
 pub(crate) struct Digest {
     span: Span,
     messages: Vec<Arc<Message>>,
-    /// What has not been read yet, in pieces that fit.
+    /// The messages that have not been read yet, in pieces that fit.
     pieces: VecDeque<String>,
     so_far: Option<String>,
     model: SummaryModel,
@@ -48,19 +53,19 @@ pub(crate) struct Digest {
     pub(crate) usage: Usage,
 }
 
-/// What a reply has led to.
+/// The effect of a reply.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// One more call.
+    /// One more call is needed.
     More,
-    /// The summary.
+    /// The summary is finished.
     Done(Ready),
-    /// Why there will be none.
+    /// The reason why there is no summary.
     Failed(String),
 }
 
 impl Digest {
-    /// `None` where the model's window is too small for anything.
+    /// Creates a digest. Returns `None` if the model's window is too small.
     pub(crate) fn new(
         span: Span,
         messages: Vec<Arc<Message>>,
@@ -85,7 +90,7 @@ impl Digest {
         (!digest.pieces.is_empty()).then_some(digest)
     }
 
-    /// The next call.
+    /// Returns the next request.
     pub(crate) fn request(&self) -> Request {
         let piece = self.pieces.front().map_or("", String::as_str);
         let text = material::framed(self.so_far.as_deref(), piece);
@@ -139,13 +144,13 @@ impl Digest {
         Progress::More
     }
 
-    /// What the summary is of.
+    /// Returns the range of the summary.
     pub(crate) fn span(&self) -> &Span {
         &self.span
     }
 
-    /// The model's words, and behind them the user's, word for word, as far as they fit: a model
-    /// that forgets or lies takes nothing away.
+    /// Returns the finished summary: the model's text, followed by quotes of the user's messages as far
+    /// as they fit. The quotes survive even if the model omits or invents something.
     fn ready(&self) -> Ready {
         let model = self.so_far.clone().unwrap_or_default();
         let model = without_frames(&model).replace(WORD_FOR_WORD, "Word for word");
@@ -164,8 +169,7 @@ impl Digest {
         }
     }
 
-    /// The former summary, all of it where it fits: the model may use what stands there word for
-    /// word.
+    /// Returns the former summary, in full if it fits. The model may use its quotes.
     fn former(&self) -> Option<String> {
         let former = self
             .messages
@@ -182,7 +186,7 @@ impl Digest {
         }
     }
 
-    /// What a summary's words may weigh.
+    /// Returns the maximum size of a summary's text.
     fn words(&self) -> Tokens {
         self.span.max.minus(MESSAGE_OVERHEAD + SUMMARY_FRAME)
     }
@@ -200,7 +204,7 @@ impl Digest {
         (self.model_part().times(OVERSHOOT) + SCHEMA_OUTPUT).max(LEAST_OUTPUT)
     }
 
-    /// What a piece may weigh.
+    /// Returns the maximum size of a piece.
     fn room(&self) -> Option<Tokens> {
         let window = self.model.window?.share(WINDOW_SHARE);
         let former = self
@@ -217,8 +221,8 @@ impl Digest {
     }
 }
 
-/// A message as it is kept word for word: of a former summary only that part, for the model's part
-/// of it has just been written anew.
+/// Returns a message for quoting. A former summary is reduced to its quotes, since the model has just
+/// rewritten the rest.
 fn kept(message: &Message) -> Message {
     let Message::Summary { text } = message else {
         return message.clone();

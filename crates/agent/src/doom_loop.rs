@@ -1,5 +1,6 @@
-//! [`DoomLoopTracker`]: whether a model goes round in circles. It counts and says how far it has come;
-//! what follows is decided in `work.rs`. It holds hashes, never what was said.
+//! [`DoomLoopTracker`]: detects that a model repeats itself.
+//!
+//! It stores hashes only, never the messages. `work.rs` decides how the run reacts.
 
 use std::collections::VecDeque;
 
@@ -8,31 +9,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{hash, identity, outcome};
 
-/// Batches that are remembered, at least.
+/// Minimum number of remembered batches.
 pub const MIN_HISTORY: usize = 10;
-/// Batches that are remembered, at most: a bound on what a run holds.
+/// Maximum number of remembered batches, which bounds the memory of a run.
 pub const MAX_HISTORY: usize = 10_000;
-/// What is only alike (the same error, the same text) gets so many times the patience of what is the
-/// same: a model may be right to try once more in another way.
+/// The factor for repetitions that are only similar (the same error, the same text). A model may be
+/// right to try once more in another way.
 const PATIENCE: u64 = 2;
 
-/// Whether a model goes round in circles: a bounded ring of hashed batches, newest last. A batch is
-/// the tool calls of one message, the same whatever their order and that of the keys in their
-/// arguments. Results count: calls whose results change are no loop.
+/// A detector of repetitions, based on a bounded ring buffer of hashed batches.
+///
+/// A batch is the tool calls of one message. The order of the calls and of the keys in their arguments
+/// is ignored. Results count: calls with changing results are not a loop.
 #[derive(Debug, Clone)]
 pub struct DoomLoopTracker {
     history: usize,
     ring: VecDeque<Seen>,
-    /// At `p - 1`: how many of the newest batches, without a break, are what the batch `p` before
-    /// them was. Cycles are looked for of which two rounds are remembered.
+    /// At `p - 1`: how many of the newest batches, without a gap, equal the batch `p` places before
+    /// them. Only cycles with two rounds in the buffer are detected.
     matches: Vec<u64>,
     errors: Option<Errors>,
     text: Option<Said>,
-    /// The calls of the newest batch while its results are awaited.
+    /// The calls of the newest batch until it has results.
     open: Vec<Asked>,
 }
 
-/// In what a model repeats itself.
+/// The kind of a repetition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -41,54 +43,54 @@ pub enum Repetition {
     /// The same batch of calls in a row.
     #[default]
     Identical,
-    /// The same few batches, round and round.
+    /// A cycle of a few batches.
     Period {
-        /// How many batches one round has.
+        /// Number of batches in one round.
         length: u64,
     },
-    /// The same error of the same tool, whatever it is called with.
+    /// The same error of the same tool, regardless of the arguments.
     Error,
-    /// The same text, and nothing comes of it.
+    /// The same text without effect.
     Text,
 }
 
-/// How far a repetition has come.
+/// The severity of a repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looping {
-    /// Not far enough to say anything.
+    /// No reaction is needed.
     No,
-    /// The model is told, once the batch has its results.
+    /// The model is told once the batch has results.
     Nudge(Repetition),
-    /// The batch does not run.
+    /// The batch is not run.
     Refuse(Repetition),
     /// The run ends.
     Stop(Repetition, u64),
 }
 
-/// What became of one call.
+/// The result of one call, with its origin.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
-    /// Its result.
+    /// The result.
     pub result: &'a ToolResult,
-    /// Where the result comes from.
+    /// The origin of the result.
     pub fate: Fate,
 }
 
-/// Where a result comes from.
+/// The origin of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// The tool.
+    /// The tool was run.
     Ran,
-    /// The call was not run, for another reason than that it was repeated.
+    /// The call was not run, for another reason than repetition.
     NotRun,
-    /// The call was not run since it was repeated.
+    /// The call was not run because it was a repetition.
     Refused,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     calls: u64,
-    /// Those of the calls that ran; where none did, those that the same calls had before.
+    /// The hash of the results. If no call ran, the results of the last identical calls.
     results: Option<u64>,
 }
 
@@ -98,7 +100,7 @@ struct Asked {
     call: u64,
 }
 
-/// Batches in a row of which nothing came but one error of one tool.
+/// Consecutive batches that produced nothing but one error of one tool.
 #[derive(Debug, Clone, Copy)]
 struct Errors {
     tool: u64,
@@ -119,7 +121,7 @@ impl Default for DoomLoopTracker {
 }
 
 impl DoomLoopTracker {
-    /// One that remembers so many batches: `tool_call_history_size`.
+    /// Creates a tracker that remembers this many batches: `tool_call_history_size`.
     #[must_use]
     pub fn new(history: usize) -> Self {
         let history = history.clamp(MIN_HISTORY, MAX_HISTORY);
@@ -133,7 +135,7 @@ impl DoomLoopTracker {
         }
     }
 
-    /// What is wrong with the two settings together, as a sentence.
+    /// Checks the two settings together. Returns a sentence that describes the error, if there is one.
     #[must_use]
     pub fn fault(max_identical_tool_calls: Option<u64>, history: usize) -> Option<String> {
         let repeated = max_identical_tool_calls.unwrap_or_default();
@@ -156,24 +158,24 @@ impl DoomLoopTracker {
         })
     }
 
-    /// How many batches are remembered.
+    /// Returns the number of remembered batches.
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.ring.len()
     }
 
-    /// How many batches are remembered at most.
+    /// Returns the maximum number of remembered batches.
     #[must_use]
     pub fn history(&self) -> usize {
         self.history
     }
 
-    /// Begins anew: somebody has said something, or the model did something else.
+    /// Clears the history, after a message of the user or a different action of the model.
     pub fn forget(&mut self) {
         *self = Self::new(self.history);
     }
 
-    /// The model has said something. A message without tool calls begins anew.
+    /// Adds a message of the model. A message without tool calls clears the history.
     pub fn asked(&mut self, message: &Message) {
         self.open.clear();
         self.open.extend(message.calls().map(|call| Asked {
@@ -185,7 +187,7 @@ impl DoomLoopTracker {
         }
         let mut calls: Vec<u64> = self.open.iter().map(|asked| asked.call).collect();
         calls.sort_unstable();
-        // The same call twice in one batch runs once.
+        // Identical calls in one batch run once.
         calls.dedup();
         let calls = hash(&calls);
         for (matches, period) in self.matches.iter_mut().zip(1..) {
@@ -205,7 +207,7 @@ impl DoomLoopTracker {
         self.said(message);
     }
 
-    /// The newest batch has all its results; they are given in the order of its calls.
+    /// Adds the results of the newest batch, in the order of its calls.
     pub fn answered<'a>(&mut self, results: impl IntoIterator<Item = Answered<'a>>) {
         let open = std::mem::take(&mut self.open);
         let answered: Vec<(Asked, Answered)> = open.into_iter().zip(results).collect();
@@ -243,10 +245,11 @@ impl DoomLoopTracker {
         self.errors = self.errors_after(&answered);
     }
 
-    /// How far it has come, the newest batch included, where so many identical batches are too many
-    /// (`max_identical_tool_calls`; 1 acts as 2). For the same batch in a row: after one less a nudge;
-    /// that one and the next do not run; then the run ends. For a cycle likewise, where the batch
-    /// that would begin a third round is one too many.
+    /// Returns the severity of the current repetition, including the newest batch.
+    ///
+    /// `max_identical_tool_calls` identical batches in a row are too many (1 acts as 2). After one less
+    /// the model is told; that batch and the next do not run; then the run ends. In a cycle, the first
+    /// batch of a third round is one too many.
     #[must_use]
     pub fn looping(&self, max_identical_tool_calls: u64) -> Looping {
         let most = max_identical_tool_calls.max(2);
@@ -272,7 +275,7 @@ impl DoomLoopTracker {
             let is_next = |asked: &Asked| asked.tool == errors.tool;
             let times = match self.open.is_empty() {
                 true => errors.times,
-                // What else is asked for beside it may succeed.
+                // Other calls in the same batch may succeed.
                 false if self.open.iter().all(is_next) => errors.times + 1,
                 false => 0,
             };
@@ -284,8 +287,8 @@ impl DoomLoopTracker {
         worst
     }
 
-    /// Whether the newest batches are a round of that length and not several shorter ones: the same
-    /// call again and again whose result alternates is no cycle.
+    /// Checks whether the newest batches form a round of this length that does not consist of shorter
+    /// rounds. The same call with alternating results is not a cycle.
     fn is_primitive(&self, length: u64) -> bool {
         let round = || self.ring.iter().rev().map(|seen| seen.calls);
         let length = usize::try_from(length).unwrap_or(MAX_HISTORY);
@@ -306,7 +309,7 @@ impl DoomLoopTracker {
         });
     }
 
-    /// The errors in a row, with a batch that has its results now.
+    /// Updates the consecutive errors with the results of a batch.
     fn errors_after(&self, answered: &[(Asked, Answered)]) -> Option<Errors> {
         let mut came = answered
             .iter()
@@ -345,7 +348,7 @@ impl Looping {
     }
 }
 
-/// The batch at this place, counted from the newest.
+/// Returns the batch at this distance from the newest.
 fn nth_newest(ring: &VecDeque<Seen>, back: usize) -> Option<&Seen> {
     ring.iter().rev().nth(back)
 }
@@ -354,7 +357,7 @@ fn rung(what: Repetition, times: u64, most: u64) -> Looping {
     match times {
         times if times >= most.saturating_add(2) => Looping::Stop(what, times),
         times if times >= most => Looping::Refuse(what),
-        // One of a kind is no repetition.
+        // A single occurrence is not a repetition.
         times if times > 1 && times + 1 == most => Looping::Nudge(what),
         _ => Looping::No,
     }

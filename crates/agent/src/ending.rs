@@ -1,5 +1,6 @@
-//! How a run ends: its calls closed, what waited given up, the outcome said. Not why; that is decided
-//! where it happens.
+//! The end of a run: closes open calls, drops queued messages and reports the outcome.
+//!
+//! The reason is decided elsewhere.
 
 use plimsoll_context::{CannotFit, StopReason, Tokens, Trigger};
 
@@ -12,8 +13,7 @@ use crate::run::{Answered, Phase, Run};
 use crate::step::Step;
 
 impl Run {
-    /// Ends the run. Calls without a result get one, so that the view stays one that a provider
-    /// accepts.
+    /// Ends the run. Open calls receive a result, so that providers still accept the view.
     pub(crate) fn finish(&mut self, reason: EndReason) {
         self.book_unanswered();
         self.close_calls(match reason {
@@ -21,7 +21,7 @@ impl Run {
             _ => "not run: the run ended",
         });
         if std::mem::take(&mut self.in_turn) {
-            // Its call was not answered.
+            // The model call of this turn has no answer.
             self.turn_end = Some(Answered {
                 turn: self.state.tally.turns.saturating_add(1),
                 stop: StopReason::Other,
@@ -76,7 +76,7 @@ impl Run {
         self.phase = Phase::Idle;
     }
 
-    /// The same with what was used by now: the last call has used some of it.
+    /// Updates the usage in the reason, which includes the last call now.
     fn up_to_date(&self, reason: EndReason) -> EndReason {
         let tracker = self.tracker();
         match reason {
@@ -92,14 +92,14 @@ impl Run {
         }
     }
 
-    /// Tells the host's hook, where it has one there.
+    /// Informs the host if it has a hook at this point.
     pub(crate) fn after(&mut self, point: HookPoint, moment: impl FnOnce() -> Moment) {
         if self.setup.hooks.contains(&point) {
             self.queue.push_back(Step::After(moment()));
         }
     }
 
-    /// A turn has ended: its call is answered, and its tool calls have their results.
+    /// Ends a turn: the model call is answered, and all tool calls have results.
     pub(crate) fn end_turn(&mut self) {
         let Some(Answered { turn, stop, usage }) = self.turn_end.take() else {
             return;
@@ -119,7 +119,7 @@ impl Run {
         self.after(HookPoint::AfterTurn, || Moment::AfterTurn { turn, usage });
     }
 
-    /// Ends the run; `cannot_fit` is in our tokens.
+    /// Ends the run because the view does not fit. `cannot_fit` is in our tokens.
     pub(crate) fn cannot_fit(&mut self, cannot_fit: CannotFit) {
         let least = self.least().max(cannot_fit.minimum);
         let cannot_fit = self.reported(CannotFit {
@@ -129,7 +129,7 @@ impl Run {
         self.finish(EndReason::CannotFit { cannot_fit });
     }
 
-    /// Returns what the policy cannot make the request smaller than, in our tokens.
+    /// Returns the smallest size of the request that the policy can reach, in our tokens.
     fn least(&self) -> Tokens {
         let view = &self.state.transcript;
         let nothing = self.budget_at(Tokens::ZERO);
@@ -140,7 +140,7 @@ impl Run {
         }
     }
 
-    /// Returns the same in the provider's tokens, which windows and limits are configured in.
+    /// Converts the sizes to the provider's tokens, in which windows and limits are configured.
     pub(crate) fn reported(&self, cannot_fit: CannotFit) -> CannotFit {
         let CannotFit { limit, .. } = cannot_fit.reported(self.calibration());
         CannotFit {

@@ -1,5 +1,6 @@
-//! [`Entry`]: one line of a session's log. The log is only ever appended to, and folding it gives
-//! the state byte for byte. Not what a person is shown; that is an event.
+//! [`Entry`]: one line of a session's log.
+//!
+//! Entries are only ever appended. Folding the log restores the state byte for byte.
 
 use std::sync::Arc;
 
@@ -15,39 +16,41 @@ use crate::outcome::Outcome;
 use crate::spend::Spend;
 use crate::tracker::{LimitKind, Nearness};
 
-/// The version of the log's format, in its first entry and again where an older log is carried on.
-/// 2: summaries, pins and plans that can be recalled. 3: prices, queued messages, roll-backs, forks.
-/// 4: requests that the provider has weighed. 5: keys of requests.
+/// The version of the log's format, recorded in the first entry and again when an older log is
+/// continued.
+///
+/// 2: summaries, pins and plans that can be recalled. 3: prices, queued messages, roll-backs, forks. 4:
+/// token counts from the provider for requests that were not sent. 5: keys of requests.
 pub const LOG_FORMAT: u32 = 5;
 
-/// Where a learned window comes from.
+/// The source of a learned context window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lesson {
-    /// The provider named it.
+    /// The provider reported it.
     #[default]
     Told,
-    /// It is less than what was refused or cut, or what a rate limit lets through; good for this
-    /// session, and no longer.
+    /// It was inferred: it is smaller than a request that was refused or cut, or it follows from a rate
+    /// limit. It is valid for this session only.
     Inferred,
 }
 
 impl Lesson {
-    /// Whether the provider named it.
+    /// Returns `true` if the provider reported the window.
     #[must_use]
     pub fn is_told(&self) -> bool {
         *self == Self::Told
     }
 }
 
-/// For when a message waits.
+/// When a queued message is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
-    /// For the next model call.
+    /// Before the next model call.
     Steer,
-    /// For the end of the run.
+    /// At the end of the run.
     FollowUp,
 }
 
@@ -56,61 +59,63 @@ pub enum Waiting {
 #[serde(tag = "entry", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Entry {
-    /// The log begins.
+    /// The first entry of a log.
     Opened {
         /// See [`LOG_FORMAT`].
         format: u32,
     },
-    /// A run begins, or goes on after a crash: what every request carries besides the view.
+    /// A run began, or continued after a crash. Contains the parts of every request other than the
+    /// view.
     Started {
-        /// The run's number in its session, from 1; the same again where it goes on.
+        /// The run's number in its session, from 1; unchanged if the run continues.
         run: u64,
         /// The model, as `provider/name`.
         model: String,
         /// The system prompt.
         system: Arc<str>,
-        /// The names of the tools that requests declare, in the order in which they are sent.
+        /// The names of the declared tools, in the order in which they are sent.
         tools: Vec<String>,
-        /// The names of those that requests declare as well once a plan has been applied.
+        /// The names of the tools that are declared in addition once a plan has been applied.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         later: Vec<String>,
-        /// What else it was configured as. Boxed, since it is large.
+        /// The rest of the configuration. Boxed, since it is large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config: Option<Box<LoopConfigSnapshot>>,
     },
-    /// Somebody said something; it enters the view.
+    /// A message of the user or the host entered the view.
     Said {
-        /// What was said.
+        /// The message.
         message: Arc<Message>,
-        /// The message of the queue that it is.
+        /// The number of the queued message that was delivered, if it had waited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         queued: Option<u64>,
     },
-    /// A request that has a key was taken: the message that it says comes next, unless a filter rejects
-    /// it. A request with the same key is the same one, sent again, and is not taken again.
+    /// A request with a key was accepted. Its message is the next entry, unless a filter rejects it.
+    ///
+    /// A later request with the same key is a repetition and is not accepted again.
     Accepted {
-        /// The key, which the sender has chosen.
+        /// The key, chosen by the sender.
         key: String,
     },
-    /// A message waits for the run that is under way.
+    /// A message was queued for the current run.
     Queued {
-        /// Its number in the session, from 1.
+        /// The message's number in the session, from 1.
         id: u64,
-        /// For when.
+        /// When to deliver it.
         kind: Waiting,
-        /// What it says.
+        /// The content of the message.
         parts: Vec<Part>,
     },
-    /// Messages that waited were not delivered, and never will be.
+    /// Queued messages were dropped without having been delivered.
     Undelivered {
-        /// Their numbers.
+        /// The numbers of the messages.
         ids: Vec<u64>,
     },
-    /// The model was told that a limit is near.
+    /// The model was warned that a limit is near.
     Warned {
-        /// Which.
+        /// The limit.
         limit: LimitKind,
-        /// How near.
+        /// How near it is.
         near: Nearness,
     },
     /// The model answered; its message enters the view unless it is empty.
@@ -119,27 +124,28 @@ pub enum Entry {
         message: Arc<Message>,
         /// Why the model stopped.
         stop: StopReason,
-        /// What the call used, where the provider said.
+        /// The usage of the call, if the provider reported it.
         usage: Option<Usage>,
-        /// The request's weight by our counter, to calibrate with.
+        /// The request's size by our counter, for calibration.
         counted: Tokens,
-        /// What the call cost, where that is known.
+        /// The cost of the call, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,
     },
-    /// A tool call is about to run. Where its result is missing after a crash, it may have run.
+    /// A tool call is about to run. If its result is missing after a crash, the tool may have run.
     Began {
         /// The call.
         call: CallId,
     },
-    /// A tool call has its result; results enter the view in call order.
+    /// A tool call has a result. Results enter the view in the order of the calls.
     Returned {
         /// The result, as a `Message::ToolResult`.
         message: Arc<Message>,
-        /// What the tool wants pinned; said and pinned once the whole batch has its results.
+        /// Texts that the tool wants pinned. They are added and pinned once all calls of the batch have
+        /// results.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pins: Vec<String>,
-        /// What the tool used, as a sub-agent does.
+        /// Usage of the tool itself, for example of a sub-agent.
         #[serde(default, skip_serializing_if = "Spend::is_nothing")]
         spent: Spend,
     },
@@ -148,87 +154,88 @@ pub enum Entry {
         /// The plan.
         plan: Plan,
     },
-    /// A model was asked for a summary. What it wrote is in the plan that used it.
+    /// A model was asked for a summary. Its text is part of the plan that used it.
     Summarized {
-        /// Of what.
+        /// The fingerprint of the summarized messages.
         of: Fingerprint,
-        /// Model calls.
+        /// Number of model calls.
         calls: u64,
-        /// What they used.
+        /// The usage of these calls.
         usage: Usage,
-        /// What they cost, where that is known.
+        /// The cost of these calls, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,
-        /// Why there is no summary, where there is none.
+        /// The reason why there is no summary, if the model failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
-    /// An item of the view, or a part of it, must stay.
+    /// An item of the view, or a part of it, was pinned.
     Pinned {
         /// The item.
         seq: Seq,
-        /// What of it, with the proof.
+        /// The pinned part, with a proof of its content.
         pin: Pin,
     },
-    /// An item need not stay any longer.
+    /// An item was unpinned.
     Unpinned {
         /// The item.
         seq: Seq,
     },
-    /// The provider refused a request as too long, and told or taught the window.
+    /// The provider refused a request as too long, and Plimsoll learned the window from it.
     Learned {
         /// The window from now on.
         window: Tokens,
-        /// The refused request by our counter and by the provider's, where it said.
+        /// The size of the refused request by our counter and by the provider's, if reported.
         used: Option<(Tokens, Tokens)>,
-        /// Whether the provider named it.
+        /// The source of the window.
         #[serde(default, skip_serializing_if = "Lesson::is_told")]
         lesson: Lesson,
     },
-    /// The provider has said what a request weighs that it was not sent, to calibrate with.
+    /// The provider counted the tokens of a request without running it. Used for calibration.
     Measured {
-        /// By our counter.
+        /// The size by our counter.
         counted: Tokens,
-        /// By the provider's.
+        /// The size by the provider's counter.
         reported: Tokens,
     },
-    /// A call was answered, but its answer is no answer to what was asked, and not used.
+    /// A model call was billed, but its answer was discarded.
     Wasted {
-        /// What it used.
+        /// The usage of the call.
         usage: Usage,
-        /// What it cost, where that is known.
+        /// The cost of the call, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,
     },
-    /// The view is as it was before a run began, and the runs since are undone.
+    /// The view was restored to its state before a run; this run and later ones are undone.
     RolledBack {
-        /// The run.
+        /// The first undone run.
         run: u64,
     },
-    /// From here on it is another session, that began as this log's first entries. A run that was
-    /// under way has ended; everything else is as it was.
+    /// The entries from here on belong to another session, which began as a copy of the entries above.
+    ///
+    /// A run that was in progress has ended; everything else is unchanged.
     Forked {
-        /// The session that the entries before this one are of, by the host's name for it.
+        /// The original session, by the host's name for it.
         from: String,
-        /// How many of them the two share.
+        /// The number of entries that both sessions share.
         entries: u64,
     },
-    /// Several agents have run the same prompt, each in a fork of this session. What the chosen one
-    /// has said comes next, as entries of this log.
+    /// Several agents have run the same prompt, each in a fork of this session. The messages of the
+    /// chosen one follow as entries of this log.
     Branched {
-        /// By what one was chosen.
+        /// The strategy that chose the winner.
         strategy: String,
-        /// The branches, in the order in which they were given.
+        /// The branches, in the order in which they were started.
         branches: Vec<BranchRecord>,
-        /// The chosen one; `None` where none answered, or where the answer is made of several.
+        /// The chosen branch; `None` if no branch answered, or if the answer combines several.
         winner: Option<usize>,
-        /// What choosing has used.
+        /// The usage of the choice itself.
         #[serde(default, skip_serializing_if = "Spend::is_nothing")]
         judged: Spend,
     },
     /// The run ended.
     Ended {
-        /// How.
+        /// The outcome.
         outcome: Outcome,
     },
 }

@@ -1,5 +1,6 @@
-//! [`Event`]: what an observer sees while a run goes on. Not the log: events may be lost without
-//! harm.
+//! [`Event`]: a report about a run for observers.
+//!
+//! Events are not part of the log; losing some does no harm.
 
 use std::sync::Arc;
 
@@ -17,11 +18,11 @@ use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::{Outcome, is_nothing};
 use crate::spend::Spend;
 
-/// The version of events as JSON. It grows if a field is renamed, removed or means something else, not if a
-/// field or an event is added.
+/// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
+/// another meaning, not when a field or an event is added.
 pub const EVENT_VERSION: u32 = 1;
 
-/// What an observer sees; as JSON lines this is `plimsoll run --json`.
+/// An event of a run. `plimsoll run --json` prints one per line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -34,111 +35,112 @@ pub enum Event {
         version: u32,
         /// The run's number in its session, from 1.
         run: u64,
-        /// The run by its full name.
+        /// The full identifier of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loop_id: Option<LoopId>,
         /// The model, as `provider/name`.
         model: String,
-        /// What else it is configured as. Boxed, since it is large.
+        /// The rest of the configuration. Boxed, since it is large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config_snapshot: Option<Box<LoopConfigSnapshot>>,
     },
-    /// A filter or a hook did not let something in that was said.
+    /// A filter or a hook rejected the user's input.
     InputRejected {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A message waits, is delivered, or never will be.
+    /// A message was queued, delivered or dropped.
     Message {
-        /// Its number in the session, from 1.
+        /// The message's number in the session, from 1.
         id: u64,
-        /// For when it waits.
+        /// When it is to be delivered.
         kind: Waiting,
-        /// What becomes of it.
+        /// The state of the message.
         phase: MessagePhase,
-        /// What it says.
+        /// The content of the message.
         parts: Vec<Part>,
     },
     /// A request is about to be made.
     TurnStart {
         /// The turn's number in its run, from 1.
         turn: u64,
-        /// What it answers.
+        /// The reason for the turn.
         #[serde(default)]
         cause: TurnTrigger,
-        /// The request's weight by our counter.
+        /// The request's size by our counter.
         tokens: Tokens,
-        /// The weight at which a plan is due, likewise; `None` where there is none.
+        /// The size at which a plan is due, by our counter; `None` if there is no trigger.
         trigger: Option<Tokens>,
-        /// The model's window as the provider counts, where known.
+        /// The model's window as the provider counts, if known.
         window: Option<Tokens>,
     },
-    /// A piece of the reply, live.
+    /// A streamed piece of the reply.
     Delta(Delta),
-    /// What a stream had delivered is void: the call is made again.
+    /// The model call is repeated. All deltas of the failed attempt are void.
     Retrying {
-        /// The number of the try that comes, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// Milliseconds until then.
+        /// Milliseconds until the next attempt.
         wait_ms: u64,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The model has answered and its tool calls, if any, have their results.
+    /// The model has answered, and all its tool calls have results.
     TurnEnd {
         /// The turn's number in its run, from 1.
         turn: u64,
         /// Why the model stopped.
         stop: StopReason,
-        /// What the call used, where the provider said.
+        /// The usage of the call, if the provider reported it.
         usage: Option<Usage>,
-        /// What the run has used so far.
+        /// The usage of the run so far.
         total: Usage,
-        /// What its calls took besides whose provider did not say it, by our own count.
+        /// Estimated usage of the calls for which the provider reported none. Not part of `total`.
         #[serde(default, skip_serializing_if = "is_nothing")]
         estimated: Usage,
-        /// What it has cost so far, where all of it is known.
+        /// The cost of the run so far, if all of it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,
-        /// What the run holds in memory now.
+        /// The memory that the run holds now.
         #[serde(default)]
         memory: Bytes,
     },
-    /// A tool that runs says how far it is.
+    /// A running tool reports progress.
     ToolUpdate {
         /// The call.
         call: CallId,
         /// The tool's name.
         name: String,
-        /// What it says.
+        /// The progress report.
         text: String,
     },
-    /// The model named a tool that there is not, and one that there is was meant.
+    /// The model called an unknown tool, and the name was corrected.
     ToolCallRepaired {
         /// The call.
         call: CallId,
-        /// What the model wrote.
+        /// The name that the model wrote.
         from: String,
-        /// The tool that gets the call.
+        /// The name of the tool that receives the call.
         to: String,
     },
-    /// Arguments of a tool call were put right by the tool's schema. The model's own stay in the view.
+    /// Arguments of a tool call were converted to the types of the tool's schema. The view keeps the
+    /// model's own arguments.
     ArgumentsCoerced {
         /// The call.
         call: CallId,
         /// The tool's name.
         name: String,
-        /// What was changed.
+        /// The conversions.
         changes: Vec<Coercion>,
     },
-    /// The model goes round in circles.
+    /// The model is repeating itself.
     LoopDetected {
-        /// In what it repeats itself.
+        /// The kind of repetition.
         kind: Repetition,
-        /// What follows.
+        /// The reaction of the run.
         consequence: LoopConsequence,
     },
-    /// A tool call goes through its phases.
+    /// A tool call entered a new phase.
     ToolCall {
         /// The phase.
         phase: ToolPhase,
@@ -146,144 +148,146 @@ pub enum Event {
         call: CallId,
         /// The tool's name.
         name: String,
-        /// Its arguments where it starts, its result (shortened) where it ends.
+        /// The arguments when the call starts, the result when it ends; shortened.
         text: String,
-        /// How long they are, whole.
+        /// The full size of the arguments or the result.
         #[serde(default)]
         size: Bytes,
-        /// All of them, for observers of the same process. Not in JSON; empty if read from it.
+        /// The full text, for observers in the same process. Not part of the JSON; empty if read from
+        /// it.
         #[serde(skip)]
         whole: Arc<str>,
     },
-    /// Results that the model has not read yet were shortened. Nothing that was sent is rewritten.
+    /// Results that the model has not read yet were shortened. Messages that were already sent are
+    /// unchanged.
     ResultsShortened {
-        /// How many results.
+        /// Number of shortened results.
         results: usize,
-        /// The request's weight before.
+        /// The request's size before.
         tokens_before: Tokens,
-        /// The request's weight after.
+        /// The request's size after.
         tokens_after: Tokens,
     },
-    /// A tool call has its result: the call as [`RunStep`] keeps it.
+    /// A tool call has a result.
     Step(RunStep),
-    /// A plan that removes messages or rewrites some that were sent is about to be applied.
+    /// A plan that removes messages, or rewrites ones that were already sent, is about to be applied.
     CompactionStarted {
-        /// Why.
+        /// The reason for the plan.
         why: Trigger,
-        /// The stages that had a part in it.
+        /// The stages that contributed to the plan.
         stages: Vec<String>,
-        /// The request's weight.
+        /// The request's size.
         tokens: Tokens,
-        /// How many messages the view has.
+        /// Number of messages in the view.
         messages: usize,
     },
     /// A plan was applied.
     CompactionEnded {
         /// The plan.
         plan: Plan,
-        /// How many messages the view had.
+        /// Number of messages in the view before.
         messages_before: usize,
-        /// How many it has.
+        /// Number of messages in the view after.
         messages_after: usize,
-        /// The request's weight before it.
+        /// The request's size before.
         tokens_before: Tokens,
-        /// The request's weight after it.
+        /// The request's size after.
         tokens_after: Tokens,
     },
     /// A model is asked for a summary.
     SummaryStarted {
         /// The model, as `provider/name`.
         model: String,
-        /// How many messages it is to stand for.
+        /// Number of messages that the summary replaces.
         messages: usize,
-        /// What they weigh.
+        /// The size of these messages.
         tokens: Tokens,
     },
-    /// A model has written a summary, or failed to.
+    /// A model wrote a summary, or failed to write one.
     SummaryEnded {
-        /// Model calls.
+        /// Number of model calls.
         calls: u64,
-        /// What they used.
+        /// The usage of these calls.
         usage: Usage,
-        /// Why the model wrote no summary, if it did not: then `extract` writes it.
+        /// The reason why the model wrote no summary, if it failed. `extract` writes it then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
-    /// A call read clearly less from the provider's prompt cache than the call before it should have
-    /// left there.
+    /// A call read clearly less from the provider's prompt cache than expected from the call before it.
     CacheMissed(CacheMiss),
-    /// The provider refused a request as too long, or cut it: what a stream had delivered is void.
+    /// The provider refused a request as too long, or cut it. All deltas of the call are void.
     Overflow {
-        /// The rung of the ladder that answers it, from 1.
+        /// The step of the recovery ladder that follows, from 1.
         rung: u32,
-        /// The window, where it is known now.
+        /// The window, if known by now.
         window: Option<Tokens>,
         /// The provider's text.
         message: String,
     },
-    /// A limit is near; the model was told.
+    /// The model was warned that a limit is near.
     LimitNear {
-        /// What it was told.
+        /// The text of the warning.
         notice: String,
     },
-    /// A limit was reached; the model is asked to finish.
+    /// A limit was reached, and the model is asked to finish.
     LimitReached {
-        /// What the model is told.
+        /// The text that the model receives.
         notice: String,
     },
-    /// Something happens in an agent that a tool call has started.
+    /// An event of an agent that a tool call started.
     SubAgent {
         /// The call.
         call: CallId,
         /// The tool's name.
         name: String,
-        /// The agent's own session, to look into.
+        /// The session of that agent.
         session: String,
-        /// What happens.
+        /// The event.
         #[serde(rename = "inner")]
         event: Box<Event>,
     },
-    /// Several agents begin to run the same prompt.
+    /// Several agents start to run the same prompt.
     ParallelStarted {
-        /// By what one will be chosen.
+        /// The strategy that will choose the winner.
         strategy: String,
-        /// The sessions that they run in, in their order; a name that is taken gets a number behind it.
+        /// The sessions of the agents, in order. A name that already exists gets a number appended.
         branches: Vec<String>,
     },
-    /// One of them has ended.
+    /// One of the parallel agents has ended.
     BranchEnded {
-        /// Which, from 0.
+        /// The index of the branch, from 0.
         branch: usize,
-        /// How.
+        /// The result of the branch.
         record: BranchRecord,
     },
-    /// One was chosen, or none.
+    /// All parallel agents have ended, and the choice was made.
     ParallelEnded {
-        /// Which, from 0; `None` where none answered, or where the answer is made of several.
+        /// The index of the chosen branch, from 0; `None` if no branch answered, or if the answer
+        /// combines several.
         winner: Option<usize>,
-        /// What all of it has used, the choice included.
+        /// The usage of all branches, including the choice.
         spent: Spend,
     },
-    /// Something that a person should know.
+    /// A warning for the user.
     Warning {
         /// One sentence.
         text: String,
     },
     /// The run ended.
     AgentEnd {
-        /// How.
+        /// The outcome.
         outcome: Outcome,
-        /// The most that the run held in memory at once.
+        /// The most memory that the run held at once.
         #[serde(default)]
         peak_memory: Bytes,
     },
 }
 
-/// Returns the JSON Schema (draft 2020-12) of an event, as [`EVENT_VERSION`] has it.
+/// Returns the JSON Schema (draft 2020-12) of an event of version [`EVENT_VERSION`].
 #[cfg(feature = "schema")]
 #[must_use]
 pub fn event_schema() -> serde_json::Value {
-    // The first paragraph; links of the documentation lead nowhere there.
+    // Descriptions keep the first paragraph; links between doc comments do not work in JSON.
     let plain = |schema: &mut schemars::Schema| {
         if let Some(serde_json::Value::String(text)) = schema.get_mut("description") {
             let first = text.split("\n\n").next().unwrap_or_default();
@@ -302,66 +306,67 @@ pub fn event_schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// One tool call of a run and what it returned, as the host keeps it.
+/// One tool call of a run with its result, in the form that the host stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunStep {
     /// The call.
     pub call: CallId,
-    /// The tool, as the model named it.
+    /// The name of the tool as the model wrote it.
     pub name: String,
-    /// The arguments, cut like the result.
+    /// The arguments, shortened like the result.
     pub arguments: String,
-    /// The texts of the result. One longer than `max_step_result_size` ends with `[truncated]`; a JSON
-    /// list or object stays one: whole items leave its middle, and a marker counts them.
+    /// The text of the result. A text longer than `max_step_result_size` ends with `[truncated]`. A
+    /// JSON list or object stays valid: whole items are removed from its middle, and a marker states
+    /// their number.
     pub result: String,
-    /// Whether the call failed or did not run.
+    /// `true` if the call failed or did not run.
     pub is_error: bool,
 }
 
-/// What a turn answers.
+/// The reason for a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnTrigger {
-    /// What a person said.
+    /// A message of the user.
     #[default]
     User,
-    /// What another agent asked for.
+    /// A request of another agent.
     SubAgent,
-    /// A run that goes on.
+    /// A run was continued.
     Continue,
-    /// Results of tools.
+    /// Tool results.
     ToolResults,
-    /// A message during the run.
+    /// A message that arrived during the run.
     Steer,
-    /// A message after the answer.
+    /// A message that was queued for the end of the run.
     FollowUp,
-    /// Something that the run itself said to the model.
+    /// A notice of the run itself.
     Notice,
 }
 
-/// What becomes of a message that waits.
+/// The state of a queued message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessagePhase {
-    /// It waits.
+    /// The message is waiting.
     Queued,
-    /// The model will read it in the next request.
+    /// The message is part of the next request.
     Delivered,
-    /// The run has ended without it.
+    /// The run ended before the message was delivered.
     Undelivered,
 }
 
-/// What follows where a model goes round in circles.
+/// The reaction to a model that repeats itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoopConsequence {
-    /// It is told.
+    /// The model is told.
     Told,
-    /// Its newest tool calls do not run.
+    /// Its newest tool calls are not run.
     Refused,
     /// The run ends.
     Stopped,
@@ -372,12 +377,12 @@ pub enum LoopConsequence {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolPhase {
-    /// It runs.
+    /// The tool was started.
     Start,
-    /// It has a result.
+    /// The tool returned a result.
     Success,
-    /// It failed.
+    /// The tool failed.
     Error,
-    /// It did not run.
+    /// The tool was not run.
     Skipped,
 }

@@ -1,5 +1,7 @@
-//! What is known of a request before it is sent: what the provider should report of it, what it
-//! asks of the prompt cache, and why it may miss it. Not the judging of the answer; that is `wire`'s.
+//! The expectations about a request before it is sent: the token report, the use of the prompt cache,
+//! and the possible reasons for a cache miss.
+//!
+//! The `wire` crate compares them with the answer.
 
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use crate::event::Event;
 use crate::request::{Expects, ToolChoice};
 use crate::run::{Calling, Run};
 
-/// What a request carries that no log tells of.
+/// The parts of a request that are not in the log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Aside {
     choice: Option<ToolChoice>,
@@ -20,11 +22,11 @@ pub(crate) struct Aside {
 }
 
 impl Run {
-    /// What the provider should report of a request of this weight.
+    /// Returns the expected token report of a request of this size.
     ///
-    /// It is made of the last report: what has come since weighs by our counter what it weighs, or,
-    /// where ours counts more than the provider does, as much less as it did then. So only a much
-    /// smaller report is a sign that the server has cut the request.
+    /// The estimate starts from the last report. New messages count by our counter. If our counter
+    /// counted more than the provider last time, they are reduced in proportion. Therefore only a much
+    /// lower report indicates that the server has cut the request.
     pub(crate) fn expects(
         &self,
         counted: Tokens,
@@ -44,7 +46,7 @@ impl Run {
 
     fn expected(&self, counted: Tokens, then: Tokens, reported: Tokens) -> Option<Tokens> {
         let grown = Some(counted.minus(then)).filter(|grown| *grown > Tokens::ZERO)?;
-        // Some templates leave the tools out where none may be called.
+        // Some chat templates omit the tools if none may be called.
         if self.finalizing.is_some() || self.state.trail.end().is_none() {
             return None;
         }
@@ -56,7 +58,7 @@ impl Run {
         Some(reported + grown.share(Ppm(per_token.min(Ppm::ONE.0))))
     }
 
-    /// What has come since the last request, its answer included.
+    /// Returns the items since the last request, including its answer.
     fn since_last_call(&self) -> impl Iterator<Item = &Item> {
         let end = self.state.trail.end();
         let items = self.state.transcript.items();
@@ -64,7 +66,7 @@ impl Run {
         items.get(from..).unwrap_or_default().iter()
     }
 
-    /// What the next request asks of the prompt cache.
+    /// Returns the cache instructions of the next request.
     pub(crate) fn cache_plan(&self) -> CachePlan {
         if !self.setup.cache.is_on() {
             return CachePlan::default();
@@ -87,8 +89,8 @@ impl Run {
         }
     }
 
-    /// Why the next call may miss the cache although the view is as it was; `None` where nothing
-    /// but the provider could be to blame.
+    /// Returns the reason why the next call may miss the cache although the view is unchanged. `None`
+    /// if only the provider can be the cause.
     pub(crate) fn not_view(&mut self, choice: ToolChoice) -> Option<CacheBreak> {
         let now = Aside {
             choice: Some(choice),
@@ -111,7 +113,7 @@ impl Run {
         }
     }
 
-    /// Says what the last call has missed in the cache, if it missed anything.
+    /// Reports a cache miss of the last call, if there was one.
     pub(crate) fn tell_miss(&mut self, calling: &Calling) {
         let Some(mut miss) = self.state.cache.take_miss() else {
             return;
@@ -135,8 +137,8 @@ impl Run {
     }
 }
 
-/// Whether our counter may be far from what the provider counts: images weigh differently
-/// everywhere, and many servers drop earlier thinking.
+/// Checks whether our counter may differ much from the provider's. Every provider counts images
+/// differently, and many servers remove earlier thinking.
 fn is_uncertain(item: &Item) -> bool {
     let parts = item.message.parts();
     parts

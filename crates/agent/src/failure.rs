@@ -1,10 +1,11 @@
-//! [`Failure`]: why a model call failed, as far as it changes what the run does next.
-//! Not a provider's wording; `wire` classifies that.
+//! [`Failure`]: the reasons for a failed model call that the run distinguishes.
+//!
+//! The `wire` crate classifies the providers' error texts.
 
 use plimsoll_context::{Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
-/// Why a model call failed. `message` is the provider's own text, whole.
+/// The reason why a model call failed. `message` is the provider's own text, unshortened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "failure", rename_all = "snake_case")]
@@ -20,93 +21,93 @@ pub enum Failure {
         /// The provider's text.
         message: String,
     },
-    /// The server answered, but had cut the request, or ran out of window inside its answer: it is not
-    /// an answer to what was asked. The run takes it as an overflow.
+    /// The server cut the request, or reached the end of the window within its answer. The answer is
+    /// not usable, and the run treats it as an overflow.
     #[error("the server cut the request: {message}")]
     Cut {
         /// The request's size, as the provider counts or by estimate.
         used: Option<Tokens>,
         /// The window.
         window: Option<Tokens>,
-        /// What the call used all the same.
+        /// The usage of the call, if reported.
         usage: Option<Usage>,
-        /// What it shows.
+        /// The evidence.
         message: String,
     },
-    /// The request alone has more tokens than a minute may carry. The run takes it as an overflow of a
-    /// window that holds for this session, once it was not let through after waiting either.
+    /// The request alone exceeds the provider's limit per minute. If waiting does not help either, the
+    /// run treats it as an overflow of a window that is valid for this session.
     #[error("the request has more tokens than the provider takes in a minute: {message}")]
     SoftWindow {
         /// The request's size as the provider counts.
         used: Option<Tokens>,
-        /// What a minute may carry.
+        /// The provider's limit per minute.
         limit: Tokens,
-        /// How long to wait, in milliseconds, where the same request may pass then: most of it may be
-        /// read from the cache, which does not count. `None` where waiting does not help.
+        /// Milliseconds to wait if the same request may pass later, because most of it may then be read
+        /// from the cache, which does not count. `None` if waiting does not help.
         #[serde(default)]
         retry_after_ms: Option<u64>,
         /// The provider's text.
         message: String,
     },
-    /// The request has too many bytes, whatever its tokens are.
+    /// The request has too many bytes, regardless of its tokens.
     #[error("the request has more bytes than the provider takes: {message}")]
     BodyTooLarge {
         /// The provider's text.
         message: String,
     },
-    /// Only the output that was asked for is too much.
+    /// The requested output length is too large.
     #[error("the model cannot write that much: {message}")]
     OutputTooLarge {
-        /// The most that may be asked for, where the provider said.
+        /// The largest allowed output, if the provider reported it.
         limit: Option<Tokens>,
         /// The provider's text.
         message: String,
     },
-    /// The key is missing or refused.
+    /// The API key is missing or was refused.
     #[error("the provider refused the key: {message}")]
     Auth {
         /// The provider's text.
         message: String,
     },
-    /// Too many requests, also after waiting.
+    /// Too many requests, even after waiting.
     #[error("the provider's rate limit was reached: {message}")]
     RateLimited {
-        /// How long to wait, in milliseconds, where the provider said.
+        /// Milliseconds to wait, if the provider reported it.
         retry_after_ms: Option<u64>,
         /// The provider's text.
         message: String,
     },
-    /// The provider does not accept the request; sending it again would not help.
+    /// The provider rejects the request; sending it again would not help.
     #[error("the provider refused the request: {message}")]
     Refused {
-        /// The HTTP status, where there was one.
+        /// The HTTP status, if there was one.
         status: Option<u16>,
         /// The provider's text.
         message: String,
     },
-    /// Something that may pass: no connection, a cut stream, a server error.
+    /// A temporary problem: no connection, a broken stream, a server error.
     #[error("the model could not be reached: {message}")]
     Transient {
-        /// The HTTP status, where there was one.
+        /// The HTTP status, if there was one.
         status: Option<u16>,
-        /// How long to wait, in milliseconds, where the provider said.
+        /// Milliseconds to wait, if the provider reported it.
         retry_after_ms: Option<u64>,
-        /// What happened.
+        /// A description of the problem.
         message: String,
     },
-    /// The provider's content filter, or its model's refusal to go on, ended the answer.
+    /// The provider's content filter, or a refusal of the model, ended the answer.
     #[error("the provider's content filter ended the answer")]
     ContentFilter,
-    /// The answer cannot be understood.
+    /// The answer is malformed.
     #[error("the model's answer cannot be understood: {message}")]
     Garbled {
-        /// What is wrong with it.
+        /// A description of the problem.
         message: String,
     },
 }
 
 impl Failure {
-    /// Whether sending the same request again may help.
+    /// Returns `true` if sending the same request again may help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -121,7 +122,7 @@ impl Failure {
         )
     }
 
-    /// What the call has used, where the failure itself says so.
+    /// Returns the usage of the call, if the failure contains it.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         match self {
@@ -130,7 +131,7 @@ impl Failure {
         }
     }
 
-    /// How long the provider asks to wait before the next try, in milliseconds.
+    /// Returns how many milliseconds the provider asks to wait before the next attempt.
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         match self {

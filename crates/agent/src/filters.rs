@@ -1,5 +1,7 @@
-//! [`InputFilter`]: looks at what a person says before the model does. Pure and quick: it is called on
-//! the run's own task. Moderation that asks somebody belongs in `before_turn`.
+//! [`InputFilter`]: checks the user's input before the model reads it.
+//!
+//! Filters must be fast and free of side effects, because they run on the task of the run. Moderation
+//! by an external service belongs in a `before_turn` hook.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -7,23 +9,23 @@ use std::sync::Arc;
 
 use plimsoll_context::Part;
 
-/// Filters of one agent, at most.
+/// Maximum number of filters of one agent.
 pub const MAX_FILTERS: usize = 64;
 
-/// Looks at what a person says: prompts, steers and follow-ups.
+/// Checks the user's input: prompts, steers and follow-ups.
 pub trait InputFilter: Send + Sync {
-    /// What to do with a text.
+    /// Returns the decision about a text.
     fn filter(&self, text: &str) -> FilterResult;
 }
 
-/// What a filter says.
+/// The decision of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterResult {
-    /// The text passes as it is.
+    /// The text is accepted unchanged.
     Pass,
-    /// It passes, and the model reads this too.
+    /// The text is accepted, and the model also reads this warning.
     Warn(String),
-    /// It does not pass; this is why.
+    /// The text is rejected for this reason.
     Reject(String),
 }
 
@@ -33,33 +35,33 @@ impl<F: Fn(&str) -> FilterResult + Send + Sync> InputFilter for F {
     }
 }
 
-/// Filters, asked in order.
+/// A list of filters, applied in order.
 #[derive(Clone, Default)]
 pub struct InputFilters(Vec<Arc<dyn InputFilter>>);
 
 impl InputFilters {
-    /// One more filter, asked last.
+    /// Appends a filter.
     pub fn push(&mut self, filter: Arc<dyn InputFilter>) {
         self.0.push(filter);
     }
 
-    /// How many there are.
+    /// Returns the number of filters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no filters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is said once all have seen it: the warnings stand behind it, one part each.
+    /// Applies all filters. Returns the input with the warnings appended, one part each.
     ///
     /// # Errors
-    /// The reason of the first that rejects it; warnings before it say nothing then. One that breaks
-    /// down rejects: a guard that is broken lets nobody in.
+    /// The reason of the first filter that rejects the input; earlier warnings are dropped. A filter
+    /// that panics rejects the input.
     pub fn apply(&self, mut parts: Vec<Part>) -> Result<Vec<Part>, String> {
         if self.is_empty() {
             return Ok(parts);

@@ -1,7 +1,7 @@
-//! Estimates what the next model calls take of a run's limits on tokens and money.
+//! Estimates how much the next model calls will use of a run's limits on tokens and money.
 //!
-//! A call is made only if it fits into both limits, and a call that may use tools only if the last
-//! answer fits behind it. Input counts at its full price here, since the provider's cache may miss.
+//! A call is made only if it fits into both limits, and a call that may use tools only if a last answer
+//! fits after it. Input counts at its full price here, since the provider's cache may miss.
 
 use plimsoll_context::{Money, Plan, Ppm, PriceSheet, Tokens, Trigger, Usage};
 
@@ -12,18 +12,18 @@ use crate::run::Run;
 use crate::tracker::NextCall;
 use crate::turn::UNCOUNTED;
 
-/// Tokens of the last answer that are held back, at most.
+/// Maximum number of tokens reserved for the last answer.
 const LAST_ANSWER_TOKENS: Tokens = Tokens(1_000);
-/// The share of a limit that is held back for the text of the last answer, at most.
+/// Maximum share of a limit that is reserved for the text of the last answer.
 const ANSWER_SHARE: Ppm = Ppm(50_000);
-/// What asking for the last answer adds to the view, with some reserve.
+/// The size of the notice that asks for the last answer, with some reserve.
 const NOTICE: Tokens = Tokens(64);
-/// An answer is not limited on account of the run's limits if it may be longer than this: no model
-/// writes more at once, and many servers refuse a request that asks for more than they write.
+/// Answers that may be longer than this are not limited because of the run's limits. No model writes
+/// more at once, and many servers reject a higher limit.
 const LONGEST_ANSWER: Tokens = Tokens(131_072);
 
 impl Run {
-    /// Returns what a last answer would take if it were asked for now.
+    /// Returns the estimate for a last answer that is requested now.
     pub(crate) fn next_call(&self) -> NextCall {
         let processed = self.processed();
         self.call_of(processed, self.full_price(processed))
@@ -53,8 +53,8 @@ impl Run {
         self.tracker().exceeded_by(self.next_call())
     }
 
-    /// Returns the limit that a call for a summary would exceed, the last answer included. `used` is
-    /// what the calls before it have used for the same summary.
+    /// Returns the limit that a call for a summary and the last answer after it would exceed. `used` is
+    /// the usage of the earlier calls for the same summary.
     pub(crate) fn exceeded_by_summary(&self, request: &Request, used: Usage) -> Option<EndReason> {
         let usage = used.combine(Usage {
             input: request.counted,
@@ -75,7 +75,8 @@ impl Run {
         self.tracker().exceeded_by(call + self.next_call())
     }
 
-    /// Returns how long the next answer may be without exceeding a limit, if that is a bound.
+    /// Returns how long the next answer may be without exceeding a limit. Returns `None` if the limits
+    /// do not restrict it.
     pub(crate) fn answer_room(&self) -> Option<Tokens> {
         let (limits, tracker) = (&self.setup.limits, self.tracker());
         let processed = self.processed();
@@ -83,7 +84,7 @@ impl Run {
             tokens: self.adds(processed),
             cost: self.full_price(processed),
         };
-        // Unless this is the last call, whatever it was meant to be.
+        // Not if this turns out to be the last call.
         let finalizes = self.finalizing.is_none() && limits.at_limit == AtLimit::Finalize;
         let held = match finalizes && self.no_call_after_next().is_none() {
             true => self.last_call(),
@@ -104,7 +105,8 @@ impl Run {
         Some(room).filter(|room| *room < LONGEST_ANSWER)
     }
 
-    /// Returns a plan after which the next call fits into the limits, if it does not and can be made to.
+    /// Returns a plan that makes the next call fit into the limits. Returns `None` if it already fits,
+    /// or if no plan suffices.
     pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
         self.exceeded_by_next()?;
         let allowed = self.allowed_input();
@@ -120,7 +122,7 @@ impl Run {
         Some(plan)
     }
 
-    /// Returns how much the next call may read, as the provider counts.
+    /// Returns the maximum input of the next call, in the provider's tokens.
     fn allowed_input(&self) -> Tokens {
         let (limits, tracker) = (&self.setup.limits, self.tracker());
         let answer = self.answer();
@@ -143,7 +145,7 @@ impl Run {
         allowed.unwrap_or(Tokens::MAX)
     }
 
-    /// Returns what the last answer will take after one more turn that grows as the ones before it.
+    /// Returns the estimate for the last answer after one more turn of average growth.
     fn last_call(&self) -> NextCall {
         let calibration = self.state.calibration;
         let expected = self.outlook().growth();
@@ -160,7 +162,7 @@ impl Run {
         let call = self.call_of(processed, self.full_price(processed));
         match self.setup.limits.count_tokens {
             CountTokens::Processed => call,
-            // The call before it has read the rest by then.
+            // The call before it will have read the rest.
             CountTokens::Growth => NextCall {
                 tokens: more + self.answer(),
                 ..call
@@ -168,7 +170,7 @@ impl Run {
         }
     }
 
-    /// Returns what a call takes that reads so much for that price and answers briefly.
+    /// Returns the estimate for a call with this input, this input price and a brief answer.
     fn call_of(&self, processed: Tokens, price: Money) -> NextCall {
         let answer = self.answer();
         let output = self
@@ -181,16 +183,16 @@ impl Run {
         }
     }
 
-    /// Returns what a call that reads so much adds to the tokens that count, before it has written any.
+    /// Returns how much the input of a call adds to the counted tokens.
     fn adds(&self, processed: Tokens) -> Tokens {
         let count = self.setup.limits.count_tokens;
         self.state.tally.next(count, processed)
     }
 
-    /// Returns how much the next call reads at most, as the provider counts.
+    /// Returns the maximum input of the next call, in the provider's tokens.
     fn processed(&self) -> Tokens {
         let calibration = self.state.calibration;
-        // The provider has said what the request before this one was; the rest is what has grown.
+        // The provider reported the size of the previous request; only the growth is estimated.
         let (known, new) = match self.state.heard {
             Some((counted, said)) if counted <= self.tokens() => {
                 let grown = self.tokens().minus(counted);
@@ -201,7 +203,7 @@ impl Run {
         known + new + new.share(UNCOUNTED) + Tokens(1)
     }
 
-    /// Returns the length of a brief answer: what is held back for the last one.
+    /// Returns the length of a brief answer, which is reserved for the last call.
     fn answer(&self) -> Tokens {
         let limits = &self.setup.limits;
         let of_tokens = limits
@@ -216,13 +218,13 @@ impl Run {
         parts.fold(most, Tokens::min).max(Tokens(1))
     }
 
-    /// Returns what reading so much costs if nothing of it is in the cache.
+    /// Returns the price of this input if nothing is cached.
     pub(crate) fn full_price(&self, processed: Tokens) -> Money {
         let sheet = self.setup.sheet;
         sheet.map_or(Money(0), |sheet| self.input_rate(&sheet).of(processed))
     }
 
-    /// Returns what reading so much costs if the cache still has what the last call has left there.
+    /// Returns the price of this input if the cache still contains the entries of the last call.
     fn usual_price(&self, processed: Tokens) -> Money {
         let Some(sheet) = self.setup.sheet else {
             return Money(0);
@@ -236,7 +238,7 @@ impl Run {
         read_rate.of(read) + self.input_rate(&sheet).of(processed.minus(read))
     }
 
-    /// Returns what a million tokens of input cost that the cache does not have.
+    /// Returns the price of a million tokens of uncached input.
     fn input_rate(&self, sheet: &PriceSheet) -> Money {
         let input = sheet.rates.input;
         let writes = self.state.tally.usage.cache_write > Tokens::ZERO;
@@ -248,7 +250,7 @@ impl Run {
     }
 }
 
-/// Returns how many tokens an amount of money buys at a price for a million; `None` if they are free.
+/// Returns how many tokens an amount of money buys at a price per million; `None` if they are free.
 fn bought(money: Money, rate: Money) -> Option<Tokens> {
     let tokens = (u128::from(money.0) * 1_000_000).checked_div(u128::from(rate.0))?;
     Some(Tokens(u64::try_from(tokens).unwrap_or(u64::MAX)))

@@ -1,13 +1,14 @@
-//! What makes two tool calls the same, and two results. As hashes; they live in this process only and
-//! are in no log.
+//! Hashes that identify equal tool calls and equal results.
+//!
+//! The hashes are only valid within this process and are never logged.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use plimsoll_context::{Part, Source, ToolCall, ToolResult};
 use serde_json::Value;
 
-/// What a call is, whatever its id, the order of the keys and the blanks in its arguments. No
-/// arguments at all are an empty object.
+/// Returns the hash of a call. The id, the order of keys and the whitespace of the arguments are
+/// ignored. Missing arguments are equal to an empty object.
 pub(crate) fn identity(call: &ToolCall) -> u64 {
     let mut hasher = DefaultHasher::new();
     call.name.hash(&mut hasher);
@@ -26,7 +27,7 @@ pub(crate) fn identity(call: &ToolCall) -> u64 {
     hasher.finish()
 }
 
-/// What a result says.
+/// Returns the hash of a result's content.
 pub(crate) fn outcome(result: &ToolResult) -> u64 {
     let mut hasher = DefaultHasher::new();
     result.is_error.hash(&mut hasher);
@@ -56,14 +57,14 @@ fn source(source: &Source) -> &str {
     }
 }
 
-/// Hashes a value, whatever the order of its keys. JSON of a model nests 128 deep at most: the parser
-/// refuses more.
+/// Hashes a value independently of the order of its keys. JSON from a model has at most 128 levels,
+/// because the parser rejects more.
 fn canonical(value: &Value, hasher: &mut DefaultHasher) {
     match value {
         Value::Null => 0.hash(hasher),
         Value::Bool(bool) => (1, bool).hash(hasher),
         Value::Number(number) => match number.as_f64() {
-            // 1.0 is 1.
+            // 1.0 equals 1.
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
                 (2, format!("{float:.0}")).hash(hasher);
             }

@@ -1,6 +1,7 @@
-//! Messages that wait for a run: steers, for its next model call, and follow-ups, for when it has its
-//! answer. Each is in the log from the moment it arrives and comes to exactly one end: delivered, or
-//! not. Not where they come from; that is the host's.
+//! Messages that are queued for a run: steers for its next model call, and follow-ups for the time
+//! after its answer.
+//!
+//! Each message is logged when it arrives, and is later either delivered or dropped.
 
 use std::sync::Arc;
 
@@ -11,21 +12,21 @@ use crate::entry::{Entry, Waiting};
 use crate::event::{Event, MessagePhase, TurnTrigger};
 use crate::run::Run;
 
-/// Messages that wait for a run, at most; a further one is refused with a warning.
+/// Maximum number of queued messages. Further ones are rejected with a warning.
 pub const MAX_WAITING: usize = 64;
 
-/// How messages that wait are delivered.
+/// The way in which queued messages are delivered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueMode {
-    /// All that wait, together.
+    /// All messages together.
     #[default]
     All,
-    /// The oldest; the others wait for the next time.
+    /// Only the oldest message; the others wait for the next time.
     OneAtATime,
 }
 
-/// A message that waits.
+/// A queued message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Queued {
     pub(crate) id: u64,
@@ -34,13 +35,13 @@ pub(crate) struct Queued {
 }
 
 impl Run {
-    /// Whether one more message may wait.
+    /// Returns `true` if one more message can be queued.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.state.waiting.len() < MAX_WAITING
     }
 
-    /// A message arrives while a run is under way.
+    /// Queues a message that arrives during a run.
     pub(crate) fn enqueue(&mut self, kind: Waiting, parts: Vec<Part>, key: Option<String>) {
         if !self.has_room() {
             return self.warn(format!(
@@ -60,7 +61,7 @@ impl Run {
         self.tell_message(id, kind, MessagePhase::Queued, parts);
     }
 
-    /// What is said once the filters have seen it; `None` where one rejects it.
+    /// Applies the input filters. Returns `None` if one rejects the message.
     pub(crate) fn filtered(&mut self, parts: Vec<Part>) -> Option<Vec<Part>> {
         match self.setup.input_filters.apply(parts) {
             Ok(parts) => Some(parts),
@@ -72,12 +73,12 @@ impl Run {
         }
     }
 
-    /// Whether a message of this kind waits.
+    /// Checks whether a message of this kind is queued.
     pub(crate) fn waits(&self, kind: Waiting) -> bool {
         self.state.waiting.iter().any(|queued| queued.kind == kind)
     }
 
-    /// Says what waits, as the host wants it delivered. False where nothing did.
+    /// Delivers queued messages in the configured way. Returns `false` if there were none.
     pub(crate) fn deliver(&mut self, kind: Waiting) -> bool {
         let mode = match kind {
             Waiting::Steer => self.setup.steering,
@@ -111,7 +112,7 @@ impl Run {
         !now.is_empty()
     }
 
-    /// The run ends without what still waits.
+    /// Drops the queued messages at the end of the run.
     pub(crate) fn give_up_waiting(&mut self) -> Vec<Vec<Part>> {
         let left: Vec<Queued> = self.state.waiting.iter().cloned().collect();
         if left.is_empty() {

@@ -1,5 +1,7 @@
-//! What follows when a model call fails: the ladder for requests that are too long, an end for
-//! everything else. Each rung is strictly smaller than what was refused; the last needs no model.
+//! Handles failed model calls: a ladder of retries for requests that are too long, and the end of the
+//! run for all other failures.
+//!
+//! Each step of the ladder sends a strictly smaller request. The last step needs no model.
 
 use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, Tokens, Trigger};
 
@@ -12,24 +14,25 @@ use crate::outcome::EndReason;
 use crate::request::ToolChoice;
 use crate::run::{Calling, Run};
 
-/// Rungs of the ladder: by then a request is an eighth of what was refused first, or as small as
-/// it can be.
+/// Number of steps of the ladder. After the last one a request has an eighth of its first size, or its
+/// minimum size.
 const MAX_RUNGS: u32 = 4;
-/// Exchanges that stay after an overflow, where they fit: about the four newest messages.
+/// Exchanges that are kept after an overflow if they fit: about the four newest messages.
 const KEPT: usize = 2;
-/// A smaller window is a misreading of the provider's text; to believe it would end the session.
+/// The smallest plausible window. A smaller number is a misread error text, and would end the session.
 const LEAST_WINDOW: Tokens = Tokens(256);
-/// With less room behind it the request itself is too long: no answer is worth that little.
+/// The smallest useful length of an answer. If less is left after the request, the request itself is
+/// too long.
 const LEAST_ROOM: Tokens = Tokens(256);
 
-/// From what an overflow is known.
+/// The source of the information that a request was too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The provider says so.
+    /// The provider reported it.
     Told,
-    /// The provider says so of a minute, and means no window.
+    /// The provider reported a limit per minute, not a window.
     RateLimit,
-    /// The answer shows it.
+    /// It follows from the answer.
     Shown,
 }
 
@@ -43,7 +46,7 @@ impl Source {
 }
 
 impl Run {
-    /// A model call has failed for good; the driver has retried what may be retried.
+    /// Handles a model call that has failed for good. The driver has already retried it if possible.
     pub(crate) fn failed(&mut self, failure: Failure, call: Calling) {
         let (failure, source) = self.heard_of(failure);
         self.after(HookPoint::OnError, || Moment::OnError {
@@ -55,22 +58,23 @@ impl Run {
             Failure::Overflow { used, window, .. } => {
                 let (used, window) = (*used, *window);
                 self.learn(used, window, call.counted, source);
-                // The answer's share of the window was too much, not what is sent. One that was cut
-                // short would be cut shorter.
-                // Who names the window only leaves it to our count whether that explains it.
+                // The requested length of the answer was too large, not the request. (An answer that
+                // was cut short would be cut even shorter, so this does not apply to it.) If the
+                // provider reports only the window, our own count decides.
                 let reported = self.state.calibration.reported(call.counted);
                 let ours = call.max_output.map(|_| reported);
                 if source != Source::Shown
                     && let Some(room) = room(used.or(ours), window)
                     && call.max_output.is_none_or(|asked| asked > room)
                 {
-                    // Whoever asks for nothing is given more than there is, and would be again.
+                    // Without a limit for the answer, the server assumes a length that does not fit,
+                    // and would do so again.
                     self.names_limit = true;
                     self.notify_overflow(&failure, rung);
                     return self.call(rung, Some(room));
                 }
                 let most = match (used, window, rung) {
-                    // With numbers, the line itself says how far down to go.
+                    // If the provider reports sizes, the target follows from the limit.
                     (Some(_), _, ..=2) | (None, Some(_), 1) => None,
                     (None, _, 2..) => Some(Tokens(call.counted.0 / 4)),
                     _ => Some(Tokens(call.counted.0 / 2)),
@@ -82,7 +86,7 @@ impl Run {
                     most,
                 });
             }
-            // Bytes say nothing of the window: half of it, and nothing is learned.
+            // A limit in bytes does not reveal the window: halve the request and learn nothing.
             Failure::BodyTooLarge { .. } => {
                 return self.shrink(Refused {
                     failure,
@@ -91,7 +95,8 @@ impl Run {
                     most: Some(Tokens(call.counted.0 / 2)),
                 });
             }
-            // The last answer is asked for in the way that was good so far; calls in it are skipped.
+            // Asks for the last answer again, with the tool choice that was accepted so far. Tool calls
+            // in it are skipped.
             Failure::Refused { .. }
                 if call.tool_choice == ToolChoice::None && !self.specs.is_empty() =>
             {
@@ -110,8 +115,8 @@ impl Run {
         self.finish(EndReason::Failed { failure });
     }
 
-    /// A request that was cut in silence is an overflow like any other; what its answer cost is paid.
-    /// So is one that no minute can carry.
+    /// Treats a silently cut request and a request above the limit per minute as an overflow. The usage
+    /// of a cut answer is recorded.
     fn heard_of(&mut self, failure: Failure) -> (Failure, Source) {
         let (used, window, usage, message) = match failure {
             Failure::Cut {
@@ -157,8 +162,8 @@ impl Run {
         });
     }
 
-    /// The provider has the last word on the window and on what the request weighed. Where it
-    /// names no window, the window is less than what it refused.
+    /// Learns the window and the size of the request from the provider. If the provider reports no
+    /// window, it must be smaller than the refused request.
     fn learn(
         &mut self,
         used: Option<Tokens>,
@@ -179,15 +184,15 @@ impl Run {
         }
     }
 
-    /// Makes the view strictly lighter, down to its target and, where given, so far that all of
-    /// the request weighs at most `most`, and sends it again; where it cannot be made lighter, the
-    /// run ends with what the provider said.
+    /// Makes the view strictly smaller and sends it again. The goal is its target and, if given, a
+    /// request of at most `most` tokens. If the view cannot be made smaller, the run ends with the
+    /// provider's error.
     pub(crate) fn shrink(&mut self, refused: Refused) {
         self.notify_overflow(&refused.failure, refused.rung);
         self.go_down(refused);
     }
 
-    /// The same once it has been told, as where a plan has to be made anew.
+    /// Does the same without an event, for example if a plan has to be made again.
     pub(crate) fn go_down(&mut self, refused: Refused) {
         match self.smaller(refused.counted, refused.most) {
             Some(plan) => self.leave(plan, Next::Retry(refused)),
@@ -219,7 +224,7 @@ impl Run {
             let recovery = &self.setup.recovery;
             recovery.best_proposal(view, &budget, why, &means).plan
         };
-        // The newest exchanges stay as well, as far as that is enough.
+        // Keeps the newest exchanges as well if that is enough.
         let kind = keeping(budget.keep_recent.max(KEPT));
         let enough = kind.filter(|plan| plan.after() <= goal);
         enough
@@ -238,7 +243,7 @@ impl Run {
     }
 }
 
-/// What a refusal leaves for the answer, where the request itself was not too long.
+/// Returns the tokens left for the answer if the request itself was not too long.
 fn room(used: Option<Tokens>, window: Option<Tokens>) -> Option<Tokens> {
     let room = window?.minus(used?);
     (room >= LEAST_ROOM).then_some(room)

@@ -1,5 +1,7 @@
-//! How a plan is applied: what it takes out of the view is kept first, where somebody keeps it,
-//! and the host may say no. Not the making of the plan; that is a policy's.
+//! Applies plans: the affected messages are archived first if recall is enabled, and the host may
+//! reject a plan.
+//!
+//! Plans are made by the policy.
 
 use std::collections::HashMap;
 
@@ -13,14 +15,14 @@ use crate::run::{Phase, Run};
 use crate::setup::Leave;
 use crate::step::{Leaving, LeavingItem, Step, Verdict};
 
-/// What follows once a plan is applied.
+/// The step after a plan is applied.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// The request that it was made for.
+    /// The request that the plan was made for.
     Request,
-    /// The request that was refused, smaller.
+    /// A smaller version of the refused request.
     Retry(Refused),
-    /// Nothing: it was asked for between two runs.
+    /// Nothing; the user asked for the plan between two runs.
     Nothing,
 }
 
@@ -28,16 +30,16 @@ pub(crate) enum Next {
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) failure: Failure,
-    /// The rung of the ladder that answers it.
+    /// The step of the recovery ladder.
     pub(crate) rung: u32,
-    /// Its weight by our counter.
+    /// The request's size by our counter.
     pub(crate) counted: Tokens,
-    /// What the next one may weigh at most, where that is known.
+    /// Maximum size of the next request, if known.
     pub(crate) most: Option<Tokens>,
 }
 
 impl Run {
-    /// Applies a plan, at once or after the host was asked, and goes on.
+    /// Applies a plan and continues. If the host must approve plans, it is asked first.
     pub(crate) fn leave(&mut self, plan: Plan, next: Next) {
         let leaving = self.leaving(plan);
         match self.setup.leave {
@@ -49,7 +51,7 @@ impl Run {
         }
     }
 
-    /// The host has answered.
+    /// Handles the host's answer.
     pub(crate) fn left(&mut self, verdict: Verdict) {
         let (leaving, next) = match std::mem::replace(&mut self.phase, Phase::Ready) {
             Phase::Leaving(waiting) => *waiting,
@@ -64,7 +66,7 @@ impl Run {
                 self.not_kept(&why);
                 match (leaving.plan.recall, next) {
                     (Recall::None, next) => self.apply_and_go_on(leaving, next),
-                    // Planned again, without markers that promise what is not there.
+                    // The plan is made again, without markers that promise recall.
                     (Recall::Offered, Next::Request | Next::Nothing) => {}
                     (Recall::Offered, Next::Retry(refused)) => self.go_down(refused),
                 }
@@ -82,7 +84,7 @@ impl Run {
         }
     }
 
-    /// Nothing is offered for recall in this run any more, which is said once.
+    /// Disables recall for the rest of this run, with one warning.
     fn not_kept(&mut self, why: &str) {
         self.recall = Recall::None;
         if !std::mem::replace(&mut self.archive_failed, true) {
@@ -115,8 +117,8 @@ impl Run {
         }
     }
 
-    /// Applies a plan as a recorded entry. False where it does not match the view, which would be
-    /// a fault of ours.
+    /// Records and applies a plan. Returns `false` if the plan does not match the view, which would be
+    /// a bug.
     fn apply(&mut self, leaving: Leaving) -> bool {
         let plan = leaving.plan.clone();
         let compacts = plan.is_compaction();
@@ -163,7 +165,7 @@ impl Run {
         let view = &self.state.transcript;
         let mut tools = HashMap::new();
         let touched = view.touched(&plan);
-        // A call stands before its result, so one walk up to the last result finds all of them.
+        // A call precedes its result, so one pass up to the last result finds all calls.
         let last = touched.last().map(|(item, _)| item.seq);
         let mut items = Vec::with_capacity(touched.len());
         let mut touched = touched.into_iter().peekable();
@@ -198,7 +200,7 @@ impl Run {
 }
 
 impl Leaving {
-    /// The items that are still what was said: those that the archive does not have yet.
+    /// Returns the items in their original form, which are not in the archive yet.
     pub fn originals(&self) -> impl Iterator<Item = &LeavingItem> {
         self.items
             .iter()

@@ -1,5 +1,7 @@
-//! Floor 2 of Plimsoll: one run of an agent as a state machine. It decides; it calls nobody:
-//! no file, clock, thread, socket, random source or async. See [`Run`].
+//! Layer 2 of Plimsoll: one run of an agent as a state machine.
+//!
+//! The machine only decides. It uses no files, clocks, threads, sockets, random sources or async code.
+//! See [`Run`].
 
 mod arguments;
 mod batch;

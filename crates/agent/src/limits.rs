@@ -1,5 +1,6 @@
-//! [`ExecutionLimits`]: how long a run may be. Not the size of the view; that is a budget. Not what a
-//! run has used; that is `tracker.rs`.
+//! [`ExecutionLimits`]: limits on the length and the cost of a run.
+//!
+//! The size of the view is limited by a budget instead. `tracker.rs` measures the usage.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::doom_loop::DoomLoopTracker;
 
-/// Turns of a run where nothing else is said.
+/// Default number of turns of a run.
 pub const MAX_TURNS: u64 = 50;
-/// Tokens of a run by these limits where nothing else is said.
+/// Default number of tokens of a run that has these limits.
 pub const MAX_TOTAL_TOKENS: Tokens = Tokens(1_000_000);
-/// How long a run may take by these limits where nothing else is said.
+/// Default duration of a run that has these limits.
 pub const MAX_DURATION: Duration = Duration::from_secs(600);
 /// Default number of batches that loop detection remembers.
 pub const TOOL_CALL_HISTORY: usize = 10;
 /// How many identical batches in a row loop detection allows if only `tool_call_history_size` is set.
 pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 
-/// How long a run may be.
+/// Limits on the length and the cost of a run.
 ///
-/// An agent to which nothing is said has 50 turns and no other limit ([`ExecutionLimits::turns`]); one
-/// that is given these has the defaults below for what is left out.
+/// An agent without a configuration has 50 turns and no other limit ([`ExecutionLimits::turns`]). An
+/// agent with a configuration has the defaults below for all fields that are not set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -32,57 +33,57 @@ pub struct ExecutionLimits {
     pub max_turns: u64,
     /// Tokens in a run, as `count_tokens` counts them. Default 1,000,000.
     pub max_total_tokens: Option<Tokens>,
-    /// Which tokens count. Default: all that are processed.
+    /// The tokens that count. Default: all processed tokens.
     pub count_tokens: CountTokens,
-    /// How long a run may take; a model call or a tool that hangs is cut off. Default 600 s. A run
-    /// that goes on after a crash starts its clock anew.
+    /// Maximum duration of a run; a model call or a tool that hangs is aborted. Default 600 s. The
+    /// clock restarts if the run continues after a crash.
     pub max_duration: Option<Duration>,
-    /// What a run may cost, its summaries and sub-agents included. Default: no limit. It needs a
-    /// model whose price is known.
+    /// Maximum cost of a run, including summaries and sub-agents. Requires a model with known prices.
+    /// Default: no limit.
     pub max_cost: Option<Money>,
-    /// Tool calls that run in a run. Default: no limit.
+    /// Executed tool calls in a run. Default: no limit.
     pub max_tool_calls: Option<u64>,
-    /// Calls of one tool that run in a run, by its name. Default: no limit.
+    /// Executed calls of one tool in a run, by tool name. Default: no limit.
     pub max_calls_per_tool: BTreeMap<String, u64>,
-    /// How often in a row the same batch of tool calls may be asked for while its results do not
-    /// change. After one less the model is told so; this one and the next do not run; then the run
-    /// ends. Default: no limit, or [`IDENTICAL_TOOL_CALLS`] if `tool_call_history_size` is set; 1 acts
-    /// as 2; 0 is refused.
+    /// How many times in a row the same batch of tool calls may be requested while its results do not
+    /// change. After one less the model is told; this one and the next do not run; then the run ends.
+    /// Default: no limit, or [`IDENTICAL_TOOL_CALLS`] if `tool_call_history_size` is set; 1 acts as 2;
+    /// 0 is an error.
     pub max_identical_tool_calls: Option<u64>,
-    /// Batches of tool calls that loop detection remembers; setting it turns loop detection on. Cycles
-    /// of up to half as many batches are found. At least 10 and one more than
+    /// Number of batches of tool calls that loop detection remembers; setting it enables loop
+    /// detection. Cycles of up to half as many batches are detected. At least 10 and one more than
     /// `max_identical_tool_calls`, which is also the default.
     pub tool_call_history_size: Option<usize>,
-    /// What the messages of a run may take of this process's memory. Default: no limit.
+    /// Maximum memory of the messages of a run in this process. Default: no limit.
     pub max_memory: Option<Bytes>,
-    /// What happens when one is reached.
+    /// The reaction when a limit is reached.
     pub at_limit: AtLimit,
 }
 
-/// Which tokens count towards `max_total_tokens`.
+/// The tokens that count towards `max_total_tokens`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CountTokens {
-    /// Everything that is read and written, in each call anew, whether it came from a cache or not.
+    /// All tokens that each call reads and writes, including cached ones.
     #[default]
     Processed,
-    /// What is new in each call: what it writes, and what it reads that the call before had neither
-    /// read nor written.
+    /// The new tokens of each call: the written ones, and those of its input that the call before had
+    /// neither read nor written.
     Growth,
 }
 
-/// What happens when a limit is reached.
+/// The reaction when a limit is reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AtLimit {
-    /// The last allowed model call is asked for an honest answer, without tools.
+    /// The last allowed model call has no tools and is asked for an honest answer.
     #[default]
     Finalize,
-    /// All allowed calls may use tools; then the run stops with a text that says so.
+    /// All allowed calls may use tools. Then the run stops with a text that explains why.
     Stop,
-    /// The same, and the view is put back to what it was before the run; the log keeps both.
+    /// Like `stop`, but the view is restored to its state before the run. The log keeps everything.
     Rollback,
 }
 
@@ -105,7 +106,7 @@ impl Default for ExecutionLimits {
 }
 
 impl ExecutionLimits {
-    /// No limit but the number of turns.
+    /// Returns limits that only restrict the number of turns.
     #[must_use]
     pub fn turns(max_turns: u64) -> Self {
         Self {
@@ -133,7 +134,7 @@ impl ExecutionLimits {
         })
     }
 
-    /// Everything that is wrong with them, one sentence each.
+    /// Returns all errors in the limits, one sentence each.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
@@ -171,8 +172,7 @@ impl ExecutionLimits {
     }
 }
 
-/// Limits that are set one by one over other limits: `None` leaves a limit as it is, and `Some(None)`
-/// removes it.
+/// Limits that override other limits one by one: `None` keeps a limit, and `Some(None)` removes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitOverrides {
     /// See [`ExecutionLimits::max_turns`].
@@ -187,7 +187,7 @@ pub struct LimitOverrides {
     pub max_cost: Option<Option<Money>>,
     /// See [`ExecutionLimits::max_tool_calls`].
     pub max_tool_calls: Option<Option<u64>>,
-    /// See [`ExecutionLimits::max_calls_per_tool`]; tools that are not named keep their limit.
+    /// See [`ExecutionLimits::max_calls_per_tool`]; tools that are not listed keep their limit.
     pub max_calls_per_tool: BTreeMap<String, u64>,
     /// See [`ExecutionLimits::max_identical_tool_calls`].
     pub max_identical_tool_calls: Option<Option<u64>>,

@@ -1,16 +1,19 @@
-//! [`LoopId`]: the name of one run of one session under one configuration, as a single text that
-//! can be taken apart again whatever names a host has chosen. Not a file name.
+//! [`LoopId`]: identifies one run of one session under one configuration.
+//!
+//! Its text form can be parsed again whatever names the host has chosen. It is not meant as a file
+//! name.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A configuration's id where nobody has given it one.
+/// The default id of a configuration.
 pub const DEFAULT_CONFIG: &str = "default";
 
-/// Names a run: `{session}.{config}.{N}`, such as `s1.default.3`. A `.` or `%` within a part is
-/// written as `%2E` or `%25`, so that each text names one run and each run has one text.
+/// The identifier of a run: `{session}.{config}.{N}`, such as `s1.default.3`. A `.` or `%` within a
+/// part is written as `%2E` or `%25`. Therefore each text identifies one run, and each run has one
+/// text.
 ///
 /// ```
 /// use plimsoll_agent::LoopId;
@@ -30,7 +33,7 @@ pub struct LoopId {
     pub n: u64,
 }
 
-/// Why a text names no run.
+/// The error for a text that is not a loop id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` names no run: a loop id is `session.config.N`, with `.` and `%` within a name written as `%2E` and `%25`"
@@ -41,7 +44,7 @@ pub struct BadLoopId(
 );
 
 impl LoopId {
-    /// Names a run.
+    /// Creates the id of a run.
     #[must_use]
     pub fn new(session: impl Into<String>, config: impl Into<String>, n: u64) -> Self {
         Self {
@@ -93,7 +96,7 @@ fn escape(part: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Only the text that a run is given by [`LoopId`]'s display is taken, so that none has two names.
+/// Accepts only texts in the exact format of [`LoopId`]'s `Display`, so that each run has one text.
 fn parse(text: &str) -> Option<LoopId> {
     let mut parts = text.split('.');
     let (session, config) = (unescape(parts.next()?)?, unescape(parts.next()?)?);
@@ -101,7 +104,7 @@ fn parse(text: &str) -> Option<LoopId> {
         return None;
     };
     let n: u64 = number.parse().ok()?;
-    // Neither `+1` nor `01`.
+    // Rejects `+1` and `01`.
     (n.to_string() == number).then_some(LoopId { session, config, n })
 }
 
@@ -160,7 +163,7 @@ mod tests {
         assert!(serde_json::from_str::<LoopId>("\"s.1\"").is_err());
     }
 
-    /// Names that are made of what could be mistaken.
+    /// Names that contain separators and escape sequences.
     fn name() -> impl Strategy<Value = String> {
         prop_oneof!["[.%2E5a]{0,8}", ".{0,12}"]
     }

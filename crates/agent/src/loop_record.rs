@@ -1,5 +1,7 @@
-//! [`LoopRecord`]: what a log tells of one run, and [`LoopConfigSnapshot`], what the run was
-//! configured as. A view of the log and nothing beside it; no message is copied.
+//! [`LoopRecord`]: a summary of one run, read from the log, and [`LoopConfigSnapshot`], the
+//! configuration of the run.
+//!
+//! No message is copied.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -15,56 +17,56 @@ use crate::request::ThinkingLevel;
 use crate::setup::Setup;
 use crate::spend::Cost;
 
-/// What a log tells of one run.
+/// A summary of one run, read from the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopRecord {
-    /// Its name. A run that a fork shares has the name that it has in the session that it was had in.
+    /// The id of the run. A run that a fork shares keeps the id of its original session.
     pub id: LoopId,
-    /// What it was configured as; where it went on after a crash, at first. Of a run in a log of
+    /// The configuration of the run; if the run continued after a crash, the first one. In logs of
     /// format 2 or older, only the model is known.
     pub config: LoopConfigSnapshot,
-    /// The number of its first entry in the log, from 1.
+    /// The number of the run's first entry in the log, from 1.
     pub first: u64,
     /// The number of its last entry so far.
     pub last: u64,
-    /// The message that it was begun with; `None` where it went on without one.
+    /// The message that started the run; `None` if the run started without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Arc<Message>>,
-    /// How it ended; `None` while it is under way, and where it was cut off. What it said at last
-    /// is in the log, at [`Self::last`].
+    /// The reason why the run ended; `None` while it is in progress and if it was cut off. Its last
+    /// text is in the log, at [`Self::last`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<EndReason>,
-    /// Model calls that were answered.
+    /// Answered model calls.
     pub turns: u64,
-    /// Tool calls that ran.
+    /// Executed tool calls.
     pub tool_calls: u64,
-    /// What it used, summaries and sub-agents included. Branches that were not chosen have sessions
-    /// and records of their own.
+    /// The usage, including summaries and sub-agents. Rejected branches have their own sessions and
+    /// records.
     pub usage: Usage,
-    /// What that cost.
+    /// The cost of this usage.
     pub cost: Cost,
-    /// Whether the view was put back to what it was before it.
+    /// `true` if the view was restored to its state before the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rolled_back: bool,
-    /// The entries at which it went on after it was cut off, as by a crash.
+    /// The entries at which the run continued after an interruption, for example a crash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub continued: Vec<u64>,
 }
 
-/// Reads a log entry by entry, for one that is too long to hold.
+/// A reader that takes a log entry by entry, for logs that are too long to hold in memory.
 #[derive(Debug, Clone)]
 pub struct LoopReader {
     session: String,
     records: Vec<LoopRecord>,
-    /// Entries that were read.
+    /// Number of entries read.
     read: u64,
-    /// The records from here on are of runs since the last fork.
+    /// Index of the first record since the last fork.
     own: usize,
-    /// Whether the last record's run is under way, as far as the log has been read.
+    /// `true` if the run of the last record is in progress at this point of the log.
     running: bool,
 }
 
-/// What a run was configured as, where it makes a difference to what it does.
+/// The part of a run's configuration that affects its behaviour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -73,30 +75,30 @@ pub struct LoopConfigSnapshot {
     pub config_id: String,
     /// The model, as `provider/name`.
     pub model: String,
-    /// How hard the model was asked to think, if it was set.
+    /// The thinking effort, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<ThinkingLevel>,
-    /// Temperature, where it was set.
+    /// Temperature, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Seed, where it was set.
+    /// Seed, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Tokens of one answer, at most, where it was set.
+    /// Maximum number of tokens of one answer, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<Tokens>,
-    /// How long it could be.
+    /// The limits of the run.
     pub limits: ExecutionLimits,
-    /// Tool calls that could run at once.
+    /// Maximum number of tool calls that run at the same time.
     pub max_parallel_tools: usize,
-    /// The policy's stages by name, in their order.
+    /// The names of the policy's stages, in order.
     pub policy: Vec<String>,
-    /// The provider's own tools that were asked for, by name.
+    /// The names of the enabled tools that the provider runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosted_tools: Vec<String>,
 }
 
-/// The runs of a session's log, in their order: one pass, and no message is copied.
+/// Returns the runs of a session's log, in order. Reads the log once and copies no messages.
 ///
 /// ```
 /// use plimsoll_agent::{Entry, loop_records};
@@ -121,7 +123,7 @@ pub fn loop_records(
 }
 
 impl LoopReader {
-    /// A reader at the beginning of a session's log.
+    /// Creates a reader at the beginning of a session's log.
     #[must_use]
     pub fn new(session: impl Into<String>) -> Self {
         Self {
@@ -163,7 +165,7 @@ impl LoopReader {
         }
     }
 
-    /// The runs that were read, in their order.
+    /// Returns the runs that were read, in order.
     #[must_use]
     pub fn records(self) -> Vec<LoopRecord> {
         self.records
@@ -201,8 +203,7 @@ impl LoopReader {
 impl LoopRecord {
     fn take(&mut self, entry: &Entry) {
         match entry {
-            // What is said once the model has answered steers the run: in older logs too, where it
-            // was not queued.
+            // A message after the first answer steers the run. Older logs did not queue such messages.
             Entry::Said {
                 message,
                 queued: None,
@@ -234,7 +235,7 @@ impl LoopRecord {
 }
 
 impl LoopConfigSnapshot {
-    /// What a run with this setup is configured as.
+    /// Returns the configuration of a run with this setup.
     #[must_use]
     pub fn of(setup: &Setup) -> Self {
         let stages = setup.policy.stages().iter();

@@ -1,6 +1,7 @@
-//! Asking the provider what a request weighs, where a plan would otherwise rest on our own count
-//! alone: before anything has calibrated the counter, and near the line. Not the calibration; that
-//! is in `context`, and hears this as it hears reported usage.
+//! Asks the provider to count the tokens of a request if the plan would otherwise rely on our own count
+//! alone: before the counter is calibrated, and near the limit.
+//!
+//! The calibration itself is in the `context` crate. It treats the answer like reported usage.
 
 use plimsoll_context::{Budget, Calibration, Ppm, Tokens};
 
@@ -9,14 +10,16 @@ use crate::run::{Phase, Run};
 use crate::setup::Measure;
 use crate::step::Step;
 
-/// From this share of the trigger on, the provider is asked. Few tokenizers are twice as dear as the
-/// counters for what agents read, so a request below half of the trigger is hardly ever too large; if
-/// one is, its refusal tells as much.
+/// The share of the trigger from which on the provider is asked.
+///
+/// For the usual content of agents, few tokenizers produce twice as many tokens as our counters. A
+/// request below half of the trigger is therefore hardly ever too large. If one is, the refusal
+/// provides the same information.
 pub const MEASURE_FROM: Ppm = Ppm(500_000);
 
 impl Run {
-    /// Asks what the request would weigh, where that may change the plan; at most once for a setup.
-    /// True where the answer has to be waited for.
+    /// Asks for the token count of the request if it may change the plan, at most once per setup.
+    /// Returns `true` if the plan has to wait for the answer.
     pub(crate) fn measures(&mut self, budget: &Budget) -> bool {
         let counted = self.tokens();
         let knows = self.state.calibration != Calibration::default();
@@ -34,7 +37,7 @@ impl Run {
         true
     }
 
-    /// The provider has said what the request weighs, or has not.
+    /// Handles the provider's token count.
     pub(crate) fn measured(&mut self, reported: Option<Tokens>) {
         let Phase::Measuring { counted } = self.phase else {
             return;

@@ -1,5 +1,6 @@
-//! [`RunMemory`]: what the messages of the run under way take of this process's memory. A running sum,
-//! read in O(1). Not the session's; what was said before the run is not the run's.
+//! [`RunMemory`]: the memory of the current run's messages in this process.
+//!
+//! It is a running sum that is read in O(1). Messages from before the run do not count.
 
 use plimsoll_context::{
     Bytes, File, Image, Item, Message, Part, Seq, Source, ToolResult, Transcript, shorten_bytes,
@@ -7,22 +8,22 @@ use plimsoll_context::{
 
 use crate::run::Run;
 
-/// What the messages of the run under way take.
+/// The memory of the current run's messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunMemory {
-    /// The run's messages have this number or a later one; `None` between runs.
+    /// The number of the run's first message; `None` between runs.
     from: Option<Seq>,
     held: Bytes,
-    /// What the driver holds besides.
+    /// The additional memory of the driver.
     beside: Bytes,
-    /// What the driver will hold of one more result, at most.
+    /// The most memory that the driver will need for one more result.
     copy_of_result: Bytes,
-    /// The most that was held at once.
+    /// The highest total so far.
     peak: Bytes,
 }
 
 impl RunMemory {
-    /// A run begins.
+    /// Starts counting for a new run.
     pub(crate) fn begin(&mut self, next: Seq) {
         *self = Self {
             from: Some(next),
@@ -30,7 +31,7 @@ impl RunMemory {
         };
     }
 
-    /// A run has ended. The most that it held is known until the next begins.
+    /// Stops counting. The peak is kept until the next run starts.
     pub(crate) fn end(&mut self) {
         *self = Self {
             peak: self.peak,
@@ -38,12 +39,12 @@ impl RunMemory {
         };
     }
 
-    /// The view was put back: what the run has said is not held any more.
+    /// Handles a restored view: the run's messages are no longer held.
     pub(crate) fn rewound(&mut self) {
         self.held = Bytes(0);
     }
 
-    /// A message is held from now on.
+    /// Adds a message.
     pub(crate) fn takes(&mut self, message: &Message) {
         if self.from.is_some() {
             self.held = Bytes(self.held.0.saturating_add(weight(message).0));
@@ -51,8 +52,7 @@ impl RunMemory {
         }
     }
 
-    /// The driver holds so much for the run besides its messages, and of one more result at most
-    /// `copy_of_result`.
+    /// Sets the driver's additional memory, and the most that it will need for one more result.
     pub(crate) fn set_beside(&mut self, bytes: Bytes, copy_of_result: Bytes) {
         if self.from.is_some() {
             self.beside = bytes;
@@ -61,7 +61,7 @@ impl RunMemory {
         }
     }
 
-    /// A plan was applied: `before` are the items that it touched, as they stood.
+    /// Updates the sum after a plan. `before` contains the affected items in their old form.
     pub(crate) fn planned(&mut self, before: &[Item], view: &Transcript) {
         let Some(from) = self.from else { return };
         for item in before.iter().filter(|item| item.seq >= from) {
@@ -72,20 +72,20 @@ impl RunMemory {
         }
     }
 
-    /// Returns what is held.
+    /// Returns the current total.
     pub(crate) fn held(&self) -> Bytes {
         Bytes(self.held.0.saturating_add(self.beside.0))
     }
 
-    /// Returns the most that was held at once.
+    /// Returns the highest total.
     pub(crate) fn peak(&self) -> Bytes {
         self.peak
     }
 }
 
 impl Run {
-    /// Returns a result that fits into what is left of `max_memory`: a larger one keeps the beginning and
-    /// the end of its texts, and images and files that do not fit become a line that says so.
+    /// Shortens a result to the memory left in `max_memory`. Texts keep their beginning and end; images
+    /// and files that do not fit are replaced by a line that says so.
     pub(crate) fn within_memory(&self, mut result: ToolResult) -> ToolResult {
         let Some(limit) = self.setup.limits.max_memory else {
             return result;
@@ -109,10 +109,10 @@ impl Run {
     }
 }
 
-/// A result that exceeds the memory of a run keeps at least so much of each part.
+/// Each part of a shortened result keeps at least this size.
 const LEAST_RESULT: Bytes = Bytes(512);
 
-/// Returns the size of what a part says.
+/// Returns the size of a part's content.
 fn size_of_part(part: &Part) -> u64 {
     let bytes = match part {
         Part::Text { text } => text.len(),
@@ -133,7 +133,7 @@ fn shortened(part: &Part, size: u64, left: Bytes) -> Part {
     }))
 }
 
-/// Returns what a message takes in the view: its allocation and its place there.
+/// Returns the memory of a message in the view: its allocation and its slot.
 fn weight(message: &Message) -> Bytes {
     let counts = 2 * size_of::<usize>();
     let bytes = counts + message.allocated() + size_of::<Item>();

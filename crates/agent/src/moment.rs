@@ -1,36 +1,37 @@
-//! [`Moment`]: a place in a run where a host may have a hook: to decide, or to be told. Not the hooks;
-//! those are in `core`.
+//! [`Moment`]: a point in a run at which the host may have a hook, which either decides or is informed.
+//!
+//! The hooks themselves are in `core`.
 
 use plimsoll_context::{CallId, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
-/// A place in a run where a host may have a hook, in the order in which a run comes by.
+/// A point in a run at which the host may have a hook, in the order in which a run reaches them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookPoint {
-    /// Before the first run of a session; no refuses the task.
+    /// Before the first run of a session. "No" rejects the task.
     BeforeTask,
-    /// Before a run; no refuses it.
+    /// Before a run. "No" rejects it.
     BeforeLoop,
-    /// Before a turn; no ends the run.
+    /// Before a turn. "No" ends the run.
     BeforeTurn,
-    /// Before a tool call runs, and before anybody is asked whether it may; no skips it.
+    /// Before a tool call runs, and before its approval. "No" skips it.
     BeforeToolExecution,
-    /// After a tool call that ran.
+    /// After an executed tool call.
     AfterToolExecution,
-    /// Before a plan is applied; no leaves the view as it is.
+    /// Before a plan is applied. "No" keeps the view unchanged.
     BeforeCompactionStart,
     /// After a plan was applied.
     AfterCompactionEnd,
-    /// After a plan has taken something out of the view.
+    /// After a plan has removed messages from the view.
     OnEvict,
-    /// After a turn: the model call and the tool calls that it asked for.
+    /// After a turn: the model call and its tool calls.
     AfterTurn,
-    /// The model has answered and nothing waits: is there more to do?
+    /// The model has answered, and no message is queued. The hook decides whether there is more to do.
     FollowUp,
-    /// After a model call that failed.
+    /// After a failed model call.
     OnError,
     /// After a run.
     AfterLoop,
@@ -38,7 +39,7 @@ pub enum HookPoint {
     AfterTask,
 }
 
-/// One of those places, with what is known there.
+/// A hook point with its data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Moment {
     /// See [`HookPoint::BeforeTask`].
@@ -57,51 +58,51 @@ pub enum Moment {
     AfterToolExecution {
         /// The call.
         call: CallId,
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// Whether it failed.
+        /// `true` if the call failed.
         is_error: bool,
     },
     /// See [`HookPoint::AfterTurn`].
     AfterTurn {
         /// The turn's number in its run, from 1.
         turn: u64,
-        /// What its model call used, where the provider said.
+        /// The usage of its model call, if the provider reported it.
         usage: Option<Usage>,
     },
     /// See [`HookPoint::FollowUp`].
     FollowUp,
     /// See [`HookPoint::OnError`].
     OnError {
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
     /// See [`HookPoint::AfterLoop`].
     AfterLoop {
-        /// How the run ended. Boxed, since it is large.
+        /// The outcome of the run. Boxed, since it is large.
         outcome: Box<Outcome>,
     },
     /// See [`HookPoint::AfterTask`].
     AfterTask {
-        /// How the run ended. Boxed, since it is large.
+        /// The outcome of the run. Boxed, since it is large.
         outcome: Box<Outcome>,
     },
 }
 
-/// What a host says at a moment before something.
+/// The host's decision at a hook point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It may happen.
+    /// Continue.
     Go,
-    /// It may not.
+    /// Do not continue.
     No {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl Moment {
-    /// Which place it is.
+    /// Returns the hook point.
     #[must_use]
     pub fn point(&self) -> HookPoint {
         match self {
@@ -119,7 +120,7 @@ impl Moment {
 }
 
 impl HookPoint {
-    /// Whether a no makes a difference there.
+    /// Returns `true` if a "no" has an effect at this point.
     #[must_use]
     pub fn decides(self) -> bool {
         match self {
@@ -139,13 +140,13 @@ impl HookPoint {
         }
     }
 
-    /// Whether it is about one tool call.
+    /// Returns `true` if the point concerns one tool call.
     #[must_use]
     pub fn is_of_a_tool(self) -> bool {
         matches!(self, Self::BeforeToolExecution | Self::AfterToolExecution)
     }
 
-    /// Its name, as a configuration writes it.
+    /// Returns the name as used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

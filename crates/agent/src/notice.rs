@@ -1,5 +1,6 @@
-//! What the machine says to the model: notices and the results of calls that did not run. Fixed,
-//! short and byte-stable, since the model sees them. Not what a person is shown.
+//! The machine's texts for the model: notices, and the results of calls that did not run.
+//!
+//! They are fixed, short and byte-stable, because they become part of the view. Users do not see them.
 
 use crate::call_target::{CallTarget, CommandTarget};
 use std::time::Duration;
@@ -12,12 +13,12 @@ use crate::outcome::EndReason;
 use crate::tool_execution::MAX_BATCH;
 use crate::tracker::{ExecutionTracker, LimitKind};
 
-/// Faults of one call's arguments that are named, at most.
+/// Maximum number of named errors in the arguments of one call.
 const FAULTS: usize = 5;
-/// Characters of a name that a model made up, at most.
+/// Maximum length of an unknown tool name in a notice, in characters.
 const NAME: usize = 64;
 
-/// The model is asked for its last answer.
+/// Returns the request for a last answer.
 pub(crate) fn finalize(reason: &EndReason) -> String {
     let what = match reason {
         EndReason::ToolLimit { limit } => format!("All {limit} tool calls of this run are used"),
@@ -38,8 +39,8 @@ pub(crate) fn finalize(reason: &EndReason) -> String {
     )
 }
 
-/// Returns the limit for which a notice has asked the model for its last answer. `None` if it is another
-/// notice, or of a run with other limits.
+/// Returns the limit for which a notice asked the model for its last answer. Returns `None` if it is
+/// another notice, or if it belongs to a run with other limits.
 pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<EndReason> {
     let limits = &tracker.limits;
     let counted = [
@@ -60,7 +61,7 @@ pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<En
     if let Some(reason) = counted.into_iter().flatten().find(is_told) {
         return Some(reason);
     }
-    // What was used then stands before the rest, and has grown since.
+    // The text begins with the usage at that time, which has grown since.
     let tokens = limits.max_total_tokens.map(|limit| {
         let used = Tokens::ZERO;
         (EndReason::MaxTokens { limit, used }, used.to_string())
@@ -80,7 +81,7 @@ pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<En
     Some(reason)
 }
 
-/// A limit is near.
+/// Returns the warning that a limit is near.
 pub(crate) fn near(kind: LimitKind, tracker: &ExecutionTracker, now: Duration) -> String {
     let limits = &tracker.limits;
     match kind {
@@ -111,7 +112,7 @@ pub(crate) fn near(kind: LimitKind, tracker: &ExecutionTracker, now: Duration) -
     }
 }
 
-/// A run ended without an answer of the model.
+/// Returns the closing text of a run that ended without an answer.
 pub(crate) fn stopped(reason: &EndReason) -> String {
     match reason {
         EndReason::MaxTurns { limit } => {
@@ -165,7 +166,7 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
     }
 }
 
-/// Explains why a run has ended below its limit.
+/// Explains why a run ended below its limit.
 fn next_does_not_fit(below_limit: bool) -> &'static str {
     match below_limit {
         true => ", and the next call would exceed it",
@@ -173,14 +174,15 @@ fn next_does_not_fit(below_limit: bool) -> &'static str {
     }
 }
 
-/// An answer broke off.
+/// Marks an incomplete answer.
 pub(crate) const CUT_OFF: &str = "[The answer was cut off before its end.]";
 
-/// An answer was broken off by the provider.
+/// Marks an answer that the content filter ended.
 pub(crate) const FILTERED: &str =
     "[The answer was cut off before its end by the provider's content filter.]";
 
-/// Who said no, and why; once, where the reason says it too.
+/// Returns a sentence that names the hook or gate that said no, with its reason. The name is not
+/// repeated if the reason already begins with it.
 #[must_use]
 pub fn refusal(by: &str, why: &str) -> String {
     let no = format!("{by} said no");
@@ -191,11 +193,11 @@ pub fn refusal(by: &str, why: &str) -> String {
     }
 }
 
-/// The model answered nothing.
+/// Tells the model that its answer was empty.
 pub(crate) const EMPTY_REPLY: &str =
     "[Your last answer was empty. Answer the user, or call a tool.]";
 
-/// The model goes round in circles; said once its calls have their results.
+/// Tells the model that it repeats itself. Added once its calls have results.
 pub(crate) fn repeated(kind: Repetition) -> &'static str {
     match kind {
         Repetition::Identical => {
@@ -217,7 +219,7 @@ pub(crate) fn repeated(kind: Repetition) -> &'static str {
     }
 }
 
-/// A call that goes round in circles.
+/// Returns the result of a call that was not run because it is a repetition.
 pub(crate) fn repeated_call(kind: Repetition) -> &'static str {
     match kind {
         Repetition::Identical => REPEATED_CALL,
@@ -236,7 +238,7 @@ const REPEATED_ERROR: &str = "not run: this tool has failed with the same error 
 const REPEATED_TEXT: &str = "not run: you have said the same again and again, and nothing came of it; do something else, or \
      say what stands in the way";
 
-/// Whether a call was not run since it goes round in circles.
+/// Checks whether a call was not run because it is a repetition.
 pub(crate) fn is_of_a_loop(result: &ToolResult) -> bool {
     let [Part::Text { text }] = result.parts.as_slice() else {
         return false;
@@ -244,29 +246,29 @@ pub(crate) fn is_of_a_loop(result: &ToolResult) -> bool {
     [REPEATED_CALL, REPEATED_CYCLE, REPEATED_ERROR, REPEATED_TEXT].contains(&text.as_str())
 }
 
-/// A call that stands twice in one message.
+/// The result of a call that occurs twice in one message.
 pub(crate) const SAME_CALL: &str =
     "not run: the same call stands in this message already; its result is above";
 
-/// The run goes on after an answer.
+/// Asks the model to continue after an answer.
 pub(crate) const GO_ON: &str = "[Go on.]";
 
-/// A call over the limit.
+/// Returns the result of a call above the limit.
 pub(crate) fn over_limit(limit: u64) -> String {
     format!("skipped: of the {limit} tool calls of this run none is left for this one")
 }
 
-/// A call over the limit of its tool.
+/// Returns the result of a call above the limit of its tool.
 pub(crate) fn over_tool_limit(tool: &str, limit: u64) -> String {
     format!("skipped: all {limit} calls of `{tool}` in this run are used")
 }
 
-/// A call behind the last one of a message that may run.
+/// Returns the result of a call above the limit per message.
 pub(crate) fn over_batch() -> String {
     format!("skipped: a message may make {MAX_BATCH} tool calls; make the others in the next one")
 }
 
-/// A call that the host's rules do not allow.
+/// Returns the result of a call that the permission rules deny.
 pub(crate) fn denied(tool: &str, target: &CallTarget) -> String {
     let is_unread = |command: &CommandTarget| command.commands.is_none();
     match target {
@@ -280,7 +282,7 @@ pub(crate) fn denied(tool: &str, target: &CallTarget) -> String {
     }
 }
 
-/// A call that might change something in a run that changes nothing.
+/// Returns the result of a call that might change something in a read-only run.
 pub(crate) fn read_only(tool: &str) -> String {
     format!(
         "not run: this run is read-only, and `{tool}` may change something; say what you would do \
@@ -288,7 +290,7 @@ pub(crate) fn read_only(tool: &str) -> String {
     )
 }
 
-/// A call whose arguments do not fit its tool.
+/// Returns the result of a call with invalid arguments.
 pub(crate) fn unfit(tool: &str, faults: &[ArgumentFault]) -> String {
     let shown = faults.iter().take(FAULTS).map(ToString::to_string);
     let shown = shown.collect::<Vec<String>>().join("; ");
@@ -299,28 +301,28 @@ pub(crate) fn unfit(tool: &str, faults: &[ArgumentFault]) -> String {
     format!("not run: the arguments of `{tool}` do not fit: {shown}{more}; call it again")
 }
 
-/// A call of a reply that was to have none.
+/// The result of a call in a reply that must not contain any.
 pub(crate) const NO_TOOLS_NOW: &str = "skipped: no tool can be called any more in this run";
 
-/// A call that a new message overtook.
+/// The result of a call that was skipped because of a new message.
 pub(crate) const OVERTAKEN: &str =
     "skipped: a new message of the user arrived before this call began; read it first";
 
-/// A call that was running when its process ended.
+/// The result of a call that was running when the process stopped.
 pub(crate) const UNKNOWN: &str = "it is not known whether this call ran to its end: the process \
     stopped while it was running; check its effects before calling it again";
 
-/// A call that was cut off because the run's time is nearly over.
+/// The result of a call that was aborted because the run's time is nearly over.
 pub(crate) const OUT_OF_TIME: &str = "not run: the time of this run is nearly over";
 
-/// A call that was running when its run ended.
+/// The result of a call that was running when its run ended.
 pub(crate) const CUT: &str = "stopped while it was running; its effects are not known";
 
-/// A call in a batch of which one could not be read.
+/// The result of a call in the same batch as a malformed one.
 pub(crate) const BATCH_UNREADABLE: &str =
     "not run: another call of the same message could not be read; call it again";
 
-/// A call whose arguments are not a JSON object.
+/// Returns the result of a call with arguments that are not a JSON object.
 pub(crate) fn unreadable(call: &ToolCall, why: &str) -> String {
     format!(
         "the arguments of `{}` are not a valid JSON object: {why}; call it again with valid JSON",
@@ -328,7 +330,7 @@ pub(crate) fn unreadable(call: &ToolCall, why: &str) -> String {
     )
 }
 
-/// A call of a tool that does not exist.
+/// Returns the result of a call of an unknown tool.
 pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
     let name = shortened(name);
     let name = name.as_str();
@@ -344,7 +346,7 @@ pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
     format!("there is no tool `{name}`; there is: {}", near.join(", "))
 }
 
-/// A name that a model made up, as far as it is worth repeating.
+/// Returns an unknown tool name, shortened.
 fn shortened(name: &str) -> String {
     match name.char_indices().nth(NAME) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
@@ -352,7 +354,7 @@ fn shortened(name: &str) -> String {
     }
 }
 
-/// The text of all parts, for the outcome.
+/// Returns the text of all parts, for the outcome.
 pub(crate) fn text_of(parts: &[Part]) -> String {
     let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
     texts.join("\n").trim().to_owned()

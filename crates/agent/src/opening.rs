@@ -1,5 +1,6 @@
-//! How a run begins: what the host decides, what the filters say, the message or the going on. Not its
-//! turns; those are in `turn.rs`.
+//! The start of a run: the host's decision, the input filters, and the first message.
+//!
+//! Turns are handled in `turn.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +17,25 @@ use crate::outcome::EndReason;
 use crate::run::{Phase, Run};
 use crate::step::Step;
 
-/// What the host decides.
+/// A decision of the host.
 #[derive(Debug)]
 pub(crate) enum Deciding {
-    /// A session's first run.
+    /// Whether the first run of a session may start.
     Task(Opening),
-    /// A run.
+    /// Whether a run may start.
     Loop(Opening),
-    /// A turn.
+    /// Whether a turn may start.
     Turn,
     /// Whether there is more to do.
     FollowUp,
 }
 
-/// How a run begins.
+/// The way in which a run starts.
 #[derive(Debug)]
 pub(crate) enum Opening {
-    /// With what a person says, and the key of that.
+    /// With a message of the user and its key.
     Said(Vec<Part>, Option<String>),
-    /// Where the last one ended.
+    /// As a continuation of the last run.
     GoOn { crashed: bool },
 }
 
@@ -63,7 +64,7 @@ impl Run {
         self.decide(Deciding::Loop(Opening::GoOn { crashed }));
     }
 
-    /// Asks the host, where it has a hook there; otherwise goes on.
+    /// Asks the host if it has a hook at this point; otherwise continues.
     pub(crate) fn decide(&mut self, what: Deciding) {
         let moment = match &what {
             Deciding::Task(_) => Moment::BeforeTask,
@@ -83,7 +84,7 @@ impl Run {
         }
     }
 
-    /// The host has decided.
+    /// Handles the host's decision.
     pub(crate) fn decided(&mut self, decision: Decision) {
         let what = match std::mem::replace(&mut self.phase, Phase::Ready) {
             Phase::Deciding(what) => what,
@@ -143,7 +144,7 @@ impl Run {
             });
         };
         self.say_pins();
-        // What a crash has left waiting was said before this.
+        // Messages that a crash has left in the queue are older than this one.
         while self.deliver(Waiting::Steer) {}
         self.cause = self.setup.first_turn_trigger;
         self.asked_at = self.state.transcript.next_seq();
@@ -161,7 +162,7 @@ impl Run {
         let answered = items
             .last()
             .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
-        // What was only paused goes on from where it stands.
+        // A paused answer continues from its current end.
         let answered = answered && !self.state.paused;
         if crashed && (answered || self.state.batch.is_some()) {
             self.finalizing = self.finalized_for();
@@ -176,7 +177,7 @@ impl Run {
             let reason = self.finalizing.take();
             self.finish(reason.unwrap_or(EndReason::Answered));
         } else {
-            // Providers refuse a request that ends with an answer.
+            // Providers reject a request that ends with an answer.
             if answered {
                 self.notice(notice::GO_ON.to_owned());
             }
@@ -185,7 +186,7 @@ impl Run {
         }
     }
 
-    /// Returns the limit for which the model was asked to finish before its newest answer, if it was.
+    /// Returns the limit for which the model was asked to finish before its newest answer, if any.
     fn finalized_for(&self) -> Option<EndReason> {
         let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
         let messages = self.state.transcript.items().iter().rev();
@@ -200,7 +201,8 @@ impl Run {
             })
     }
 
-    /// Begins the log, or says that an older one is carried on in today's format.
+    /// Writes the first entry of the log. In a log of an older format, records that the current format
+    /// is used from here on.
     pub(crate) fn open(&mut self) {
         if self.state.format < LOG_FORMAT {
             self.record(Entry::Opened { format: LOG_FORMAT });

@@ -1,5 +1,6 @@
-//! [`Outcome`]: how a run ended and what it spent. Not an error type: a run that fails has an
-//! outcome too, and its session can be carried on.
+//! [`Outcome`]: how a run ended and how much it used.
+//!
+//! A failed run has an outcome as well, and its session can be continued.
 
 use plimsoll_context::{Bytes, CacheTally, CannotFit, Money, Part, Tokens, Usage};
 use serde::{Deserialize, Serialize};
@@ -8,40 +9,40 @@ use crate::doom_loop::Repetition;
 use crate::failure::Failure;
 use crate::spend::Cost;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
-    /// Why.
+    /// The reason why the run ended.
     pub reason: EndReason,
-    /// The last text of the model, or a sentence that says why there is none.
+    /// The last text of the model, or a sentence that explains why there is none.
     pub text: String,
-    /// Model calls that were answered.
+    /// Answered model calls.
     pub turns: u64,
-    /// Tool calls that ran.
+    /// Executed tool calls.
     pub tool_calls: u64,
-    /// Plans that were applied.
+    /// Applied plans.
     pub plans: u64,
-    /// What those plans freed.
+    /// Tokens freed by these plans.
     pub freed: Tokens,
-    /// What the run spent, summaries included.
+    /// The usage of the run, including summaries.
     pub usage: Usage,
-    /// The part of it that summaries took, whose model may have other prices.
+    /// The part of the usage that belongs to summaries; their model may have other prices.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub summary_usage: Usage,
-    /// What calls took besides whose provider did not say it, by our own count: no part of `usage`.
+    /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub estimated: Usage,
-    /// What it expected of the prompt cache, and what it read from it.
+    /// The expected and the actual reads from the prompt cache.
     #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
     pub cache: CacheTally,
-    /// What all of it cost, summaries and sub-agents included.
+    /// The total cost, including summaries and sub-agents.
     #[serde(default)]
     pub cost: Cost,
-    /// Messages that waited for the run and came too late for it.
+    /// Queued messages that were not delivered before the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undelivered: Vec<Vec<Part>>,
-    /// The view was put back to what it was before the run.
+    /// `true` if the view was restored to its state before the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rolled_back: bool,
 }
@@ -50,75 +51,75 @@ pub(crate) fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The model answered without asking for tools.
+    /// The model answered without calling tools.
     Answered,
-    /// All turns were used.
+    /// The limit of turns was reached.
     MaxTurns {
         /// The limit.
         limit: u64,
     },
-    /// All tool calls were used.
+    /// The limit of tool calls was reached.
     ToolLimit {
         /// The limit.
         limit: u64,
     },
-    /// All tokens were used.
+    /// The limit of tokens was reached.
     MaxTokens {
         /// The limit.
         limit: Tokens,
-        /// What was used, as the limit counts.
+        /// The used tokens, as the limit counts them.
         used: Tokens,
     },
-    /// All time was used.
+    /// The time limit was reached.
     MaxDuration {
         /// The limit in milliseconds.
         limit_ms: u64,
     },
-    /// All money was used.
+    /// The cost limit was reached.
     MaxCost {
         /// The limit.
         limit: Money,
-        /// What was used.
+        /// The cost of the run.
         used: Money,
     },
-    /// The run's messages took all memory that they may.
+    /// The limit on the memory of the run's messages was reached.
     MaxMemory {
         /// The limit.
         limit: Bytes,
-        /// What they took.
+        /// The used memory.
         used: Bytes,
     },
-    /// An input filter or a hook did not want it.
+    /// An input filter or a hook rejected the input.
     Refused {
-        /// Who: a hook by its name, or `input_filter`.
+        /// The name of the hook, or `input_filter`.
         by: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The model went round in circles. The work is not done.
+    /// The model repeated itself. The task is not finished.
     DoomLoop {
-        /// How often in a row it had said or asked the same; in a cycle, how many batches it was long.
+        /// Number of consecutive repetitions; for a cycle, the number of batches in all its rounds.
         times: u64,
-        /// In what it repeated itself.
+        /// The kind of repetition.
         #[serde(default)]
         kind: Repetition,
     },
-    /// Somebody interrupted it.
+    /// The run was interrupted.
     Interrupted,
-    /// The model could not be called.
+    /// A model call failed.
     Failed {
-        /// Why.
+        /// The failure.
         failure: Failure,
     },
-    /// It was to go on, but nobody has said anything yet.
+    /// The run was to be continued, but the session has no message yet.
     NothingToDo,
-    /// Not even the protected set fits the budget.
+    /// Even the protected messages alone exceed the budget.
     CannotFit {
         /// The sizes, in the provider's tokens.
         cannot_fit: CannotFit,
@@ -126,13 +127,13 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// Whether the run ended with what it was asked for.
+    /// Returns `true` if the run ended with an answer.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         matches!(self, Self::Answered)
     }
 
-    /// Whether a limit of the run ended it.
+    /// Returns `true` if a limit ended the run.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         matches!(
@@ -147,7 +148,7 @@ impl EndReason {
         )
     }
 
-    /// One word for scripts.
+    /// Returns the reason as one word, for scripts.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

@@ -1,38 +1,39 @@
-//! [`Own`]: what a run has used itself, and what of the rest it keeps for itself: only what is left
-//! beyond that may be given to agents that its tools start. Not what those use; that comes back with
-//! the results of their calls.
+//! [`Own`]: a run's own usage, and the share of its limits that it reserves for itself.
+//!
+//! Sub-agents may only use the rest beyond this reserve. Their usage arrives with the results of their
+//! tool calls.
 
 use plimsoll_context::{CallId, Money, Tokens};
 
 use crate::run::Run;
 use crate::spend::Spend;
 
-/// Tokens kept for the result of an agent, beyond what the last call would take without it.
+/// Tokens reserved for the result of a sub-agent, in addition to the estimate for the last call.
 pub const KEPT_FOR_RESULT: Tokens = Tokens(1_000);
 
-/// What a run has used itself, without what others have used for it.
+/// The usage of a run without the usage of its sub-agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Own {
-    /// What it has used.
+    /// The usage.
     pub spend: Spend,
-    /// The tokens of it that count, as its limits count them.
+    /// The tokens of this usage, as the run's limits count them.
     pub tokens: Tokens,
-    /// Tokens that it keeps for its next call.
+    /// Tokens reserved for the run's next call.
     pub keeps_tokens: Tokens,
-    /// Money that it keeps for its next call.
+    /// Money reserved for the run's next call.
     pub keeps_cost: Money,
-    /// Turns that it may still take.
+    /// Remaining turns.
     pub keeps_turns: u64,
-    /// Tool calls that the model has asked for and that have not begun.
+    /// Requested tool calls that have not been started.
     pub keeps_tool_calls: u64,
-    /// Tool calls without a result, these included.
+    /// Tool calls without a result, including those not started.
     pub open_calls: u64,
-    /// What others have used for it, as far as their calls have returned.
+    /// The usage of tool calls that have returned, for example of sub-agents.
     pub others: Spend,
 }
 
 impl Run {
-    /// What the run has used itself, and what it keeps.
+    /// Returns the run's own usage and its reserve.
     #[must_use]
     pub fn own(&self) -> Own {
         let (tally, tracker) = (&self.state.tally, self.tracker());
@@ -62,19 +63,19 @@ impl Run {
         }
     }
 
-    /// Tool calls that run at once, at most.
+    /// Returns the maximum number of tool calls that run at the same time.
     #[must_use]
     pub fn max_parallel_tools(&self) -> usize {
         self.setup.max_parallel_tools.max(1)
     }
 
-    /// Says what a call that is under way has used so far: that counts where the call is cut off.
-    /// Told before any input that may cut it.
+    /// Sets the usage so far of a running tool call. It is counted if the call is aborted, so it must
+    /// be set before each input that may abort the call.
     pub fn metered(&mut self, call: CallId, spent: Spend) {
         self.metered.insert(call, spent);
     }
 
-    /// What was last said that a call has used.
+    /// Returns the usage that was last set for a call.
     pub(crate) fn cut(&mut self, call: &CallId) -> Spend {
         self.metered.remove(call).unwrap_or_default()
     }

@@ -1,9 +1,10 @@
-//! [`Pattern`]: a text with `*` in it, for rules and hooks that name tools. Not a regular expression, and
-//! not the globs of files.
+//! [`Pattern`]: a text with `*` wildcards, for rules and hooks that name tools.
+//!
+//! Regular expressions and file globs are not supported.
 
 use std::fmt;
 
-/// A text in which `*` stands for anything, nothing included.
+/// A text in which each `*` matches any text, including the empty one.
 ///
 /// ```
 /// use plimsoll_agent::Pattern;
@@ -12,12 +13,12 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// What stands between the stars; one piece where there is none.
+    /// The texts between the stars; a single one if there is no star.
     pieces: Vec<String>,
 }
 
 impl Pattern {
-    /// Reads a pattern; every text is one.
+    /// Parses a pattern. Every text is valid.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self {
@@ -25,7 +26,7 @@ impl Pattern {
         }
     }
 
-    /// Whether all of a text fits, in one walk over it, whatever the pattern.
+    /// Checks whether the pattern matches the whole text, in linear time.
     #[must_use]
     pub fn fits(&self, text: &str) -> bool {
         let [first, middle @ .., last] = self.pieces.as_slice() else {
@@ -46,12 +47,13 @@ impl Pattern {
         true
     }
 
-    /// Whether it has no `*`.
+    /// Returns `true` if the pattern has no `*`.
     pub(crate) fn is_literal(&self) -> bool {
         self.pieces.len() == 1
     }
 
-    /// Whether some text fits that consists of these parts, where `None` stands for any text.
+    /// Checks whether the pattern matches any text that consists of these parts. `None` stands for an
+    /// unknown text.
     pub(crate) fn may_fit_parts<'a>(
         &self,
         parts: impl Iterator<Item = Option<&'a str>> + Clone,
@@ -59,7 +61,8 @@ impl Pattern {
         if let Some(text) = parts.clone().collect::<Option<String>>() {
             return self.fits(&text);
         }
-        // The pattern letter by letter, `None` for a star. What is before a state has been matched.
+        // The pattern as single letters, with `None` for a star. A state is the number of matched
+        // elements.
         let starred = self.pieces.iter().flat_map(|piece| {
             let letters = piece.chars().map(Some);
             std::iter::once(None).chain(letters)
@@ -99,13 +102,13 @@ impl Pattern {
         states.last().copied().unwrap_or_default()
     }
 
-    /// Whether it is for texts with that beginning, and for no others.
+    /// Checks whether the pattern only matches texts that start with `beginning`.
     pub(crate) fn begins(&self, beginning: &str) -> bool {
         let first = self.pieces.first();
         first.is_some_and(|first| first.starts_with(beginning))
     }
 
-    /// Whether some text with that beginning may fit.
+    /// Checks whether the pattern may match a text that starts with `beginning`.
     pub(crate) fn may_fit(&self, beginning: &str) -> bool {
         match self.pieces.as_slice() {
             [first, _, ..] => first.starts_with(beginning) || beginning.starts_with(first.as_str()),
@@ -113,7 +116,7 @@ impl Pattern {
         }
     }
 
-    /// Whether every text with that beginning fits.
+    /// Checks whether the pattern matches all texts that start with `beginning`.
     pub(crate) fn fits_all(&self, beginning: &str) -> bool {
         match self.pieces.as_slice() {
             [first, rest @ ..] if !rest.is_empty() => {
@@ -124,7 +127,7 @@ impl Pattern {
     }
 }
 
-/// Adds the states that are reached because a star stands for nothing.
+/// Adds the states that are reached if a star matches the empty text.
 fn pass_stars(pattern: &[Option<char>], states: &mut [bool]) {
     let mut is_passed = false;
     for (at, state) in states.iter_mut().enumerate() {

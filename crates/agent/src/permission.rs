@@ -1,7 +1,7 @@
-//! [`Permissions`]: which tool calls may run, by rules that are written down beforehand.
+//! [`Permissions`]: the rules that decide which tool calls may run.
 //!
-//! It decides and asks nobody; a person is asked by the gate. It is not a sandbox: it judges a call
-//! before it runs, by what the tool says that the call acts on.
+//! The rules never ask the user; the gate does. They are not a sandbox: a call is judged before it
+//! runs, by the target that the tool reports.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -13,21 +13,21 @@ use crate::call_target::{CallTarget, PathTarget, ToolTarget};
 use crate::pattern::Pattern;
 use crate::permission_mode::PermissionMode;
 
-/// Rules of one run, at most.
+/// Maximum number of rules of one run.
 pub const MAX_RULES: usize = 1_000;
 
-/// What a rule says of a call.
+/// The decision of a rule about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// It runs, and nobody is asked.
+    /// The call runs without approval.
     Allow,
-    /// It does not run, and the model is told so.
+    /// The call does not run, and the model is told.
     Deny,
-    /// A person is asked.
+    /// The call needs approval.
     Ask,
 }
 
-/// One rule.
+/// One rule for tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionRule {
     tool: Pattern,
@@ -35,8 +35,8 @@ pub struct PermissionRule {
     permission: Permission,
 }
 
-/// Rules, of which the first that matches a call decides. If none does, the [mode](PermissionMode)
-/// decides.
+/// A list of rules. The first rule that matches a call decides. If none matches, the
+/// [mode](PermissionMode) decides.
 ///
 /// ```
 /// use plimsoll_agent::{CallTarget, Permission, PermissionRule, Permissions};
@@ -58,14 +58,14 @@ pub struct Permissions {
     mode: PermissionMode,
 }
 
-/// It is none of `allow`, `deny` and `ask`.
+/// The error for a word other than `allow`, `deny` and `ask`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no permission; write allow, deny or ask")]
 pub struct NoPermission(String);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ArgumentPattern {
-    /// The field in which it is looked for, as `a.b`; everywhere where there is none.
+    /// The field that the pattern applies to, as `a.b`; `None` for all fields.
     field: Option<String>,
     text: Pattern,
 }
@@ -84,7 +84,7 @@ impl FromStr for Permission {
 }
 
 impl Permission {
-    /// As a configuration writes it.
+    /// Returns the name as used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Permission {
 }
 
 impl PermissionRule {
-    /// A rule for the tools whose name fits; `*` in it stands for anything.
+    /// Creates a rule for the tools with a matching name; `*` matches any text.
     #[must_use]
     pub fn new(tool: &str, permission: Permission) -> Self {
         Self {
@@ -106,16 +106,18 @@ impl PermissionRule {
         }
     }
 
-    /// Only for calls whose arguments fit. `field=pattern` looks at the texts, numbers and truth
-    /// values in that field, `a.b` being a field within a field; a pattern without a field at every
-    /// text of the arguments. `*` stands for anything.
+    /// Restricts the rule to calls with matching arguments.
     ///
-    /// To deny or to ask, one fitting text is enough; to allow, all of them must fit: otherwise a call
-    /// could be let through by a text that does nothing.
+    /// `field=pattern` is compared with the texts, numbers and booleans in that field; `a.b` is a field
+    /// within a field. A pattern without a field is compared with every text of the arguments. `*`
+    /// matches any text.
     ///
-    /// If the tool says what a call acts on, see [`CallTarget`], the pattern is compared with that in
-    /// place of the argument's text: with the path that an argument leads to, or with the commands that
-    /// a shell would run.
+    /// A rule that denies or asks matches if one text matches. A rule that allows matches only if all
+    /// texts match; otherwise an irrelevant text could let a call through.
+    ///
+    /// If the tool reports a [`CallTarget`], the pattern is compared with the target instead of the
+    /// argument's text: with the path that an argument leads to, or with the commands that a shell
+    /// would run.
     #[must_use]
     pub fn with_argument(mut self, pattern: &str) -> Self {
         let is_field = |field: &str| {
@@ -133,7 +135,7 @@ impl PermissionRule {
         self
     }
 
-    /// Whether it allows exactly this path, without a star.
+    /// Checks whether the rule allows exactly this path, without `*`.
     fn names(&self, target: &CallTarget) -> bool {
         let argument = self.argument.as_ref().map(|argument| &argument.text);
         self.permission == Permission::Allow
@@ -170,7 +172,7 @@ impl PermissionRule {
 }
 
 impl Permissions {
-    /// From rules in the order in which they are asked.
+    /// Creates permissions from an ordered list of rules.
     #[must_use]
     pub fn new(rules: impl IntoIterator<Item = PermissionRule>) -> Self {
         Self {
@@ -179,28 +181,28 @@ impl Permissions {
         }
     }
 
-    /// Sets what happens to calls that no rule decides about. Default: [`PermissionMode::AutoEdit`].
+    /// Sets the mode for calls that no rule matches. Default: [`PermissionMode::AutoEdit`].
     #[must_use]
     pub fn with_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Returns what happens to calls that no rule decides about.
+    /// Returns the mode for calls that no rule matches.
     #[must_use]
     pub fn mode(&self) -> PermissionMode {
         self.mode
     }
 
-    /// Whether there is no rule.
+    /// Returns `true` if there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What is wrong with them, one sentence each: rules that can never match one of these tools, a
-    /// tool whose name begins with one of `beginnings`, or a tool that the provider runs; and too many
-    /// rules.
+    /// Returns all errors in the rules, one sentence each: too many rules, and rules that cannot match
+    /// any tool. Tools are those in `tools`, those with a name that begins with one of `beginnings`,
+    /// and those that the provider runs.
     #[must_use]
     pub fn faults<'a>(
         &self,
@@ -209,7 +211,7 @@ impl Permissions {
         hosted: &[HostedTool],
     ) -> Vec<String> {
         let tools: Vec<&str> = tools.into_iter().collect();
-        // Which tools a server has is not known here.
+        // The tools of a server are not known here.
         let servers = hosted.iter().filter_map(HostedTool::server);
         let servers: Vec<String> = servers.map(beginning).collect();
         let idle = self.rules.iter().zip(1..).filter_map(|(rule, number)| {
@@ -236,9 +238,11 @@ impl Permissions {
         faults
     }
 
-    /// Whether a tool of the provider's own may be asked for: [`Permission::Allow`] or
-    /// [`Permission::Deny`]. The provider runs it without asking, so that rules hold for it as a whole
-    /// or not at all. One that allows it for some arguments only does not allow it.
+    /// Decides whether a request may declare a tool that the provider runs: [`Permission::Allow`] or
+    /// [`Permission::Deny`].
+    ///
+    /// The provider runs such a tool without asking, so a rule applies to the whole tool or not at all.
+    /// A rule that allows it for some arguments only does not allow it.
     ///
     /// ```
     /// use plimsoll_agent::{Permission, PermissionRule, Permissions};
@@ -251,12 +255,13 @@ impl Permissions {
     /// assert!(says("web_search", Permission::Ask).unwrap_err().contains("allow or deny it"));
     /// ```
     ///
-    /// The tools of an MCP server are known by the server's label and `_` before their name. Rules that
-    /// deny them, or ask, are kept by an `allowed_tools` that leaves them out.
+    /// The full name of an MCP server's tool is the server's label, `_` and the tool's name. Rules that
+    /// deny such tools or ask for approval are satisfied if `allowed_tools` omits them.
     ///
     /// # Errors
-    /// A sentence for a rule that cannot be kept: one that wants a person to be asked, or that looks at
-    /// arguments, which nobody sees beforehand, or one for tools of an MCP server that may run.
+    /// A sentence for a rule that cannot be enforced: a rule that asks for approval, a rule with an
+    /// argument pattern (the arguments are not known in advance), or a rule for tools of an MCP server
+    /// that may run.
     pub fn hosted(&self, tool: &HostedTool) -> Result<Permission, String> {
         let name = tool.name();
         let mut whole = Permission::Allow;
@@ -285,7 +290,7 @@ impl Permissions {
         Ok(whole)
     }
 
-    /// Whether what these rules say of the tools of an MCP server is so where the provider runs them.
+    /// Checks whether the rules for an MCP server's tools are satisfied if the provider runs them.
     fn server_tools(&self, tool: &HostedTool, server: &str) -> Result<(), String> {
         let Some(allowed) = tool.allowed_tools() else {
             return match self.held(tool, server, None) {
@@ -308,8 +313,8 @@ impl Permissions {
         Ok(())
     }
 
-    /// The number of the first rule that holds that tool of a server back; any of its tools where
-    /// `one` is `None`.
+    /// Returns the number of the first rule that forbids this tool of a server or asks for approval. If
+    /// `one` is `None`, any tool of the server counts.
     fn held(&self, tool: &HostedTool, server: &str, one: Option<&str>) -> Option<usize> {
         let beginning = beginning(server);
         let full = one.map(|one| format!("{beginning}{one}"));
@@ -330,7 +335,7 @@ impl Permissions {
                 continue;
             }
             let is_meant = is_one || (one.is_none() && pattern.may_fit(&beginning));
-            // Who allows the server as a whole may still deny what has its label.
+            // A rule may allow the server as a whole, and a later one deny tools with its label.
             if is_meant && (!is_allowed || pattern.begins(&beginning)) {
                 return Some(number);
             }
@@ -338,15 +343,15 @@ impl Permissions {
         None
     }
 
-    /// Decides about a call that acts on `target`: the first rule that matches holds. Returns `None` if
+    /// Decides about a call that acts on `target`: the first matching rule applies. Returns `None` if
     /// no rule matches.
     ///
-    /// - Rules with a path for [tools that do the same](PathTarget::same_as) hold too; the strictest
+    /// - Rules with a path for [tools that do the same](PathTarget::same_as) apply too; the strictest
     ///   decision counts.
-    /// - If the path is [protected](PathTarget::is_protected), only a rule that allows exactly this
-    ///   path, without `*`, spares the question.
-    /// - If the call runs another tool, rules match by the name and the arguments of either. A rule that
-    ///   allows the tool that is called does not lift a rule for the tool that runs.
+    /// - If the path is [protected](PathTarget::is_protected), the call needs approval unless a rule
+    ///   allows exactly this path, without `*`.
+    /// - If the call runs another tool, rules match by the name and the arguments of either. A rule
+    ///   that allows the called tool does not override a rule for the tool that runs.
     #[must_use]
     pub fn decide(&self, tool: &str, arguments: &Value, target: &CallTarget) -> Option<Permission> {
         match target {
@@ -411,7 +416,7 @@ impl Permissions {
 }
 
 impl ArgumentPattern {
-    /// The texts that the pattern is compared with, without those of the fields `without`.
+    /// Collects the texts that the pattern is compared with, except for those in the fields `without`.
     fn leaves<'a>(&self, arguments: &'a Value, without: &[&str], leaves: &mut Vec<Cow<'a, str>>) {
         match (&self.field, arguments) {
             (None, Value::Object(fields)) => {
@@ -421,7 +426,7 @@ impl ArgumentPattern {
             }
             (None, arguments) => texts(arguments, leaves),
             (Some(field), arguments) => {
-                // A field may have dots in its own name.
+                // A field's own name may contain dots.
                 let found = arguments.get(field).or_else(|| {
                     let mut steps = field.split('.');
                     steps.try_fold(arguments, |value, step| value.get(step))
@@ -434,7 +439,7 @@ impl ArgumentPattern {
     }
 }
 
-/// How the names of a server's tools begin.
+/// Returns the prefix of the names of a server's tools.
 fn beginning(server: &str) -> String {
     format!("{server}_")
 }
@@ -455,7 +460,7 @@ fn scalars<'a>(value: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {
     });
 }
 
-/// Visits every leaf. JSON of a model nests 128 deep at most: the parser refuses more.
+/// Visits every leaf. JSON from a model has at most 128 levels, because the parser rejects more.
 fn walk<'a>(value: &'a Value, leaf: &mut impl FnMut(&'a Value)) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| walk(item, leaf)),

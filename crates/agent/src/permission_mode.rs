@@ -1,9 +1,9 @@
-//! [`PermissionMode`]: what happens to tool calls that no rule decides about.
+//! [`PermissionMode`]: the decision about tool calls that no rule matches.
 
 use std::str::FromStr;
 
-/// How much may run without a question if no [rule](crate::Permissions) says so. The strictest mode is
-/// the smallest.
+/// The tool calls that may run without approval if no [rule](crate::Permissions) matches. The strictest
+/// mode is the smallest value.
 ///
 /// | mode | reads | changes files | anything else that asks |
 /// |---|---|---|---|
@@ -12,31 +12,31 @@ use std::str::FromStr;
 /// | `auto-edit` | runs | runs | asks |
 /// | `yes` | runs | runs | runs |
 ///
-/// A rule that allows or denies a call goes before the mode. A rule that asks, and a protected file, are
-/// refused in `read-only` and run in `yes`.
+/// A rule that allows or denies a call takes precedence over the mode. A call that needs approval
+/// because of a rule or a protected file is refused in `read-only` and runs in `yes`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PermissionMode {
-    /// Nothing that changes anything runs.
+    /// Only calls without side effects run.
     ReadOnly,
-    /// A person is asked before a file is changed, and before whatever else asks.
+    /// Changes to files need approval, and so do other calls that ask.
     Ask,
-    /// Files of the workspace are changed without a question. The default.
+    /// Files of the workspace are changed without approval. The default.
     #[default]
     AutoEdit,
-    /// Nobody is asked.
+    /// No call needs approval.
     Yes,
 }
 
-/// It is no permission mode.
+/// The error for an unknown permission mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no permission mode; write ask, auto-edit, yes or read-only")]
 pub struct NoPermissionMode(String);
 
 impl PermissionMode {
-    /// All names, as a configuration writes them.
+    /// All names as used in configuration files.
     pub const NAMES: [&'static str; 4] = ["ask", "auto-edit", "yes", "read-only"];
 
-    /// Returns the name, as a configuration writes it.
+    /// Returns the name as used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,5 +1,7 @@
-//! Pins: what must stay in the view, whole, until the host says otherwise. Nothing that a tool
-//! returns can set or take one; a model can, by a tool of its own, within [`MAX_PINS`].
+//! Pins: messages that stay in the view unshortened until the host unpins them.
+//!
+//! Tool results cannot set or remove pins. A model can set pins with a dedicated tool, up to
+//! [`MAX_PINS`].
 
 use std::sync::Arc;
 
@@ -8,40 +10,40 @@ use plimsoll_context::{CannotFit, Exchange, Form, Item, Message, Pin, Pinned, Se
 use crate::entry::Entry;
 use crate::run::Run;
 
-/// Pins of one session, at most: each is sent with every request.
+/// Maximum number of pins of one session. Each is sent with every request.
 pub const MAX_PINS: usize = 64;
 
-/// Why something cannot be pinned.
+/// The reason why something cannot be pinned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinError {
-    /// The item is not in the view as it was said, or has no such part.
+    /// The item is not in the view in its original form, or has no such part.
     #[error(
         "{0} cannot be pinned: it is not in the view as it was said; pin it earlier, or recall it and pin that"
     )]
     NotInView(Seq),
-    /// A run is under way, or calls of the last answer wait for their results.
+    /// A run is in progress, or tool calls of the last answer have no results.
     #[error(
         "nothing can be pinned while a run is under way or a tool call is open; wait for its end, or carry the session on first"
     )]
     Pending,
-    /// There are [`MAX_PINS`] already.
+    /// The session already has [`MAX_PINS`] pins.
     #[error("{MAX_PINS} things are pinned already; unpin one first")]
     TooMany,
-    /// It is empty.
+    /// The text is empty.
     #[error("an empty text cannot be pinned; say what must stay")]
     Empty,
-    /// What is pinned would leave no room for anything else.
+    /// The pins would leave too few tokens for anything else.
     #[error(
         "it cannot be pinned: with it {pinned} tokens would be pinned, and all of a request may weigh {limit}, of which at most half may be pinned; pin less, or allow a larger window"
     )]
     TooLarge {
-        /// What would be pinned in all.
+        /// The total size of all pins.
         pinned: Tokens,
-        /// What a request may weigh, system prompt and tools included.
+        /// Maximum size of a request, including system prompt and tools.
         limit: Tokens,
     },
-    /// System prompt and tools leave no room at all.
+    /// System prompt and tools alone exceed the budget.
     #[error(transparent)]
     CannotFit(#[from] CannotFit),
 }
@@ -50,8 +52,8 @@ impl Run {
     /// Pins an item of the view, or a part of it.
     ///
     /// # Errors
-    /// Where it is not there as it was said, where too much would be pinned, or while a run is
-    /// under way.
+    /// If the item is not in the view in its original form, if the pins would be too large, or if a run
+    /// is in progress.
     pub fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), PinError> {
         if self.is_running() {
             return Err(PinError::Pending);
@@ -60,11 +62,12 @@ impl Run {
         self.set_pin(seq, what)
     }
 
-    /// Says a rule in the host's name and pins it. The same rule is not said twice.
+    /// Adds a rule of the host to the view and pins it. A rule that is already in the view is not added
+    /// again.
     ///
     /// # Errors
-    /// Where it is empty or too much would be pinned; while a run is under way or calls wait for
-    /// their results, for nothing may stand between the two.
+    /// If the text is empty, if the pins would be too large, if a run is in progress, or if tool calls
+    /// have no results: no message may be inserted between a call and its result.
     pub fn pin_text(&mut self, text: &str) -> Result<Seq, PinError> {
         if self.is_running() || self.state.batch.is_some() {
             return Err(PinError::Pending);
@@ -73,10 +76,10 @@ impl Run {
         self.say_rule(text)
     }
 
-    /// The same, but where calls wait for their results the rule is said once they have them.
+    /// Adds and pins a rule like [`Run::pin_text`], but waits for open tool calls instead of failing.
     ///
     /// # Errors
-    /// Where it is empty, where too much would be pinned, or while a run is under way.
+    /// If the text is empty, if the pins would be too large, or if a run is in progress.
     pub fn pin_rule(&mut self, text: &str) -> Result<(), PinError> {
         if self.state.batch.is_none() || self.is_running() {
             return self.pin_text(text).map(|_| ());
@@ -97,8 +100,7 @@ impl Run {
         Ok(())
     }
 
-    /// Says and pins what waits for it: rules of the host, and what tools want pinned. No call may
-    /// be open.
+    /// Adds and pins the waiting rules of the host and texts of tools. No tool call may be open.
     pub(crate) fn say_pins(&mut self) {
         let mut waiting = self.state.to_pin.clone();
         waiting.append(&mut self.rules);
@@ -114,7 +116,7 @@ impl Run {
             return Err(PinError::Empty);
         }
         let message = rule(text);
-        // It may have been said and not pinned yet when the process died.
+        // The message may have been added but not pinned before a crash.
         let items = self.state.transcript.items().iter();
         let mut said = items.filter(|item| *item.message == message && item.form == Form::Original);
         if let Some(item) = said.next() {
@@ -142,7 +144,7 @@ impl Run {
         }
         let pin = Pin::on(&item.message, what).ok_or(PinError::NotInView(seq))?;
         match &item.pin {
-            // What is pinned whole is pinned.
+            // A message that is pinned as a whole needs no further pin.
             Some(there) if *there == pin || there.what == Pinned::Whole => {}
             Some(_) => {
                 self.record(Entry::Pinned { seq, pin });
@@ -156,7 +158,7 @@ impl Run {
         Ok(())
     }
 
-    /// Takes a pin off. False where there is none.
+    /// Removes a pin. Returns `false` if the item is not pinned.
     pub fn unpin(&mut self, seq: Seq) -> bool {
         if !self.pinned().any(|(at, _)| at == seq) {
             return false;
@@ -165,15 +167,15 @@ impl Run {
         self.record(Entry::Unpinned { seq })
     }
 
-    /// What is pinned, in view order.
+    /// Returns the pinned messages, in view order.
     pub fn pinned(&self) -> impl Iterator<Item = (Seq, &Message)> {
         let items = self.state.transcript.items().iter();
         let pinned = items.filter(|item| item.pin.is_some());
         pinned.map(|item| (item.seq, item.message.as_ref()))
     }
 
-    /// How many things are pinned, one more among them, and what stays for their sake: all of their
-    /// exchanges but for other results, which may give way.
+    /// Returns the number of pins, including `one_more`, and the size of all messages that they keep in
+    /// the view: their exchanges, except for other tool results, which can be removed.
     fn held(&self, one_more: Option<Seq>) -> (usize, Tokens) {
         let items = self.state.transcript.items();
         let is_pinned = |item: &Item| item.pin.is_some() || Some(item.seq) == one_more;
@@ -208,10 +210,10 @@ impl Run {
     }
 }
 
-/// How what waits to be pinned and cannot be is told to the model.
+/// The start of the notice that something could not be pinned.
 const REFUSAL: &str = "[Not pinned:";
 
-/// A rule as it is said.
+/// Returns a rule as the message that enters the view.
 pub(crate) fn rule(text: &str) -> Message {
     Message::Notice {
         text: format!(
@@ -221,7 +223,7 @@ pub(crate) fn rule(text: &str) -> Message {
     }
 }
 
-/// Whether a message says that something could not be pinned.
+/// Checks whether a message reports that something could not be pinned.
 pub(crate) fn is_refusal(message: &Message) -> bool {
     matches!(message, Message::Notice { text } if text.starts_with(REFUSAL))
 }

@@ -1,4 +1,4 @@
-//! [`Request`]: one model call, as the machine asks for it. Not in any provider's form.
+//! [`Request`]: one model call in a form that is independent of the provider.
 
 use std::sync::Arc;
 
@@ -16,39 +16,39 @@ pub struct Request {
     pub hosted_tools: Arc<[HostedTool]>,
     /// The view.
     pub messages: MessageList,
-    /// What belongs after the history and is not part of it.
+    /// Text that is appended to the history without becoming part of it.
     pub dynamic_context: Option<Arc<str>>,
     /// Whether the model may call tools.
     pub tool_choice: ToolChoice,
-    /// The JSON schema that the answer follows, for models that have to be held to one; others are
-    /// told in words.
+    /// The JSON schema of the answer, for models that need one; other models only read the prompt.
     pub format: Option<Arc<serde_json::Value>>,
-    /// Tokens of the answer, at most; `None` leaves it to the provider.
+    /// Maximum number of tokens of the answer; `None` uses the provider's default.
     pub max_output: Option<Tokens>,
-    /// How the model samples.
+    /// The sampling parameters.
     pub sampling: Sampling,
-    /// The weight of all of it by our counter.
+    /// The size of the whole request by our counter.
     pub counted: Tokens,
-    /// What is asked of the provider's prompt cache.
+    /// The use of the provider's prompt cache.
     pub cache: CachePlan,
-    /// What its report should say; where it says much less, the server has cut the request.
+    /// The expected token report. A much lower report means that the server has cut the request.
     pub expects: Expects,
 }
 
-/// What is known of a request before it is sent, in tokens as the provider counts.
+/// The properties of a request that are known before it is sent, in the provider's tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Expects {
     /// The model's window.
     pub window: Option<Tokens>,
-    /// What is left of it behind the request: a provider that has to name a limit of the answer where
-    /// none was asked for names no more.
+    /// The rest of the window after the request. If a provider requires a limit for the answer and none
+    /// is configured, this is the most that is sent.
     pub room: Option<Tokens>,
-    /// What may be written: what was asked for or, where that was left to the provider, set aside.
+    /// The possible length of the answer: the requested limit or, without one, the reserved tokens.
     pub output: Option<Tokens>,
-    /// The request. `None` where nothing can be said of it, or it is no larger than the one before.
+    /// The size of the request. `None` if it cannot be estimated, or if it is not larger than the
+    /// request before.
     pub input: Option<Tokens>,
-    /// What the request before this one was reported to take.
+    /// The reported size of the request before this one.
     pub previous: Option<Tokens>,
 }
 
@@ -56,43 +56,43 @@ pub struct Expects {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// Not at all; the definitions are sent all the same.
+    /// No. The tool definitions are still sent.
     None,
 }
 
-/// How the model samples; `None` leaves it to the provider.
+/// The sampling parameters; `None` uses the provider's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sampling {
     /// Temperature.
     pub temperature: Option<f64>,
-    /// Seed, where the provider takes one.
+    /// Seed, for providers that accept one.
     pub seed: Option<u64>,
-    /// How hard the model thinks before it answers.
+    /// The thinking effort.
     pub thinking: Option<ThinkingLevel>,
 }
 
 impl Sampling {
-    /// The highest temperature: what OpenAI and those who copy it take. Where the most is 1, a higher
-    /// one is sent as that.
+    /// The highest temperature: the maximum of OpenAI and of compatible providers. For providers with a
+    /// maximum of 1, higher values are lowered to 1.
     pub const MAX_TEMPERATURE: f64 = 2.0;
 }
 
-/// How hard a model thinks before it answers.
+/// How much a model thinks before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingLevel {
-    /// Not at all, if the model has a switch for that; as little as can be otherwise.
+    /// No thinking, if the model can turn it off; otherwise the minimum.
     Off,
-    /// As little as can be.
+    /// The minimum.
     Minimal,
     /// A little.
     Low,
-    /// As most work wants it.
+    /// Enough for most tasks.
     Medium,
-    /// As much as can be.
+    /// The maximum.
     High,
 }

@@ -1,5 +1,7 @@
-//! [`Run`]: the machine. Tell it an [`Input`], then poll it until it says `Wait` or `Finish`, and
-//! do what each [`Step`] says. It decides; it calls nobody.
+//! [`Run`]: the state machine.
+//!
+//! Pass it an [`Input`], then poll it until it returns `Wait` or `Finish`, and perform each [`Step`].
+//! The machine itself performs no I/O.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -29,7 +31,7 @@ use crate::step::{Input, Leaving, Step};
 use crate::tracker::ExecutionTracker;
 use crate::waste::Unanswered;
 
-/// One session's machine: it runs one run after another over the same log.
+/// The state machine of one session. It executes one run after another on the same log.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -56,106 +58,106 @@ use crate::waste::Unanswered;
 #[derive(Debug)]
 pub struct Run {
     pub(crate) setup: Setup,
-    /// The tools that requests declare now.
+    /// The tools that requests currently declare.
     pub(crate) specs: Arc<[ToolSpec]>,
-    /// What requests carry besides the view now.
+    /// The current size of a request without the view.
     pub(crate) overhead: Tokens,
-    /// What is added to that once a plan has been applied.
+    /// The size of the tools that are added once a plan has been applied.
     pub(crate) joins: Tokens,
-    /// A tool that joins with the first plan has been called before that, as in another client.
+    /// A tool that is added with the first plan was called before it, for example in another client.
     pub(crate) called_before: bool,
-    /// Lowered by the ladder where a provider allows less.
+    /// Lowered by the recovery ladder if the provider allows less.
     pub(crate) max_output: Option<Tokens>,
-    /// A limit of the answer is named also where none was asked for.
+    /// Requests state a limit for the answer even if none is configured.
     pub(crate) names_limit: bool,
     pub(crate) state: State,
     pub(crate) phase: Phase,
     pub(crate) queue: VecDeque<Step>,
-    /// Set once the model has been asked to finish: why the run will end.
+    /// Set once the model has been asked to finish: the reason why the run will end.
     pub(crate) finalizing: Option<EndReason>,
-    /// Empty answers in a row.
+    /// Consecutive empty answers.
     pub(crate) empty_replies: u32,
-    /// The first message of this run has this number or a later one.
+    /// The first message of this run has at least this number.
     pub(crate) asked_at: Seq,
-    /// Whether markers may offer recall: no longer once the archive has failed.
+    /// Whether markers may offer recall. Cleared when the archive fails.
     pub(crate) recall: Recall,
-    /// It has, in this run, and that was said.
+    /// The archive has failed in this run, and the user was warned.
     pub(crate) archive_failed: bool,
-    /// A summary in the making, and one that is made.
+    /// A summary in progress, and a finished one.
     pub(crate) digest: Option<Digest>,
     pub(crate) ready: Option<Ready>,
-    /// The next plan is made without a model's summary: one has just failed.
+    /// The next plan is made without a model's summary, because one has just failed.
     pub(crate) summary_failed: bool,
-    /// Failures of the summariser in a row, in this run.
+    /// Consecutive failures of the summary model in this run.
     pub(crate) summary_failures: u32,
-    /// The provider was asked what a request weighs.
+    /// The provider was asked to count the tokens of a request.
     pub(crate) measured: bool,
-    /// The host does not want the plan for the next request.
+    /// The host has vetoed the plan for the next request.
     pub(crate) vetoed: bool,
-    /// The estimate of what the provider counts leaves no room, so the next request is planned with the
-    /// least that it may count.
+    /// The request does not fit by the usual estimate of the provider's count, so the next one is
+    /// planned with the lowest possible count.
     pub(crate) hopeful: bool,
-    /// It was said that the provider's reports are too low.
+    /// The user was warned that the provider reports too few tokens.
     pub(crate) told_low: bool,
-    /// Rules of the host that are said as soon as no call is open.
+    /// Rules of the host that are added as soon as no tool call is open.
     pub(crate) rules: Vec<String>,
-    /// How long ago the provider was last called, where that is known.
+    /// The time since the provider was last called, if known.
     pub(crate) idle: Option<Duration>,
-    /// How long the run has taken.
+    /// The duration of the run so far.
     pub(crate) elapsed: Duration,
-    /// A turn has begun, and its request is not answered.
+    /// A turn has begun, and its request has no answer yet.
     pub(crate) in_turn: bool,
-    /// What the next turn answers.
+    /// The reason for the next turn.
     pub(crate) cause: TurnTrigger,
-    /// Why the newest answer is not whole, if it is not.
+    /// The reason why the newest answer is incomplete, if it is.
     pub(crate) cut_off: Option<StopReason>,
-    /// The server takes no request that says that no tool may be called.
+    /// The server rejects requests with a tool choice of `none`.
     pub(crate) tool_choice_refused: bool,
-    /// A turn whose call is answered, and whose tools may be running.
+    /// The turn whose call is answered and whose tools may still be running.
     pub(crate) turn_end: Option<Answered>,
-    /// The run was let in and told.
+    /// The run was accepted and announced.
     pub(crate) opened: bool,
-    /// Why a filter rejected what was said last.
+    /// The reason why a filter rejected the last input.
     pub(crate) rejected: Option<String>,
-    /// What the last request carried that no log tells of.
+    /// The parts of the last request that are not in the log.
     pub(crate) aside: Aside,
-    /// What calls under way have used so far.
+    /// The usage so far of tool calls in progress.
     pub(crate) metered: HashMap<CallId, Spend>,
-    /// What model calls under way have used so far without a reply.
+    /// The usage so far of model calls in progress.
     pub(crate) unanswered: Unanswered,
-    /// A plan that somebody has asked for.
+    /// A compaction in progress that the user asked for.
     pub(crate) compacting: Option<Compacting>,
-    /// The last of them that was applied.
+    /// The last such compaction that was applied.
     pub(crate) compaction: Option<Compaction>,
-    /// The key of the message that the next input says.
+    /// The key of the message in the next input.
     pub(crate) key: Option<String>,
 }
 
-/// What is under way.
+/// The current activity of the machine.
 #[derive(Debug)]
 pub(crate) enum Phase {
-    /// Nothing.
+    /// Idle.
     Idle,
     /// A request is due.
     Ready,
-    /// A model call.
+    /// Waiting for a model call.
     Calling(Calling),
-    /// Tool calls.
+    /// Running tool calls.
     Working(Working),
-    /// A summary, which the next plan waits for.
+    /// Waiting for a summary that the next plan needs.
     Summarizing,
-    /// The weight of a request, which the next plan waits for.
+    /// Waiting for the provider's token count, which the next plan needs.
     Measuring {
-        /// By our counter.
+        /// The size by our counter.
         counted: Tokens,
     },
-    /// A plan that the host has not yet let pass.
+    /// Waiting for the host to approve a plan.
     Leaving(Box<(Leaving, Next)>),
-    /// Something else that the host has not yet let pass.
+    /// Waiting for another decision of the host.
     Deciding(Deciding),
 }
 
-/// A turn whose call is answered.
+/// A turn whose model call is answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answered {
     pub(crate) turn: u64,
@@ -163,39 +165,39 @@ pub(crate) struct Answered {
     pub(crate) usage: Option<Usage>,
 }
 
-/// A model call, as far as it matters if it is refused or misses the cache.
+/// The properties of a model call that matter if it is refused or misses the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Calling {
-    /// The request's weight by our counter.
+    /// The request's size by our counter.
     pub(crate) counted: Tokens,
-    /// The tokens of the answer that it asked for, at most.
+    /// The requested maximum number of tokens of the answer.
     pub(crate) max_output: Option<Tokens>,
-    /// How often it was refused as too long before.
+    /// How often the request was refused as too long before.
     pub(crate) rung: u32,
-    /// Whether it said that no tool may be called.
+    /// The tool choice of the request.
     pub(crate) tool_choice: ToolChoice,
-    /// Why it may miss the cache though the view is as it was.
+    /// The reason why the call may miss the cache although the view is unchanged.
     pub(crate) not_view: Option<CacheBreak>,
 }
 
-/// The tool calls that this process has in its hands.
+/// The tool calls that this process is handling.
 #[derive(Debug, Default)]
 pub(crate) struct Working {
-    /// Those that may run and have not begun, in call order.
+    /// Calls that may run and have not been started, in call order.
     pub(crate) ready: VecDeque<Prepared>,
-    /// Those that somebody is asked about.
+    /// Calls that wait for approval.
     pub(crate) asking: HashMap<CallId, Prepared>,
-    /// Those that somebody has allowed.
+    /// Calls that were approved.
     pub(crate) allowed: VecDeque<Prepared>,
-    /// Those that run.
+    /// Calls that are running.
     pub(crate) running: HashMap<CallId, Prepared>,
 }
 
 impl Run {
-    /// A machine that carries on where a log ends; an empty log begins a session.
+    /// Creates a machine that continues a log. An empty log starts a session.
     ///
     /// # Errors
-    /// Where the log is damaged or newer than this version.
+    /// If the log is damaged or newer than this version.
     pub fn resume(log: &[Entry], setup: Setup) -> Result<Self, FoldError> {
         let mut state = State::new(Arc::clone(&setup.counter));
         state.doom_loop = DoomLoopTracker::new(setup.limits.loop_history());
@@ -245,26 +247,25 @@ impl Run {
         Ok(run)
     }
 
-    /// What the log so far amounts to.
+    /// Returns the state that results from the log so far.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Whether a run is under way.
+    /// Returns `true` if a run is in progress.
     #[must_use]
     pub fn is_running(&self) -> bool {
         !matches!(self.phase, Phase::Idle)
     }
 
-    /// What the next run is given.
+    /// Returns the setup of the next run.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// Gives the next run another setup, between two runs, and gives back the one before. The view is
-    /// weighed as before: the counter stays.
+    /// Replaces the setup between two runs and returns the old one. The token counter is kept.
     pub fn set_setup(&mut self, setup: Setup) -> Setup {
         let setup = Setup {
             counter: Arc::clone(&self.setup.counter),
@@ -284,12 +285,12 @@ impl Run {
         before
     }
 
-    /// Whether the tools that join with the first plan are declared.
+    /// Returns `true` if the tools that the first plan adds are declared.
     pub(crate) fn has_planned(&self) -> bool {
         self.state.planned || self.called_before
     }
 
-    /// Notes which tools the setup has and the view calls for.
+    /// Updates the declared tools after a change of the setup or the view.
     pub(crate) fn set_tools(&mut self) {
         let joining: Vec<&str> = self
             .setup
@@ -297,7 +298,7 @@ impl Run {
             .map(|tool| tool.spec.name.as_str())
             .collect();
         let items = self.state.transcript.items().iter();
-        // A provider may refuse a request with a call of a tool that is not declared.
+        // A provider may reject a request that contains a call of an undeclared tool.
         self.called_before = !joining.is_empty()
             && items
                 .flat_map(|item| item.message.calls())
@@ -305,7 +306,7 @@ impl Run {
         self.declare();
     }
 
-    /// Declares the tools that belong to the next request.
+    /// Declares the tools of the next request.
     pub(crate) fn declare(&mut self) {
         let planned = self.has_planned();
         let declared = self.setup.declared(planned);
@@ -317,32 +318,35 @@ impl Run {
         self.overhead = self.setup.overhead_after(planned);
     }
 
-    /// Returns what a plan costs and saves. Tools that join with it make the provider write the head
-    /// again as well.
+    /// Returns the cost and the savings of a plan. If the plan adds tools, the provider also has to
+    /// write the head of the request again.
     pub(crate) fn price_of_plan(&self, plan: &Plan, line: &Budget) -> Price {
         let head = (self.joins > Tokens::ZERO).then_some(self.overhead + self.joins);
         let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
         price_with_head(plan, view, head, line, sheet, &self.outlook())
     }
 
-    /// Sets what belongs after the history of each request from now on.
+    /// Sets the text that is appended to the history of each request from now on.
     pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
         self.setup.dynamic_context = context;
         self.overhead = self.setup.overhead_after(self.has_planned());
     }
 
-    /// Says how long ago the provider was last called: its prompt cache may be cold by now, and a
-    /// plan cost nothing. It is a fact of the moment, so it is told anew before each input.
+    /// Sets the time since the provider was last called. If the provider's prompt cache may have
+    /// expired by now, a plan costs nothing.
+    ///
+    /// The value is valid for one input, so it is set again before each of them.
     pub fn set_idle(&mut self, idle: Option<Duration>) {
         self.idle = idle;
     }
 
-    /// Says that the next input is a message with this key: [`Entry::Accepted`] precedes it in the log.
+    /// Sets the key of the message in the next input. The log then has an [`Entry::Accepted`] before
+    /// the message.
     pub fn set_key(&mut self, key: Option<String>) {
         self.key = key;
     }
 
-    /// Takes an input. What it leads to comes from [`Run::poll`].
+    /// Processes an input. The resulting steps are returned by [`Run::poll`].
     pub fn handle(&mut self, input: Input) {
         let key = self.key.take();
         match input {
@@ -373,7 +377,7 @@ impl Run {
         self.unanswered = Unanswered::default();
     }
 
-    /// The next thing to do.
+    /// Returns the next step.
     pub fn poll(&mut self) -> Step {
         if self.queue.is_empty() {
             match self.phase {
@@ -391,7 +395,7 @@ impl Run {
         self.queue.pop_front().unwrap_or(Step::Wait)
     }
 
-    /// Where the view must stop, as far as it is known by now.
+    /// Returns the limits of the view, including the window learned so far.
     #[must_use]
     pub fn line(&self) -> Line {
         let known = self.setup.line.window;
@@ -422,7 +426,7 @@ impl Run {
         self.line().budget(overhead, instructions, calibration)
     }
 
-    /// Returns the budget for a plan that brings the view to at most `goal`, whatever it weighs.
+    /// Returns the budget for a plan that reduces the view to at most `goal`.
     pub(crate) fn budget_at(&self, goal: Tokens) -> Budget {
         let instructions = self.state.transcript.instructions();
         Budget {
@@ -438,7 +442,7 @@ impl Run {
         }
     }
 
-    /// Returns what the provider's tokens are in ours, for the next request.
+    /// Returns the calibration of our counter for the next request.
     pub(crate) fn calibration(&self) -> Calibration {
         let known = self.state.calibration;
         if self.hopeful {
@@ -448,27 +452,27 @@ impl Run {
         }
     }
 
-    /// Checks whether a request that the estimate leaves no room for may fit all the same.
+    /// Checks whether a request may fit although the estimate says that it does not.
     pub(crate) fn might_fit(&self, cannot_fit: &CannotFit) -> bool {
         let best = self.state.calibration.at_best(cannot_fit.minimum);
         !self.hopeful && best.is_some()
     }
 
-    /// Plans the next request as if it did. Only the server can tell, and its answer corrects the
-    /// estimate.
+    /// Plans the next request as if it fits, if that is possible. Only the server knows, and its answer
+    /// corrects the estimate.
     pub(crate) fn may_fit(&mut self, cannot_fit: &CannotFit) -> bool {
         let may = self.might_fit(cannot_fit);
         self.hopeful |= may;
         may
     }
 
-    /// The weight of what would be sent now.
+    /// Returns the size of the request that would be sent now.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.overhead + self.state.transcript.tokens()
     }
 
-    /// How much more may be sent than would be sent now.
+    /// Returns how many more tokens can be sent.
     #[must_use]
     pub fn room(&self) -> Tokens {
         let budget = self.budget();
@@ -476,7 +480,7 @@ impl Run {
         limit.minus(self.state.transcript.tokens())
     }
 
-    /// Says what the request that was asked for weighs as it is sent, where the host has rewritten it.
+    /// Sets the size of the pending request after the host has rewritten it.
     pub fn set_counted(&mut self, counted: Tokens) {
         if let Phase::Calling(calling) = &mut self.phase {
             calling.counted = counted;
@@ -484,8 +488,10 @@ impl Run {
         }
     }
 
-    /// Says how much the driver holds for the run besides its messages, and how much it will hold of one
-    /// more tool result at most. It is a fact of the moment, so it is told anew before each input.
+    /// Sets the memory that the driver holds for the run in addition to the messages, and the most that
+    /// it will hold of one more tool result.
+    ///
+    /// The values are valid for one input, so they are set again before each of them.
     pub fn set_held_beside(&mut self, bytes: Bytes, copy_of_result: Bytes) {
         self.state.memory.set_beside(bytes, copy_of_result);
     }
@@ -501,8 +507,10 @@ impl Run {
         self.finish(EndReason::Interrupted);
     }
 
-    /// Appends an entry to the log and takes it in. An entry that does not match the state is a
-    /// fault of the machine: it is reported and not recorded, so that the log stays whole.
+    /// Appends an entry to the log and applies it to the state.
+    ///
+    /// An entry that does not match the state is a bug in the machine. It is reported and not recorded,
+    /// so that the log stays valid.
     pub(crate) fn record(&mut self, mut entry: Entry) -> bool {
         if let Entry::Said { message, .. }
         | Entry::Replied { message, .. }
@@ -521,8 +529,10 @@ impl Run {
         true
     }
 
-    /// Says something to the model in the host's name, between runs. Returns `false`, and says nothing,
-    /// while a run is under way or tool calls wait for their results: nothing may stand between the two.
+    /// Adds a notice of the host for the model, between runs.
+    ///
+    /// Returns `false` and adds nothing while a run is in progress or tool calls have no results, since
+    /// no message may be inserted between a call and its result.
     pub fn inform(&mut self, text: String) -> bool {
         if self.is_running() || self.state.batch.is_some() {
             return false;
@@ -532,7 +542,7 @@ impl Run {
         true
     }
 
-    /// Says something to the model in the user's place.
+    /// Adds a notice for the model, sent in the role of the user.
     pub(crate) fn notice(&mut self, text: String) {
         self.record(Entry::Said {
             message: Arc::new(Message::Notice { text }),
@@ -540,7 +550,7 @@ impl Run {
         });
     }
 
-    /// Notes that a request was taken, if it has a key.
+    /// Records that a request was accepted, if it has a key.
     pub(crate) fn accept(&mut self, key: Option<String>) {
         if let Some(key) = key {
             self.record(Entry::Accepted { key });
@@ -555,8 +565,8 @@ impl Run {
         self.notify(Event::Warning { text });
     }
 
-    /// Makes room for this run's own question where it does not fit beside what is protected from
-    /// earlier runs: the session would be dead otherwise. `None` where there is nothing to give up.
+    /// Plans to remove protected messages of earlier runs so that the question of this run fits.
+    /// Without it the session could not continue. Returns `None` if there is nothing to remove.
     pub(crate) fn give_up_the_past(&self, why: Trigger) -> Option<Plan> {
         let means = self.means();
         let mut draft =
@@ -566,7 +576,7 @@ impl Run {
         draft.into_plan(why)
     }
 
-    /// What the run has used of its limits.
+    /// Returns the run's usage of its limits.
     #[must_use]
     pub fn tracker(&self) -> ExecutionTracker {
         let tally = &self.state.tally;

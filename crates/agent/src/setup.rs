@@ -1,4 +1,4 @@
-//! [`Setup`]: what a run is given and does not change. Not its state.
+//! [`Setup`]: the fixed configuration of a run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,54 +18,54 @@ use crate::moment::HookPoint;
 use crate::permission::Permissions;
 use crate::request::Sampling;
 
-/// What the request's frame weighs besides all counted parts: the start of the reply.
+/// Tokens that every request has in addition to all counted parts: the start of the reply.
 pub(crate) const REQUEST_OVERHEAD: Tokens = Tokens(3);
 
-/// What a run is given.
+/// The configuration of a run.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The model, as `provider/name`; for the log.
     pub model: String,
     /// The system prompt; may be empty.
     pub system: Arc<str>,
-    /// What belongs after the history of each request and is not part of it.
+    /// Text that is appended to the history of each request without becoming part of it.
     pub dynamic_context: Option<Arc<str>>,
     /// The tools, in the order in which they are sent.
     pub tools: Vec<KnownTool>,
-    /// The provider's own tools, which run there and of which nobody is asked.
+    /// Tools that the provider runs itself. They never need approval.
     pub hosted_tools: Arc<[HostedTool]>,
-    /// Weighs messages.
+    /// The token counter.
     pub counter: Arc<dyn TokenCounter>,
-    /// Where the view must stop.
+    /// The limits of the view.
     pub line: Line,
     /// When plans are due.
     pub economy: Economy,
-    /// What the model costs; `None` where nobody knows.
+    /// The model's prices; `None` if unknown.
     pub sheet: Option<PriceSheet>,
     /// How the provider's prompt cache is used.
     pub cache: CacheConfig,
-    /// How long entries of that cache are asked to be kept.
+    /// How long the provider is asked to keep entries of that cache.
     pub retention: CacheRetention,
-    /// Asked for a plan before every request.
+    /// The policy that is consulted before every request.
     pub policy: Policy,
-    /// Asked where a request was refused as too long. It needs no model.
+    /// The policy for requests that were refused as too long. It needs no model.
     pub recovery: Policy,
-    /// Who writes summaries, where the policy asks for any; `None` leaves it to `extract`.
+    /// The model that writes summaries if the policy asks for one; `None` uses `extract`.
     pub summary_model: Option<SummaryModel>,
-    /// Whether what leaves the view can be recalled; then it is kept before it leaves.
+    /// Whether removed messages can be recalled. If so, they are archived before they are removed.
     pub recall: Recall,
-    /// Whether the host is asked before a plan is applied.
+    /// Whether the host must approve plans.
     pub leave: Leave,
-    /// Whether the provider is asked what a request weighs.
+    /// Whether the provider is asked to count the tokens of a request.
     pub measure: Measure,
-    /// How long the run may be.
+    /// The limits of the run.
     pub limits: Arc<ExecutionLimits>,
-    /// Where the host has hooks.
+    /// The points at which the host has hooks.
     pub hooks: BTreeSet<HookPoint>,
-    /// Which tool calls may run; where no rule matches, [`KnownTool::asks`] says whether a person is
-    /// asked.
+    /// The rules for tool calls. If no rule matches, [`KnownTool::asks`] decides whether a call needs
+    /// approval.
     pub permissions: Permissions,
-    /// What looks at what a person says.
+    /// Filters that check the user's input.
     pub input_filters: InputFilters,
     /// How steers are delivered.
     pub steering: QueueMode,
@@ -75,11 +75,11 @@ pub struct Setup {
     pub session: Arc<str>,
     /// The configuration's id, for loop ids.
     pub config_id: String,
-    /// What the first turn of a run answers.
+    /// The reason for the first turn of a run.
     pub first_turn_trigger: TurnTrigger,
-    /// Tool calls that run at once, at most; at least 1.
+    /// Maximum number of tool calls that run at the same time; at least 1.
     pub max_parallel_tools: usize,
-    /// Tokens of one answer, at most.
+    /// Maximum number of tokens of one answer.
     pub max_output: Option<Tokens>,
     /// How the model samples.
     pub sampling: Sampling,
@@ -90,59 +90,59 @@ pub struct Setup {
 pub struct SummaryModel {
     /// The model, as `provider/name`; for events.
     pub model: String,
-    /// Its window; `None` takes the window of the run's own model.
+    /// The model's window; `None` uses the window of the run's own model.
     pub window: Option<Tokens>,
-    /// What it is told.
+    /// The system prompt for summaries.
     pub prompt: Arc<str>,
-    /// What it costs; `None` where nobody knows.
+    /// The model's prices; `None` if unknown.
     pub sheet: Option<PriceSheet>,
 }
 
-/// Whether the host is asked before a plan is applied.
+/// Whether the host must approve a plan before it is applied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Leave {
-    /// It is not: what leaves is in the log, and nobody keeps it elsewhere.
+    /// No. Removed messages remain in the log and are not stored elsewhere.
     #[default]
     Freely,
-    /// It is, with what is about to leave: see [`Step::Leave`](crate::Step::Leave).
+    /// Yes. The host receives the affected messages: see [`Step::Leave`](crate::Step::Leave).
     Asked,
 }
 
-/// Whether the provider is asked what a request weighs before it is sent.
+/// Whether the provider is asked to count the tokens of a request before it is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// It is not: our own counter is believed until usage is reported.
+    /// No. Our own counter is used until the provider reports usage.
     #[default]
     Never,
-    /// It is, where nothing has calibrated the counter yet and the request is near the line: see
+    /// Yes, if the counter is not calibrated yet and the request is near the limit: see
     /// [`Step::Measure`](crate::Step::Measure) and [`MEASURE_FROM`](crate::MEASURE_FROM).
     NearTheLine,
 }
 
-/// A tool as the machine knows it.
+/// A tool as the state machine knows it.
 #[derive(Debug, Clone)]
 pub struct KnownTool {
-    /// What the model is told.
+    /// The name, description and input schema that are sent to the model.
     pub spec: ToolSpec,
-    /// Whether running it twice does no harm.
+    /// `true` if running the tool twice has the same effect as running it once.
     pub idempotent: bool,
-    /// Whether a person is asked before it runs.
+    /// `true` if each call needs approval.
     pub asks: bool,
-    /// Whether its calls change files of the workspace.
+    /// `true` if calls change files of the workspace.
     pub edits_files: bool,
-    /// Whether it is declared only once a plan has been applied.
+    /// `true` if the tool is declared only once a plan has been applied.
     pub after_plan: bool,
-    /// What its calls act on.
+    /// The files or commands that calls act on.
     pub target: TargetOf,
 }
 
 impl SummaryModel {
-    /// What a model is told that writes summaries, where nothing else is said.
+    /// The default system prompt for summaries.
     pub const PROMPT: &'static str = include_str!("../prompts/summarize.md");
 }
 
 impl Setup {
-    /// A model without tools under a policy; everything else is as it is where nothing is said.
+    /// Creates a setup for a model without tools. All other fields have their default values.
     #[must_use]
     pub fn new(model: impl Into<String>, counter: Arc<dyn TokenCounter>, policy: Policy) -> Self {
         Self {
@@ -178,13 +178,13 @@ impl Setup {
         }
     }
 
-    /// What is sent besides the view, as long as no plan has been applied.
+    /// Returns the size of a request without the view, before the first plan.
     #[must_use]
     pub fn overhead(&self) -> Tokens {
         self.overhead_after(false)
     }
 
-    /// What is sent besides the view, before or after the first plan.
+    /// Returns the size of a request without the view, before or after the first plan.
     pub(crate) fn overhead_after(&self, planned: bool) -> Tokens {
         let context = self.dynamic_context.as_deref();
         let context = context.map_or(Tokens::ZERO, |context| self.message(context));
@@ -192,30 +192,29 @@ impl Setup {
         REQUEST_OVERHEAD + system + tools + context
     }
 
-    /// What the system prompt weighs.
+    /// Returns the size of the system prompt.
     #[must_use]
     pub fn system_tokens(&self) -> Tokens {
         self.message(&self.system)
     }
 
-    /// The tools that requests declare, before or after the first plan. Those that join with it come
-    /// last.
+    /// Returns the declared tools, before or after the first plan. Tools that the plan adds come last.
     pub(crate) fn declared(&self, planned: bool) -> impl Iterator<Item = &KnownTool> {
         let first = self.tools.iter().filter(|tool| !tool.after_plan);
         first.chain(self.joining().filter(move |_| planned))
     }
 
-    /// The tools that join with the first plan.
+    /// Returns the tools that are declared only after the first plan.
     pub(crate) fn joining(&self) -> impl Iterator<Item = &KnownTool> {
         self.tools.iter().filter(|tool| tool.after_plan)
     }
 
-    /// Returns what the declarations of these tools weigh.
+    /// Returns the size of the declarations of these tools.
     pub(crate) fn weight_of<'a>(&self, tools: impl Iterator<Item = &'a KnownTool>) -> Tokens {
         tools.map(|tool| self.counter.tool(&tool.spec)).sum()
     }
 
-    /// What is sent before the view, before or after the first plan: the tools and the system prompt.
+    /// Returns the size of the tools and of the system prompt, before or after the first plan.
     pub(crate) fn head(&self, planned: bool) -> (Tokens, Tokens) {
         let tools = self.weight_of(self.declared(planned));
         let hosted = self.hosted_tools.iter();
@@ -223,7 +222,7 @@ impl Setup {
         (tools + hosted.sum(), self.message(&self.system))
     }
 
-    /// The names of the tools that requests declare, the provider's own last.
+    /// Returns the names of the declared tools. The provider's own tools come last.
     pub(crate) fn tool_names(&self, planned: bool) -> Vec<String> {
         let own = self.declared(planned).map(|tool| tool.spec.name.as_str());
         let hosted = self.hosted_tools.iter().map(HostedTool::name);

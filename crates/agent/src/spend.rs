@@ -1,21 +1,21 @@
-//! [`Spend`]: what somebody used besides this run's own model calls, as a sub-agent does. Not a limit.
+//! [`Spend`]: usage besides the run's own model calls, for example of a sub-agent.
 
 use plimsoll_context::{Money, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::is_nothing;
 
-/// What was used.
+/// Used tokens, money, turns and tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Spend {
     /// Tokens.
     pub usage: Usage,
-    /// What calls took besides whose provider did not say it, as whoever made them counts.
+    /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
     #[serde(skip_serializing_if = "is_nothing")]
     pub estimated: Usage,
-    /// What they cost.
+    /// The cost of the calls.
     pub cost: Cost,
     /// Model calls.
     pub turns: u64,
@@ -23,20 +23,20 @@ pub struct Spend {
     pub tool_calls: u64,
 }
 
-/// A sum of prices, of which some may not be known.
+/// A sum of prices, some of which may be unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cost {
-    /// The sum of those that are known.
+    /// The sum of the known prices.
     pub known: Money,
-    /// Calls whose price is not known.
+    /// Number of calls with an unknown price.
     #[serde(skip_serializing_if = "is_zero")]
     pub unpriced: u64,
 }
 
 impl Cost {
-    /// Of one call.
+    /// Returns the cost of one call.
     #[must_use]
     pub fn of(price: Option<Money>) -> Self {
         Self {
@@ -45,13 +45,13 @@ impl Cost {
         }
     }
 
-    /// The whole sum, where all of it is known.
+    /// Returns the sum if all prices are known.
     #[must_use]
     pub fn whole(self) -> Option<Money> {
         (self.unpriced == 0).then_some(self.known)
     }
 
-    /// The sum of both.
+    /// Returns the sum of both.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Cost {
         }
     }
 
-    /// What is left of it without a part of it.
+    /// Returns the difference. Each field is at least 0.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Cost {
 }
 
 impl Spend {
-    /// The sum of both.
+    /// Returns the sum of both.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Spend {
         }
     }
 
-    /// What is left of it without a part of it.
+    /// Returns the difference. Each field is at least 0.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Spend {
         }
     }
 
-    /// Whether nothing was used.
+    /// Returns `true` if nothing was used.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()

@@ -1,5 +1,7 @@
-//! [`State`]: the fold of a log. Everything that survives a crash is here and changes only by
-//! absorbing an entry, so a live run and a resumed one cannot differ.
+//! [`State`]: the result of folding a log.
+//!
+//! Everything that survives a crash is part of the state and changes only when an entry is absorbed. A
+//! live run and a resumed one are therefore always in the same state.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use crate::tool_names::{Named, ToolNames};
 use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 use crate::undo::Marks;
 
-/// What a log amounts to.
+/// The state of a session, computed from its log.
 #[derive(Debug, Clone)]
 pub struct State {
     pub(crate) transcript: Transcript,
@@ -32,46 +34,46 @@ pub struct State {
     pub(crate) doom_loop: DoomLoopTracker,
     /// The tools of the newest run.
     pub(crate) names: ToolNames,
-    /// The names of those that join them with the first plan.
+    /// The names of the tools that the first plan adds.
     later: Vec<String>,
-    /// Whether a plan has been applied to the view.
+    /// `true` once a plan has been applied to the view.
     pub(crate) planned: bool,
     pub(crate) learned: Option<Tokens>,
-    /// That window was inferred from a refusal: nobody has named it.
+    /// The learned window was inferred, not reported by the provider.
     guessed: bool,
-    /// What tools want pinned and nobody has said yet.
+    /// Texts that tools want pinned and that are not in the view yet.
     pub(crate) to_pin: Vec<String>,
-    /// How many turns the session has had.
+    /// Number of turns of the session.
     turns: u64,
     /// The number of the turn in which the view was last compacted.
     compacted_in: Option<u64>,
-    /// How the view grows, turn by turn.
+    /// The growth of the view, turn by turn.
     pub(crate) pace: Pace,
-    /// The last request that was answered, by our counter and as reported.
+    /// The size of the last answered request, by our counter and as reported.
     pub(crate) heard: Option<(Tokens, Tokens)>,
     pub(crate) trail: CacheTrail,
     pub(crate) cache: CacheMonitor,
     model: String,
     pub(crate) format: u32,
     pub(crate) runs: u64,
-    /// A run has begun and not ended.
+    /// A run has started and not ended.
     pub(crate) running: bool,
-    /// The newest answer is none yet: it was only paused.
+    /// The newest answer is incomplete: the model only paused.
     pub(crate) paused: bool,
     pub(crate) tally: Tally,
     total: Usage,
     total_cost: Cost,
-    /// Messages that wait for the run.
+    /// Messages queued for the run.
     pub(crate) waiting: VecDeque<Queued>,
-    /// How many have ever waited.
+    /// Number of messages that were ever queued.
     pub(crate) queued: u64,
     pub(crate) marks: Marks,
-    /// A person has been heard: the session's first task was let in.
+    /// The session has received a message of the user.
     pub(crate) tasked: bool,
     pub(crate) memory: RunMemory,
 }
 
-/// What the current run has used.
+/// The usage of the current run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     pub(crate) turns: u64,
@@ -80,55 +82,56 @@ pub(crate) struct Tally {
     pub(crate) freed: Tokens,
     pub(crate) usage: Usage,
     pub(crate) summary_usage: Usage,
-    /// What calls took besides whose provider did not say it, by our own count.
+    /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
     pub(crate) estimated: Usage,
     pub(crate) cost: Cost,
-    /// Tokens that the run's calls have read and written, each anew; where a provider did not say, as
-    /// we count.
+    /// Tokens that the run's calls have read and written. Each call counts in full. Estimated if the
+    /// provider reported none.
     pub(crate) processed: Tokens,
-    /// Of these, what was new in each call.
+    /// The part of `processed` that was new in each call.
     pub(crate) growth: Tokens,
-    /// What the newest call has read and written.
+    /// Tokens that the newest call has read and written.
     pub(crate) newest: Tokens,
-    /// What tools have used, as sub-agents do. Their tokens and money are part of the sums above.
+    /// The usage of tools, for example of sub-agents. Their tokens and money are part of the sums
+    /// above.
     pub(crate) spent: Spend,
-    /// Calls that ran, by tool.
+    /// Executed calls by tool.
     pub(crate) calls_of: BTreeMap<String, u64>,
-    /// The limits that the model was told to be near.
+    /// The limits about which the model was warned.
     pub(crate) warned: Vec<(LimitKind, Nearness)>,
 }
 
-/// Why a log does not fold.
+/// The reason why a log cannot be folded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldError {
-    /// It was written by a newer version.
+    /// The log was written by a newer version.
     #[error(
         "the session's log has format {found}, and this version reads up to {LOG_FORMAT}; use a newer plimsoll"
     )]
     Format {
-        /// Its format.
+        /// The format of the log.
         found: u32,
     },
     /// A plan does not match the view that it was recorded for.
     #[error("the session's log is damaged at a plan: {0}")]
     Plan(#[from] PlanError),
-    /// What was pinned is not in the view, or says something else.
+    /// A pinned item is not in the view, or has another content.
     #[error("the session's log is damaged: what was pinned at {0} is not there")]
     Pin(Seq),
-    /// A run that is not known is rolled back.
+    /// The log rolls back an unknown run.
     #[error("the session's log is damaged: run {run} cannot be undone there")]
     Undo {
         /// The run.
         run: u64,
     },
-    /// A call that begins, or a result, has no call that waits for it.
+    /// The log starts or answers a tool call that is not open.
     #[error("the session's log is damaged: no call `{0}` waits where it begins or returns")]
     Result(CallId),
 }
 
 impl State {
-    /// The state of an empty log.
+    /// Returns the state of an empty log.
     #[must_use]
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self {
@@ -167,7 +170,7 @@ impl State {
     /// Folds a log.
     ///
     /// # Errors
-    /// Where the log is damaged or newer than this version.
+    /// If the log is damaged or newer than this version.
     pub fn fold<'a>(
         counter: Arc<dyn TokenCounter>,
         log: impl IntoIterator<Item = &'a Entry>,
@@ -177,16 +180,16 @@ impl State {
         Ok(state)
     }
 
-    /// Returns `true` if the view was compacted in the turn before the one that comes now.
+    /// Returns `true` if the view was compacted in the turn before the next one.
     pub(crate) fn compacted_last_turn(&self) -> bool {
         self.compacted_in
             .is_some_and(|turn| turn.saturating_add(1) == self.turns)
     }
 
-    /// Takes one entry in.
+    /// Applies one entry.
     ///
     /// # Errors
-    /// Where it does not match what came before; the state is as before then.
+    /// If the entry does not match the entries before it; the state is then unchanged.
     pub fn absorb(&mut self, entry: &Entry) -> Result<(), FoldError> {
         match entry {
             Entry::Opened { format } if *format > LOG_FORMAT => {
@@ -204,7 +207,7 @@ impl State {
                 self.cache.started(model, system, tools);
                 self.names = ToolNames::new(tools.iter().map(String::as_str));
                 self.later.clone_from(later);
-                // What one model has taught is not true of another.
+                // Learned values are valid for one model only.
                 if self.model != *model {
                     self.model.clone_from(model);
                     self.calibration = Calibration::default();
@@ -212,7 +215,7 @@ impl State {
                     self.heard = None;
                     self.trail = CacheTrail::default();
                 }
-                // A run that goes on after a crash keeps its number and what it has used.
+                // A run that continues after a crash keeps its number and its usage.
                 if self.runs != *run {
                     self.runs = *run;
                     self.tally = Tally {
@@ -231,7 +234,7 @@ impl State {
                 if let Some(id) = queued {
                     self.waiting.retain(|queued| queued.id != *id);
                 }
-                // What a person says may make the same call worth another try.
+                // After a message of the user, repeating a call may make sense again.
                 if message.is_user() {
                     self.tasked = true;
                     self.doom_loop.forget();
@@ -253,7 +256,7 @@ impl State {
             Entry::Undelivered { ids } => {
                 self.waiting.retain(|queued| !ids.contains(&queued.id));
             }
-            // Which requests a log has taken is read from the log when one comes again.
+            // When a key is seen again, the log itself is searched for it.
             Entry::Accepted { .. } => {}
             Entry::Warned { limit, near } => self.tally.warned.push((*limit, *near)),
             Entry::Replied {
@@ -390,7 +393,7 @@ impl State {
                 if !self.roll_back(*run) {
                     return Err(FoldError::Undo { run: *run });
                 }
-                // What is undone is not gone on with.
+                // An undone run is not continued.
                 self.running = false;
             }
             Entry::Forked { .. } => {
@@ -405,8 +408,8 @@ impl State {
                 ..
             } => self.branched(branches, *winner, judged),
             Entry::Ended { outcome } => {
-                // A refusal may have said nothing of the window after all: a guess that leaves no room
-                // would end the session.
+                // The window may have been inferred wrongly from the refusal. A guess that leaves no
+                // tokens would end the session.
                 if matches!(outcome.reason, EndReason::CannotFit { .. }) && self.guessed {
                     self.learned = None;
                     self.guessed = false;
@@ -419,50 +422,50 @@ impl State {
         Ok(())
     }
 
-    /// The view.
+    /// Returns the view.
     #[must_use]
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
 
-    /// What all runs of the session have used.
+    /// Returns the usage of all runs of the session.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.total
     }
 
-    /// What all runs of the session have cost.
+    /// Returns the cost of all runs of the session.
     #[must_use]
     pub fn cost(&self) -> Cost {
         self.total_cost
     }
 
-    /// What the run that is under way takes of this process's memory: its messages, and what the driver
-    /// holds for it; 0 between runs. O(1).
+    /// Returns the memory that the current run takes in this process: its messages and the driver's
+    /// data. 0 between runs. O(1).
     #[must_use]
     pub fn memory(&self) -> Bytes {
         self.memory.held()
     }
 
-    /// Returns the most that the run which is under way, or was last, has held in memory at once.
+    /// Returns the most memory that the current or last run held at once.
     #[must_use]
     pub fn peak_memory(&self) -> Bytes {
         self.memory.peak()
     }
 
-    /// How many runs the session has had.
+    /// Returns the number of runs of the session.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// The window that overflows have taught, if any did.
+    /// Returns the window that was learned from refused requests, if any.
     #[must_use]
     pub fn learned_window(&self) -> Option<Tokens> {
         self.learned
     }
 
-    /// The session has used this, though none of its own runs has.
+    /// Adds usage that belongs to the session but to none of its own runs.
     pub(crate) fn spend(&mut self, spent: &Spend) {
         self.total = self.total.combine(spent.usage);
         self.total_cost = self.total_cost.combine(spent.cost);
@@ -505,7 +508,7 @@ impl State {
 }
 
 impl Tally {
-    /// Adds a call: what was reported or, where nothing was, what we count.
+    /// Adds a call, with the reported usage or else our own count.
     fn answered(&mut self, usage: Option<&Usage>, counted: Tokens, reply: Tokens) {
         let (processed, output) = match usage {
             Some(usage) => (usage.processed(), usage.output),
@@ -522,12 +525,13 @@ impl Tally {
         self.newest = processed + output;
     }
 
-    /// What a call that reads so much will add to the tokens that count, before it has written any.
+    /// Returns how much a call that reads `processed` tokens adds to the counted tokens, before it has
+    /// written any.
     pub(crate) fn next(&self, count: CountTokens, processed: Tokens) -> Tokens {
         ExecutionTracker::counted(count, self.newest, processed, Tokens::ZERO)
     }
 
-    /// The tokens that count.
+    /// Returns the tokens that count towards the limit.
     pub(crate) fn tokens(&self, count: CountTokens) -> Tokens {
         match count {
             CountTokens::Processed => self.processed,
@@ -537,7 +541,7 @@ impl Tally {
 }
 
 impl State {
-    /// The tools that join with a plan are declared from now on.
+    /// Declares the tools that a plan adds.
     fn join_tools(&mut self) {
         if self.later.is_empty() {
             return;
@@ -549,7 +553,7 @@ impl State {
     }
 }
 
-/// The model's last message and what has followed it.
+/// Returns the model's last message and all messages after it.
 fn newest_turn(view: &Transcript) -> &[Item] {
     let is_answer = |item: &Item| matches!(*item.message, Message::Assistant { .. });
     let from = view.items().iter().rposition(is_answer);
@@ -557,7 +561,7 @@ fn newest_turn(view: &Transcript) -> &[Item] {
         .unwrap_or_default()
 }
 
-/// Whether a message says nothing that a provider would accept back.
+/// Returns `true` if a message has no content that a provider would accept back.
 pub(crate) fn is_empty(message: &Message) -> bool {
     message.parts().iter().all(|part| match part {
         Part::Text { text } => text.trim().is_empty(),

@@ -1,5 +1,6 @@
-//! [`Input`]: what the machine is told; [`Step`]: what it wants done. Not the doing; the driver
-//! in `core` is a match over steps.
+//! [`Input`] and [`Step`]: the machine's input and output.
+//!
+//! The driver in `core` performs the steps.
 
 use plimsoll_context::{CallId, Item, Part, Plan, Reply, Tokens, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
@@ -13,141 +14,141 @@ use crate::outcome::Outcome;
 use crate::request::Request;
 use crate::spend::Spend;
 
-/// What the machine is told.
+/// An input of the machine.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A person says something: a run begins, or a message steers the one that is under way.
+    /// A message of the user: it starts a run, or steers the current one.
     User(Vec<Part>),
-    /// A person says something for when the run that is under way has its answer.
+    /// A message of the user that is delivered when the current run has its answer.
     FollowUp(Vec<Part>),
-    /// The last run goes on without a new message, after a crash or a failure.
+    /// Continues the last run without a new message, after a crash or a failure.
     Continue,
-    /// The model call that was asked for has ended. Boxed, since a reply is large.
+    /// The requested model call has ended. Boxed, since a reply is large.
     Reply(Box<Result<Reply, Failure>>),
-    /// A try of a model call has failed, and the driver is about to make the next one: what it has used
-    /// was told by [`Run::set_unanswered`](crate::Run::set_unanswered).
+    /// An attempt of a model call has failed, and the driver is about to make the next one. Its usage
+    /// was set by [`Run::set_unanswered`](crate::Run::set_unanswered).
     Retried,
     /// A tool call has ended.
     ToolDone {
-        /// Its result.
+        /// The result.
         result: ToolResult,
-        /// What the tool wants pinned; said behind the results of its batch.
+        /// Texts that the tool wants pinned. They are added after the results of the batch.
         pins: Vec<String>,
-        /// What the tool used, as a sub-agent does.
+        /// Usage of the tool itself, for example of a sub-agent.
         spent: Spend,
     },
-    /// A question has its answer.
+    /// A question was answered.
     Answer {
-        /// The call that was asked about.
+        /// The call in question.
         call: CallId,
         /// The answer.
         answer: Answer,
     },
     /// A model call for a summary has ended.
     Summarized(Box<Result<Reply, Failure>>),
-    /// What the provider says a request weighs; the answer to [`Step::Measure`]. `None` where it does
-    /// not say.
+    /// The provider's token count of a request; the answer to [`Step::Measure`]. `None` if the provider
+    /// does not count.
     Measured(Option<Tokens>),
     /// Whether a plan may be applied; the answer to [`Step::Leave`].
     Left(Verdict),
-    /// What the host says to [`Step::Before`].
+    /// The host's decision about [`Step::Before`].
     Decided(Decision),
     /// Time has passed: see [`Run::deadline`](crate::Run::deadline).
     Tick,
-    /// The run must end now.
+    /// Interrupts the run.
     Interrupt,
 }
 
-/// What the machine wants done, in order.
+/// A step that the driver has to perform, in order.
 #[derive(Debug)]
 pub enum Step {
-    /// Append this to the log; it must be durable before the next `Call` or `Execute` is begun.
+    /// Append this entry to the log. It must be durable before the next `Call` or `Execute` starts.
     Record(Entry),
     /// Call the model.
     Call(Box<Request>),
-    /// Call the model that writes summaries; other steps may follow before it ends.
+    /// Call the summary model. Other steps may follow before it ends.
     Summarize(Box<Request>),
-    /// Ask the provider what this request would weigh, without sending it; the next plan waits for
+    /// Ask the provider to count the tokens of this request without running it. The next plan waits for
     /// the answer, [`Input::Measured`].
     Measure(Box<Request>),
-    /// Keep what is about to leave the view, and say whether it may.
+    /// Archive the messages that a plan affects, and report whether the plan may be applied.
     Leave(Box<Leaving>),
-    /// Tell the host what has left.
+    /// Inform the host about the messages that a plan has affected.
     Gone(Box<Leaving>),
     /// Ask the host's hook; the answer is [`Input::Decided`].
     Before(Moment),
-    /// Tell the host's hook, and go on once it has come back.
+    /// Call the host's hook, and continue once it has returned.
     After(Moment),
     /// Run a tool.
     Execute(ToolCall),
-    /// Ask the host's hook, a person, or both, whether a call may run.
+    /// Ask the host's hook, the gate, or both, whether a call may run.
     Ask(Question),
-    /// Drop the model call and the tool calls that are under way.
+    /// Abort the current model call and tool calls.
     Abort,
-    /// Tell the observers.
+    /// Send an event to the observers.
     Notify(Event),
-    /// Nothing until the next input.
+    /// Do nothing until the next input.
     Wait,
-    /// The run has ended; nothing follows until the next `Input::User` or `Input::Continue`.
+    /// The run has ended. Nothing follows until the next `Input::User` or `Input::Continue`.
     Finish(Outcome),
 }
 
-/// What is about to leave the view, or to be made smaller in it.
+/// A plan that is about to be applied, with the messages that it affects.
 #[derive(Debug, Clone)]
 pub struct Leaving {
     /// The plan.
     pub plan: Plan,
-    /// The items that it touches, as they stand, in view order.
+    /// The affected items in their current form, in view order.
     pub items: Vec<LeavingItem>,
-    /// The request's weight by our counter before the plan is applied.
+    /// The request's size by our counter before the plan is applied.
     pub tokens: Tokens,
-    /// How many messages the view has before.
+    /// Number of messages in the view before the plan is applied.
     pub messages: usize,
 }
 
-/// One item that a plan touches.
+/// One item that a plan affects.
 #[derive(Debug, Clone)]
 pub struct LeavingItem {
     /// The item.
     pub item: Item,
-    /// The tool's name, for a result.
+    /// The tool's name, if the item is a result.
     pub tool: Option<String>,
-    /// Whether it leaves; otherwise it only becomes smaller.
+    /// `true` if the item is removed, `false` if it is shortened.
     pub leaves: bool,
 }
 
 /// Whether a plan may be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may; where it can be recalled, its items are in the archive now.
+    /// It may. If recall is enabled, the items are in the archive now.
     Go,
-    /// The archive could not take its items: the run goes on, and offers no recall.
+    /// The archive failed to store the items. The run continues without recall.
     NotKept {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The host does not want it.
+    /// The host rejects the plan.
     Veto {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// May this call run?
+/// The question whether a call may run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The call.
     pub call: ToolCall,
-    /// Who decides.
+    /// The approver.
     pub whom: Whom,
-    /// Which call it is, also if it is asked about again after a crash.
+    /// The key of the call. It stays the same if the question is repeated after a crash.
     pub key: CallKey,
-    /// Whether it would change a file that programs run or agents obey unasked. Consent to other calls
-    /// of the tool does not cover it.
+    /// `true` if the call would change a file that programs run or agents read without asking. Approval
+    /// of other calls of the tool does not cover it.
     pub is_protected: bool,
 }
 
-/// Who decides whether a call may run.
+/// The approver of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Whom {
     /// The gate.
@@ -155,7 +156,7 @@ pub enum Whom {
     Gate,
     /// The hook before a tool call.
     Hook,
-    /// The hook, and then the gate.
+    /// The hook, then the gate.
     Both,
 }
 
@@ -163,16 +164,16 @@ pub enum Whom {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// It may.
+    /// The call may run.
     Allow,
-    /// It may not.
+    /// The call may not run.
     Deny {
-        /// Why, for the model to read.
+        /// The reason, for the model.
         why: String,
     },
-    /// It is left out, through no fault of its own.
+    /// The call is skipped, although it is not at fault.
     Skip {
-        /// Why, for the model to read.
+        /// The reason, for the model.
         why: String,
     },
 }

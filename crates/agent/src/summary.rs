@@ -1,5 +1,6 @@
-//! Summaries by a model, beside the run or before a plan. A summary that fails never ends a run:
-//! the policy plans again without it.
+//! Summaries by a model, during the run or before a plan.
+//!
+//! A failed summary never ends a run: the policy makes another plan without it.
 
 use std::sync::Arc;
 
@@ -13,11 +14,12 @@ use crate::run::{Phase, Run};
 use crate::setup::SummaryModel;
 use crate::step::Step;
 
-/// Failures in a row after which a run asks its summariser no more: each may cost money and time.
+/// Number of consecutive failures after which a run stops asking the summary model. Each attempt may
+/// cost money and time.
 pub const MAX_SUMMARY_FAILURES: u32 = 3;
 
 impl Run {
-    /// What a policy may count on now.
+    /// Returns the means that the policy can use now.
     pub(crate) fn means(&self) -> Means {
         let summarizer = match &self.digest {
             _ if self.setup.summary_model.is_none() || self.summary_failed => Summarizer::None,
@@ -32,10 +34,10 @@ impl Run {
         }
     }
 
-    /// A policy would have this summarised. True where its plan should wait for that.
+    /// Starts a summary that the policy asks for. Returns `true` if its plan should wait for it.
     pub(crate) fn wants_summary(&mut self, span: Span) -> bool {
         let when = span.when;
-        // The run's last call needs none that would be ready behind it.
+        // A summary for later is useless before the run's last call.
         if when == When::Soon && self.finalizing.is_some() {
             return false;
         }
@@ -72,7 +74,7 @@ impl Run {
         let counter = Arc::clone(&self.setup.counter);
         let digest = Digest::new(span, messages, model, counter, self.setup.sampling);
         let Some(digest) = digest else {
-            // It will be no larger for the rest of the run: said once.
+            // The window stays too small for the rest of the run, so the warning is not repeated.
             self.summary_failures = MAX_SUMMARY_FAILURES;
             self.warn(
                 "the summariser's window is unknown or too small for a summary; extract writes it instead".to_owned(),
@@ -93,13 +95,13 @@ impl Run {
         true
     }
 
-    /// A model call for a summary has ended.
+    /// Handles the end of a model call for a summary.
     pub(crate) fn summarized(&mut self, reply: Result<Reply, Failure>) {
         let Some(mut digest) = self.digest.take() else {
             return;
         };
         digest.calls += 1;
-        // Tries that failed, and an answer that is none.
+        // The usage of failed attempts and of a failed call.
         let lost = [
             self.unanswered.summary.take(),
             reply.as_ref().err().and_then(Failure::usage),
@@ -142,10 +144,10 @@ impl Run {
         }
     }
 
-    /// The run ends while a summary is being written: what it has used so far is counted.
+    /// Ends a summary in progress at the end of the run. Its usage so far is recorded.
     pub(crate) fn drop_digest(&mut self) {
         if let Some(mut digest) = self.digest.take() {
-            // The call that is under way, with what is known of its use.
+            // The call in progress, with its known usage.
             digest.calls += 1;
             let used = self.unanswered.summary.take().unwrap_or_default();
             digest.usage = digest.usage.combine(used);

@@ -1,5 +1,7 @@
-//! Time: the machine has no clock; it is told how long a run has taken, and says when it wants to be
-//! told again. A model call or a tool that hangs is cut off here.
+//! Time limits. The machine has no clock: the driver reports the elapsed time, and the machine returns
+//! its next deadline.
+//!
+//! Model calls and tools that hang are aborted here.
 
 use std::time::Duration;
 
@@ -10,21 +12,21 @@ use crate::run::{Phase, Run};
 use crate::step::Step;
 
 impl Run {
-    /// Says how long the run has taken. It is a fact of the moment, told anew before each input; time
-    /// that goes backwards stands still.
+    /// Sets the duration of the run so far. The value is valid for one input, so it is set again before
+    /// each of them. A smaller value than before is ignored.
     pub fn set_elapsed(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
 
-    /// When, counted from the start of the run, [`Input::Tick`](crate::Input::Tick) is wanted.
+    /// Returns the time since the start of the run at which [`Input::Tick`](crate::Input::Tick) is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
-        // A plan between two runs has no clock.
+        // A compaction between two runs has no time limit.
         if !self.is_running() || self.compacting.is_some() {
             return None;
         }
         let (last_answer, end) = self.tracker().deadlines()?;
-        // Once it has passed while the host is asked, there is nothing to be done before it answers.
+        // If the time passes while the host decides, nothing can be done before its answer.
         let cuts = self.elapsed < last_answer || self.is_cuttable();
         Some(match self.may_finalize() && cuts {
             true => last_answer,
@@ -32,7 +34,7 @@ impl Run {
         })
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub(crate) fn tick(&mut self) {
         let Some((last_answer, end)) = self.tracker().deadlines() else {
             return;
@@ -50,7 +52,7 @@ impl Run {
         if self.elapsed < last_answer || !self.may_finalize() {
             return;
         }
-        // Else the host is asked; the last answer follows what it says.
+        // Otherwise the host is deciding; the last answer follows its decision.
         if self.is_cuttable() {
             self.queue.push_back(Step::Abort);
             self.book_unanswered();
@@ -63,7 +65,7 @@ impl Run {
         }
     }
 
-    /// Whether something is under way that can be cut off for the last answer.
+    /// Checks whether an activity is in progress that can be aborted for the last answer.
     fn is_cuttable(&self) -> bool {
         match self.phase {
             Phase::Calling(_)

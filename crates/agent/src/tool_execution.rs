@@ -1,16 +1,17 @@
-//! [`ToolExecutionStrategy`]: how many tool calls of one message run at once. Their results are in
-//! call order, whatever it is and whichever ends first.
+//! [`ToolExecutionStrategy`]: the number of tool calls of one message that run at the same time.
+//!
+//! Results are always in call order.
 
 use serde::{Deserialize, Serialize};
 
-/// Tool calls that run at once, at most, whatever was asked for: each may hold a process or a
+/// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
 /// connection.
 pub const MAX_PARALLEL_TOOLS: usize = 64;
-/// Tool calls of one message that run, at most; the others get a result that says so. A model that
-/// writes more is out of its mind, and each call costs the host something.
+/// Maximum number of tool calls of one message that run; the others receive an explanatory result. A
+/// message with more calls is a malfunction of the model, and each call costs resources of the host.
 pub const MAX_BATCH: usize = 128;
 
-/// How many tool calls of one message run at once.
+/// The number of tool calls of one message that run at the same time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolExecutionStrategy {
@@ -19,15 +20,15 @@ pub enum ToolExecutionStrategy {
     Sequential,
     /// All of them, up to [`MAX_PARALLEL_TOOLS`].
     Parallel,
-    /// So many.
+    /// This number of calls.
     Batched(usize),
 }
 
 impl ToolExecutionStrategy {
-    /// The same as `max_parallel_tools`.
+    /// Returns the number for `max_parallel_tools`.
     ///
     /// # Errors
-    /// For none at once, or for more than [`MAX_PARALLEL_TOOLS`]: what to do instead.
+    /// If the number is 0 or above [`MAX_PARALLEL_TOOLS`]. The error states the valid range.
     pub fn max_parallel_tools(self) -> Result<usize, String> {
         match self {
             Self::Sequential => Ok(1),

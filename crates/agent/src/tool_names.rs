@@ -1,30 +1,33 @@
-//! [`ToolNames`]: which tool a model means by a name that no tool has. Decided by the list of the
-//! tools alone, so that a resumed run decides the same. It permits nothing: that comes after it.
+//! [`ToolNames`]: finds the tool that a model means by an unknown name.
+//!
+//! The decision depends only on the list of tools, so a resumed run decides the same. Permission rules
+//! apply afterwards.
 
 use std::collections::HashMap;
 
-/// Edits that may part a name from the tool that is meant, at most.
+/// Maximum number of typing errors in a tool name.
 pub const MAX_NAME_EDITS: usize = 2;
-/// A longer name is nobody's slip, and comparing it would take long.
+/// Maximum length of a name that is compared, in characters. A longer name is not a typing error, and
+/// comparing it would be slow.
 pub const MAX_NAME: usize = 128;
 
-/// One edit is a slip only in a name with so many letters: `rm` is never `ls`.
+/// Minimum number of letters for each typing error, so that `rm` never becomes `ls`.
 const LETTERS_FOR_AN_EDIT: usize = 3;
-/// A shorter name says too little to be recognised as a part of another.
+/// Minimum number of letters of a name that is matched with a part of another.
 const LETTERS_FOR_A_PART: usize = 2;
 
-/// What a name means.
+/// The meaning of a tool name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// The tool of that very name.
+    /// A tool has exactly this name.
     Known,
-    /// This tool, and no other is as likely.
+    /// This tool, since no other is as similar.
     Repaired(&'a str),
-    /// No tool, or several alike.
+    /// No tool, or several equally similar ones.
     Unknown,
 }
 
-/// The names of the tools, ready to be compared.
+/// The names of the tools, prepared for comparison.
 #[derive(Debug, Clone, Default)]
 pub struct ToolNames {
     names: Vec<Name>,
@@ -38,7 +41,7 @@ struct Name {
 }
 
 impl ToolNames {
-    /// From the names in the order of the tools.
+    /// Creates a list of names, in the order of the tools.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().map(Into::into);
         let names: Vec<Name> = names
@@ -52,20 +55,20 @@ impl ToolNames {
         Self { names, exact }
     }
 
-    /// The names, in the order of the tools.
+    /// Returns the names, in the order of the tools.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|name| name.written.as_str())
     }
 
-    /// Which tool is meant. A name is repaired where exactly one tool
+    /// Finds the tool that a name means. A name is corrected if exactly one tool
     ///
-    /// 1. has it but for case and separators: `Read-File` is `read_file`; else
-    /// 2. is at most [`MAX_NAME_EDITS`] slips away, fewer in short words: `bsh` is `bash`. No slip
-    ///    changes the first letter of a word or a digit, or `get` would be `set`, `install` be
-    ///    `uninstall` and `v1` be `v2`; else
-    /// 3. begins or ends with its words, or it with the tool's: `bash_command` is `bash`.
+    /// 1. has the same name except for case and separators: `Read-File` is `read_file`; or else
+    /// 2. differs by at most [`MAX_NAME_EDITS`] typing errors, fewer in short words: `bsh` is `bash`.
+    ///    The first letter of a word and digits must be equal; otherwise `get` would become `set`,
+    ///    `install` would become `uninstall`, and `v1` would become `v2`; or else
+    /// 3. begins or ends with all words of the name, or the other way round: `bash_command` is `bash`.
     ///
-    /// Where several fit equally well, none is taken.
+    /// If several tools match equally well, none is chosen.
     #[must_use]
     pub fn resolve(&self, asked: &str) -> Named<'_> {
         if self.exact.contains_key(asked) {
@@ -87,7 +90,7 @@ impl ToolNames {
         }
     }
 
-    /// The one name that fits best; `None` where none fits.
+    /// Returns the name that matches best; `None` if no name matches.
     fn only(&self, fits: impl Fn(&Name) -> Option<usize>) -> Option<Result<&str, Tie>> {
         let fitting = self.names.iter();
         let fitting: Vec<(usize, &Name)> = fitting
@@ -103,10 +106,10 @@ impl ToolNames {
     }
 }
 
-/// Several tools fit equally well.
+/// Several tools match equally well.
 struct Tie;
 
-/// The words of a name, whatever their case and what stands between them; `readFile` has two.
+/// Splits a name into words, without case and separators; `readFile` has two words.
 fn tokens(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_small = false;
@@ -125,7 +128,7 @@ fn tokens(name: &str) -> Vec<String> {
     words
 }
 
-/// How many slips part two names; `None` where it is more than slips.
+/// Returns the number of typing errors between two names; `None` if they differ in another way.
 fn slips(asked: &[String], tool: &[String]) -> Option<usize> {
     let slips = if asked.len() == tool.len() {
         let words = asked.iter().zip(tool);
@@ -133,7 +136,7 @@ fn slips(asked: &[String], tool: &[String]) -> Option<usize> {
             .map(|(asked, tool)| word_slips(asked, tool))
             .sum::<Option<usize>>()?
     } else {
-        // Nothing but separators too many or too few.
+        // Only separators were added or omitted.
         (asked.concat() == tool.concat()).then(|| asked.len().abs_diff(tool.len()))?
     };
     (slips <= MAX_NAME_EDITS).then_some(slips)
@@ -152,7 +155,7 @@ fn word_slips(asked: &str, tool: &str) -> Option<usize> {
     (slips <= MAX_NAME_EDITS && slips * LETTERS_FOR_AN_EDIT <= letters).then_some(slips)
 }
 
-/// Whether one name begins or ends with all words of the other.
+/// Checks whether one name begins or ends with all words of the other.
 fn is_part(one: &[String], other: &[String]) -> bool {
     let (part, whole) = match one.len() < other.len() {
         true => (one, other),
@@ -186,7 +189,7 @@ mod tests {
                 "get_tools_responses",
                 Some("get_tool_response"),
             ),
-            // One name is the first or the last words of the other.
+            // One name consists of the first or the last words of the other.
             (&["bash", "read"], "bash_command", Some("bash")),
             (&["bash", "read"], "run-bash", Some("bash")),
             (&["bash", "read"], "functions.bash", Some("bash")),
@@ -196,14 +199,14 @@ mod tests {
                 "read_file",
                 Some("mcp__fs__read_file"),
             ),
-            // Several fit.
+            // Several tools match.
             (&["read_file", "read_dir"], "read", None),
             (&["bash", "command"], "bash_command", None),
             (&["Read", "read"], "READ", None),
             (&["lint", "list"], "lit", None),
             (&["bash", "bath"], "bah", None),
             (&["bash", "bash"], "bsh", None),
-            // What fits better is taken.
+            // The better match wins.
             (
                 &["bash", "bash_commands"],
                 "bash_command",
@@ -214,7 +217,7 @@ mod tests {
                 "Read_Files",
                 Some("read_files"),
             ),
-            // What is no slip.
+            // Other differences than typing errors.
             (&["ls"], "rm", None),
             (&["rm"], "rn", None),
             (&["mv", "cp", "rm"], "r", None),
@@ -268,7 +271,7 @@ mod tests {
             if let Named::Repaired(name) = one.resolve(&asked) {
                 prop_assert!(tools.contains(name) && !tools.contains(&asked));
             }
-            // A tool that is there is never taken for another.
+            // The name of an existing tool is never changed.
             if let Some(tool) = tools.pop_first() {
                 prop_assert_eq!(one.resolve(&tool), Named::Known);
             }

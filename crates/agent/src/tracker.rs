@@ -1,5 +1,6 @@
-//! [`ExecutionTracker`]: what a run has used of its limits, and which of them is reached or near. A
-//! value without a clock: the time is handed in. Not what follows; the run decides that.
+//! [`ExecutionTracker`]: a run's usage of its limits, and the limits that are reached or near.
+//!
+//! It has no clock: the caller passes the time. The run decides how to react.
 
 use std::ops::Add;
 use std::sync::Arc;
@@ -12,18 +13,18 @@ use crate::limits::{CountTokens, ExecutionLimits};
 use crate::outcome::EndReason;
 use crate::spend::Cost;
 
-/// From this share of a limit on the model is told that it is near.
+/// The share of a limit from which on the model is told that the limit is near.
 pub const NEAR: Ppm = Ppm(700_000);
-/// It is told again when so many turns or tool calls remain.
+/// The model is told again when this many turns or tool calls remain.
 pub const FEW: u64 = 3;
-/// A limit of fewer turns or tool calls is always near: the model is not told before its last.
+/// Smaller limits of turns or tool calls are always near, so the model is not told in advance.
 const WORTH_TELLING: u64 = 10;
-/// Of the time that a run may take, so much is kept for its last answer, and at most [`LAST_ANSWER`].
+/// The divisor of the time limit for the time reserved for the last answer, up to [`LAST_ANSWER`].
 const LAST_SHARE: u32 = 10;
-/// Time kept for the last answer, at most.
+/// Maximum time reserved for the last answer.
 pub const LAST_ANSWER: Duration = Duration::from_secs(30);
 
-/// What a run has used of its limits.
+/// A run's usage of its limits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,23 +36,23 @@ pub const LAST_ANSWER: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionTracker {
-    /// The limits; shared, since a run asks at every step.
+    /// The limits; shared, because a run reads them at every step.
     pub limits: Arc<ExecutionLimits>,
-    /// Model calls that were answered.
+    /// Answered model calls.
     pub turns: u64,
     /// Tokens, as the limits count them.
     pub tokens_used: Tokens,
-    /// What the calls cost.
+    /// The cost of the calls.
     pub cost_accumulated: Cost,
-    /// Tool calls that ran.
+    /// Executed tool calls.
     pub tool_calls: u64,
-    /// What the run's messages take.
+    /// The memory of the run's messages.
     pub memory: Bytes,
-    /// When the run began, by whatever clock `now` is read from.
+    /// The start of the run, on the same clock as `now`.
     pub started_at: Duration,
 }
 
-/// A limit that is near.
+/// A limit that can be near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
@@ -67,22 +68,22 @@ pub enum LimitKind {
     Duration,
 }
 
-/// How near it is.
+/// How near a limit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nearness {
-    /// 70 % of it is used.
+    /// 70 % is used.
     Most,
-    /// Three are left.
+    /// Three turns or tool calls are left.
     Few,
 }
 
-/// What one or more model calls that are still to be made add to what a run has used.
+/// The estimated usage of one or more future model calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NextCall {
     /// Tokens, as the limits count them.
     pub tokens: Tokens,
-    /// Money.
+    /// Their cost.
     pub cost: Money,
 }
 
@@ -97,7 +98,7 @@ impl Add for NextCall {
 }
 
 impl ExecutionTracker {
-    /// Nothing is used yet.
+    /// Creates a tracker without any usage.
     #[must_use]
     pub fn new(limits: impl Into<Arc<ExecutionLimits>>, started_at: Duration) -> Self {
         Self {
@@ -111,14 +112,16 @@ impl ExecutionTracker {
         }
     }
 
-    /// The limit that is reached: no further model call may be made. `max_tool_calls` and
-    /// `max_memory` are reached when they are used up; a last call without tools may follow them.
+    /// Returns the limit that is reached, if any: no further model call may be made.
+    ///
+    /// `max_tool_calls` and `max_memory` are reached when they are used up; a last call without tools
+    /// may follow then.
     #[must_use]
     pub fn check_limits(&self, now: Duration) -> Option<EndReason> {
         self.spent(now).or_else(|| self.used_up())
     }
 
-    /// The limit beyond which not even a last answer is allowed.
+    /// Returns the limit that does not even allow a last answer, if any.
     #[must_use]
     pub fn spent(&self, now: Duration) -> Option<EndReason> {
         let limits = &self.limits;
@@ -144,7 +147,7 @@ impl ExecutionTracker {
         })
     }
 
-    /// Returns the limit that leaves room for nothing but a last answer.
+    /// Returns the limit that only allows a last answer, if any.
     #[must_use]
     pub fn used_up(&self) -> Option<EndReason> {
         self.tool_calls_used_up().or_else(|| self.memory_used_up())
@@ -165,7 +168,7 @@ impl ExecutionTracker {
         })
     }
 
-    /// Returns the limit on turns or time that allows only one more call.
+    /// Returns the limit on turns or time that only allows one more call, if any.
     #[must_use]
     pub fn is_last(&self, now: Duration) -> Option<EndReason> {
         let limits = &self.limits;
@@ -185,7 +188,7 @@ impl ExecutionTracker {
         })
     }
 
-    /// Returns the limit on tokens or money that these calls would exceed.
+    /// Returns the limit on tokens or money that these calls would exceed, if any.
     #[must_use]
     pub fn exceeded_by(&self, calls: NextCall) -> Option<EndReason> {
         if let Some(limit) = self.limits.max_total_tokens
@@ -198,8 +201,8 @@ impl ExecutionTracker {
         exceeds.then(|| self.out_of_money(limit))
     }
 
-    /// When, by the clock of `started_at`, what is under way is cut off for the last answer, and when
-    /// that is cut off too.
+    /// Returns two points in time on the clock of `started_at`: the time at which current activity is
+    /// aborted for the last answer, and the time at which the last answer is aborted.
     #[must_use]
     pub fn deadlines(&self) -> Option<(Duration, Duration)> {
         let limit = self.limits.max_duration?;
@@ -207,7 +210,7 @@ impl ExecutionTracker {
         Some((end.saturating_sub(kept(limit)), end))
     }
 
-    /// The limits that are near, and how near.
+    /// Returns the limits that are near.
     #[must_use]
     pub fn near(&self, now: Duration) -> Vec<(LimitKind, Nearness)> {
         let limits = &self.limits;
@@ -252,8 +255,8 @@ impl ExecutionTracker {
         near
     }
 
-    /// What a call adds to the tokens that count: all of it, or what the call before had neither read
-    /// nor written.
+    /// Returns how much a call adds to the counted tokens: everything, or only the tokens that the call
+    /// before had neither read nor written.
     #[must_use]
     pub fn counted(
         count: CountTokens,
@@ -282,7 +285,7 @@ impl ExecutionTracker {
     }
 }
 
-/// Of a limit, what is kept for the last answer.
+/// Returns the time reserved for the last answer.
 fn kept(limit: Duration) -> Duration {
     (limit / LAST_SHARE).min(LAST_ANSWER)
 }

@@ -1,5 +1,6 @@
-//! One turn: the request and what its reply leads to. Tools are in `work.rs`, refusals for length
-//! in `ladder.rs`.
+//! One turn: the request, and the handling of its reply.
+//!
+//! Tools are handled in `work.rs`, requests that are refused as too long in `ladder.rs`.
 
 use std::sync::Arc;
 
@@ -24,27 +25,29 @@ use crate::state::is_empty;
 use crate::step::Step;
 use crate::tracker::ExecutionTracker;
 
-/// The smallest request whose reported tokens are doubted.
+/// The smallest request for which a low token report is reported to the user.
 const LEAST_DOUBTED: Tokens = Tokens(4_096);
-/// Empty answers in a row that end a run.
+/// Number of consecutive empty answers that ends a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
-/// By how much a provider may count more of a request than our calibrated counter: what comes newly into a
-/// view has another density than what the calibration has heard of. A limit of the answer that fills the
-/// window to the last token would be refused for it.
+/// The share by which a provider may count more tokens than our calibrated counter.
+///
+/// New content of a view may have another token density than the content that calibrated the counter. A
+/// limit of the answer that fills the window to the last token would then be refused.
 pub(crate) const UNCOUNTED: Ppm = Ppm(30_000);
 
-/// Whether the view is under its line.
+/// Whether the view is below its limit.
 enum Kept {
-    /// It is.
+    /// It is below the limit.
     Under,
-    /// It will be; the request is made then.
+    /// It will be, after the current plan or summary. The request is made then.
     Waiting,
-    /// It cannot be.
+    /// It cannot be brought below the limit.
     Not(CannotFit),
 }
 
 impl Run {
-    /// Makes the next request: limits, the host's leave, messages that wait, plan, call.
+    /// Makes the next request: checks the limits, asks the host, delivers queued messages, plans, and
+    /// calls the model.
     pub(crate) fn request(&mut self) {
         if !self.in_turn {
             if self.check_limits() {
@@ -52,7 +55,7 @@ impl Run {
             }
             return;
         }
-        // A summary may have used what was left.
+        // A summary may have used up a limit.
         if !self.is_allowed() {
             return;
         }
@@ -86,7 +89,7 @@ impl Run {
         self.call(0, None);
     }
 
-    /// The turn may begin.
+    /// Starts the turn.
     pub(crate) fn begin_turn(&mut self) {
         let budget = match self.budget() {
             Ok(budget) => self.priced(&budget),
@@ -109,14 +112,14 @@ impl Run {
         self.phase = Phase::Ready;
     }
 
-    /// The budget to plan with: its trigger is where a plan pays.
+    /// Returns the budget to plan with. Its trigger is the size at which a plan pays for itself.
     pub(crate) fn priced(&self, line: &Budget) -> Budget {
         let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
         let economy = self.setup.economy;
         economy.budget(line, view, sheet, &self.outlook())
     }
 
-    /// What to expect of the rest of the run.
+    /// Returns the forecast for the rest of the run.
     pub(crate) fn outlook(&self) -> Outlook {
         let left = self
             .setup
@@ -128,8 +131,8 @@ impl Run {
         self.state.pace.outlook(Some(left), cold_now)
     }
 
-    /// Asks the policy. What it proposes is applied before the request is made; a summary that it
-    /// would rather have is asked for first.
+    /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
+    /// prefers a summary, it is requested first.
     fn keep_under(&mut self, line: &Budget, budget: &Budget) -> Kept {
         if self.vetoed {
             return self.keep_under_window();
@@ -143,7 +146,7 @@ impl Run {
             |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &means);
         let mut proposal = propose(budget);
         let mut line = *line;
-        // Tools that join with the plan have to fit beside what it leaves.
+        // The tools that the plan adds have to fit as well.
         if self.joins > Tokens::ZERO
             && let Ok(Proposal { plan: Some(_), .. }) = proposal
         {
@@ -182,7 +185,8 @@ impl Run {
         }
     }
 
-    /// After a veto the view stays as it is, so only the window limits it, whatever trigger was set.
+    /// Checks the view against the window alone, whatever trigger is set. After a veto the view stays
+    /// unchanged.
     fn keep_under_window(&self) -> Kept {
         let view = &self.state.transcript;
         let line = Line {
@@ -198,9 +202,11 @@ impl Run {
         }
     }
 
-    /// Keeps the turn after a compaction free of another one: only results that have just arrived
-    /// are shortened, which rewrites nothing that was sent. Returns `None` if there was no
-    /// compaction in the turn before, if one is wanted on every turn, or if that is not enough.
+    /// Avoids a second compaction in the turn after one. Only new results are shortened, which does not
+    /// rewrite any message that was already sent.
+    ///
+    /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
+    /// or if shortening the results is not enough.
     fn rest(&mut self, budget: &Budget) -> Option<Kept> {
         let stages = self.setup.policy.stages();
         let eager =
@@ -220,16 +226,16 @@ impl Run {
         })
     }
 
-    /// Sees to it that the request as it will be sent fits into the limits on tokens and money, and
-    /// that a last answer fits behind it. Returns `false` if something else has to be done first.
+    /// Ensures that the request fits into the limits on tokens and money, with enough left for a last
+    /// answer. Returns `false` if another step has to come first.
     fn keep_within_limits(&mut self) -> bool {
-        // A plan may have given memory back.
+        // A plan may have freed memory.
         let memory = self.tracker().memory_used_up();
         if self.finalizing.is_none()
             && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
             match self.setup.limits.at_limit {
-                // The notice is part of the view, which is planned anew.
+                // The notice is part of the view, which is planned again.
                 AtLimit::Finalize => self.ask_to_finish(reason),
                 AtLimit::Stop | AtLimit::Rollback => self.finish(reason),
             }
@@ -244,9 +250,10 @@ impl Run {
         true
     }
 
-    /// Sends the view as it stands, with so much of an answer at most as a refusal has left room for.
+    /// Sends the view. If `left` is given, it limits the length of the answer: a refusal reported that
+    /// this much is available.
     pub(crate) fn call(&mut self, rung: u32, left: Option<Tokens>) {
-        // What a refused request has used counts too.
+        // Refused requests count as well.
         if self.is_spent() {
             return;
         }
@@ -262,13 +269,14 @@ impl Run {
             true => ToolChoice::None,
             false => ToolChoice::Auto,
         };
-        // What is asked for must fit behind the request, or providers refuse it unread.
+        // The requested answer must fit in the window after the request, or providers refuse the
+        // request.
         let reported = calibration.reported(counted);
         let line = self.line();
         let room = line.window.map(|window| {
             let behind = window.minus(reported);
             let sure = behind.minus(reported.share(UNCOUNTED));
-            // What is set aside for the answer is never given away.
+            // The tokens reserved for the answer always stay available.
             sure.max(behind.min(line.reserve())).max(Tokens(1))
         });
         let allowed = self.answer_room();
@@ -296,7 +304,7 @@ impl Run {
         });
     }
 
-    /// The view as a request of this weight, with nothing asked of the cache.
+    /// Creates a request of this size from the view, without cache instructions.
     pub(crate) fn as_request(&self, counted: Tokens) -> Request {
         Request {
             system: Arc::clone(&self.setup.system),
@@ -314,7 +322,7 @@ impl Run {
         }
     }
 
-    /// A model call has ended.
+    /// Handles the end of a model call.
     pub(crate) fn replied(&mut self, reply: Result<Reply, Failure>) {
         let Phase::Calling(ref calling) = self.phase else {
             return;
@@ -326,9 +334,9 @@ impl Run {
         }
     }
 
-    /// Warns once of a report that is too low to be believed.
+    /// Warns once about an implausibly low token report.
     fn doubt(&mut self, counted: Tokens, reported: Tokens) {
-        // In a small request the estimated weight of tools and frames may explain the difference.
+        // In a small request the estimated size of tools and frames may explain the difference.
         if counted < LEAST_DOUBTED
             || !Calibration::is_too_low(counted, reported)
             || std::mem::replace(&mut self.told_low, true)
@@ -388,14 +396,14 @@ impl Run {
         if let Some(reason) = self.finalizing.take() {
             self.finish(reason);
         } else if stop == StopReason::Paused || self.waits(Waiting::Steer) {
-            // What was only paused goes on from where it stands.
+            // A paused answer continues from its current end.
             self.phase = Phase::Ready;
         } else {
             self.decide(Deciding::FollowUp);
         }
     }
 
-    /// What was said of the answer is no answer, and asking again would be refused again.
+    /// Ends the run. The filtered text is no answer, and a repeated request would be filtered again.
     fn filtered_out(&mut self) {
         let failure = Failure::ContentFilter;
         self.after(HookPoint::OnError, || Moment::OnError {
@@ -404,7 +412,7 @@ impl Run {
         self.finish(EndReason::Failed { failure });
     }
 
-    /// What a call cost; where the provider does not say what it used, by our own count.
+    /// Returns the cost of a call. If the provider reported no usage, our own count is used.
     fn price_of(&self, usage: Option<Usage>, counted: Tokens, reply: &Message) -> Option<Money> {
         let sheet = self.setup.sheet.as_ref()?;
         let usage = usage.unwrap_or_else(|| Usage {
@@ -415,7 +423,8 @@ impl Run {
         self.cost(usage, sheet)
     }
 
-    /// What usage costs. A limit on money holds for tokens of an unknown price too: they count at most.
+    /// Returns the cost of some usage. If there is a limit on money, tokens of an unknown price count
+    /// at the highest price.
     pub(crate) fn cost(&self, usage: Usage, sheet: &PriceSheet) -> Option<Money> {
         let known = sheet.cost(usage);
         match self.setup.limits.max_cost {
@@ -437,7 +446,7 @@ impl Run {
         self.phase = Phase::Ready;
     }
 
-    /// Whether one more call is allowed; where it is the last, the model is asked to finish.
+    /// Checks whether one more call is allowed. If it is the last one, the model is asked to finish.
     fn check_limits(&mut self) -> bool {
         if self.is_spent() {
             return false;
@@ -463,7 +472,7 @@ impl Run {
         true
     }
 
-    /// Whether a limit ends the run here.
+    /// Checks whether a limit is used up, and ends the run if so.
     fn is_spent(&mut self) -> bool {
         let Some(reason) = self.tracker().spent(self.elapsed) else {
             return false;
@@ -473,7 +482,7 @@ impl Run {
         true
     }
 
-    /// Whether the turn that has begun may still call the model; where that is the last call by now, the
+    /// Checks whether the current turn may still call the model. If it is the last call by now, the
     /// model is asked to finish.
     fn is_allowed(&mut self) -> bool {
         if self.is_spent() {
@@ -489,7 +498,7 @@ impl Run {
         true
     }
 
-    /// Tells the model, once each, which limits are near.
+    /// Tells the model which limits are near, once for each.
     fn tell_near(&mut self, tracker: &ExecutionTracker) {
         let warned = &self.state.tally.warned;
         let mut near = tracker.near(self.elapsed);
@@ -514,7 +523,7 @@ impl Run {
         let text = notice::finalize(&reason);
         let said = Message::Notice { text: text.clone() };
         let last = self.state.transcript.items().last();
-        // A run that died right after it was told is not told twice.
+        // After a crash right behind the notice, the notice is not repeated.
         if last.is_none_or(|item| *item.message != said) {
             self.notice(text.clone());
         }
@@ -522,8 +531,8 @@ impl Run {
         self.finalizing = Some(reason);
     }
 
-    /// The text of an outcome: what the model said last in this run or, where it said nothing, a
-    /// sentence that says why.
+    /// Returns the text of an outcome: the model's last text in this run, or a sentence that explains
+    /// why there is none.
     pub(crate) fn closing_text(&self, reason: &EndReason) -> String {
         let items = self.state.transcript.items();
         let last = items
@@ -547,7 +556,7 @@ impl Run {
             Some((_, text)) if matches!(reason, EndReason::Failed { .. }) => {
                 format!("{text}\n\n{stopped}")
             }
-            // Asked to finish, and it did.
+            // The model was asked to finish, and did.
             Some((parts, text)) if is_final(parts) && self.was_last(parts) => whole(text),
             Some((_, text)) => format!("{text}\n\n{stopped}"),
             None => stopped,

@@ -1,5 +1,7 @@
-//! Undo: the view as it was before a run. A mark a run, cheap while the view only grows; the first
-//! edit after it keeps what it needs. Not a rewriting of the log, which keeps what is undone.
+//! Undo: restores the view to its state before a run.
+//!
+//! Each run sets a mark. A mark is cheap while the view only grows; the first edit after it stores the
+//! old items. The log keeps the undone entries.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,41 +13,41 @@ use crate::entry::Entry;
 use crate::run::Run;
 use crate::state::State;
 
-/// Runs that can be undone, at most: each may keep in memory what has left the view since.
+/// Maximum number of runs that can be undone. Each may keep removed messages in memory.
 pub const MAX_UNDO: usize = 8;
 
-/// Why a run cannot be undone.
+/// The reason why a run cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UndoError {
-    /// A run is under way.
+    /// A run is in progress.
     #[error("a run is under way; interrupt it first")]
     Running,
-    /// There is none, or it is too long ago.
+    /// There is no such run, or it is too old.
     #[error(
         "there is no run to undo: the last {MAX_UNDO} can be undone, and what is undone stays so; fork the session at an earlier entry instead"
     )]
     Nothing,
 }
 
-/// The view before each of the last runs.
+/// The views before each of the last runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks(VecDeque<Mark>);
 
 #[derive(Debug, Clone)]
 struct Mark {
     run: u64,
-    /// How many items the view had.
+    /// Number of items in the view.
     len: usize,
-    /// The view that these are of, where it is not today's.
+    /// The items of the old view, if they differ from the current ones.
     of: Option<Arc<[Item]>>,
-    /// Whether a plan had been applied to it.
+    /// `true` if a plan had been applied to the view.
     planned: bool,
 }
 
 impl Marks {
-    /// A run begins. Calls that it finds open are the run's: without them what asked for them is not
-    /// whole, so it is undone too.
+    /// Sets a mark at the start of a run. Open tool calls belong to the run, because the message with
+    /// these calls is incomplete without them. Undo removes that message as well.
     pub(crate) fn begin(
         &mut self,
         run: u64,
@@ -67,7 +69,7 @@ impl Marks {
         });
     }
 
-    /// The view is about to change elsewhere than at its end.
+    /// Stores the old items before the view changes at another place than its end.
     pub(crate) fn keep(&mut self, view: &Transcript) {
         let open = self.0.iter_mut().filter(|mark| mark.of.is_none());
         let open: Vec<&mut Mark> = open.collect();
@@ -80,13 +82,13 @@ impl Marks {
         }
     }
 
-    /// The newest run that is not undone.
+    /// Returns the newest run that is not undone.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.0.back().map(|mark| mark.run)
     }
 
-    /// The view before a run and whether a plan had been applied to it, with its mark and all later
-    /// ones taken off.
+    /// Returns the view before a run, and whether a plan had been applied to it. Removes the mark of
+    /// the run and all later ones.
     pub(crate) fn take(&mut self, run: u64, view: &Transcript) -> Option<(Vec<Item>, bool)> {
         let at = self.0.iter().position(|mark| mark.run == run)?;
         let mark = self.0.split_off(at).pop_front()?;
@@ -100,7 +102,7 @@ impl Marks {
 }
 
 impl State {
-    /// Puts the view back to what it was before a run. False where nobody knows any more.
+    /// Restores the view to its state before a run. Returns `false` if the run has no mark.
     pub(crate) fn roll_back(&mut self, run: u64) -> bool {
         let Some((items, planned)) = self.marks.take(run, &self.transcript) else {
             return false;
@@ -119,18 +121,19 @@ impl State {
 }
 
 impl Run {
-    /// Undoes the newest run that is not undone: the view is, byte for byte, what it was before. What
-    /// it did elsewhere, it has done. Gives its number.
+    /// Undoes the newest run that is not undone yet, and returns its number.
+    ///
+    /// The view is restored byte for byte. Effects of tools are not undone.
     ///
     /// # Errors
-    /// While a run is under way, and where there is none to undo.
+    /// If a run is in progress, or if there is no run to undo.
     pub fn undo(&mut self) -> Result<u64, UndoError> {
         if self.is_running() {
             return Err(UndoError::Running);
         }
         let run = self.state.marks.newest().ok_or(UndoError::Nothing)?;
         self.open();
-        // What waits was said in what is undone.
+        // Queued messages belong to the undone run.
         self.give_up_waiting();
         self.record(Entry::RolledBack { run });
         self.set_tools();

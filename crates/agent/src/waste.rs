@@ -1,6 +1,7 @@
-//! What model calls have used that no reply tells of: a try that failed, a call that was cut off. A
-//! provider says it while its answer arrives, and charges for it. Not whether a call is made again;
-//! that is the driver's.
+//! Accounts for model calls that have no reply: failed attempts and aborted calls.
+//!
+//! Providers report their usage while the answer arrives, and charge for it. The driver decides whether
+//! a call is repeated.
 
 use plimsoll_context::Usage;
 
@@ -8,24 +9,26 @@ use crate::entry::Entry;
 use crate::run::{Phase, Run};
 use crate::step::Step;
 
-/// What was used so far by calls whose replies have not come.
+/// The usage so far of model calls without a reply.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unanswered {
-    /// By the run's own call.
+    /// The usage of the run's own call.
     call: Option<Usage>,
-    /// By a call for a summary.
+    /// The usage of a call for a summary.
     pub(crate) summary: Option<Usage>,
 }
 
 impl Run {
-    /// Says what the run's own call, and one for a summary, have used so far without a reply. It is a
-    /// fact of the moment, told anew before each input: it counts where that input ends a try.
+    /// Sets the usage so far of the run's own call and of a call for a summary.
+    ///
+    /// The values are valid for one input, so they are set again before each of them. They are counted
+    /// if that input ends an attempt.
     pub fn set_unanswered(&mut self, call: Option<Usage>, summary: Option<Usage>) {
         self.unanswered = Unanswered { call, summary };
     }
 
-    /// A try of a call has failed, and the next is about to be made: unless what it used was the last
-    /// of a limit.
+    /// Handles a failed attempt before the next one is made. Ends the run if the failed attempt used up
+    /// a limit.
     pub(crate) fn retried(&mut self) {
         if let (Some(digest), Some(used)) = (&mut self.digest, self.unanswered.summary.take()) {
             digest.usage = digest.usage.combine(used);
@@ -40,13 +43,13 @@ impl Run {
         }
     }
 
-    /// Books what the run's call has used without a reply; whether it was anything.
+    /// Records the usage of the run's call without a reply. Returns `true` if there was any.
     pub(crate) fn book_unanswered(&mut self) -> bool {
         let used = self.unanswered.call.take();
         self.is_running() && used.is_some_and(|used| self.waste(used))
     }
 
-    /// Books what was used for nothing.
+    /// Records the usage of a discarded answer.
     pub(crate) fn waste(&mut self, usage: Usage) -> bool {
         let sheet = self.setup.sheet.as_ref();
         let cost = sheet.and_then(|sheet| self.cost(usage, sheet));

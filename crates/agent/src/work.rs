@@ -1,5 +1,6 @@
-//! The tool calls of a turn, once they are read: which run now, in which order, and what becomes of
-//! those that no longer can. Which may run at all is decided in `decode.rs`.
+//! Runs the tool calls of a turn in order, and gives results to calls that can no longer run.
+//!
+//! `decode.rs` decides beforehand which calls may run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use crate::run::{Phase, Run, Working};
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
 
-/// What an event shows of a result, at most.
+/// Maximum length of a result in an event, in characters.
 const EVENT_TEXT: usize = 2_000;
 
 impl Run {
-    /// Starts what may start; once all have results, the next request is due.
+    /// Starts the calls that may start. Once all calls have results, the next request is made.
     pub(crate) fn work(&mut self) {
         if self.waits(Waiting::Steer) {
             self.skip_unstarted();
@@ -34,7 +35,7 @@ impl Run {
             return;
         };
         if working.is_empty() {
-            // A fault of the machine, which has warned of it: the run must not stand still.
+            // A bug in the machine, which has already been reported. The run must not stall.
             self.close_calls(notice::NO_TOOLS_NOW);
             return;
         }
@@ -78,7 +79,7 @@ impl Run {
         }
     }
 
-    /// Every call has its result: the next request is due.
+    /// Makes the next request after all calls have results.
     fn worked(&mut self) {
         self.phase = Phase::Ready;
         self.cause = TurnTrigger::ToolResults;
@@ -95,7 +96,7 @@ impl Run {
         }
     }
 
-    /// A tool call has ended.
+    /// Handles the end of a tool call.
     pub(crate) fn tool_done(&mut self, result: ToolResult, pins: Vec<String>, spent: Spend) {
         let Phase::Working(working) = &mut self.phase else {
             return;
@@ -121,7 +122,7 @@ impl Run {
         });
     }
 
-    /// Somebody has answered whether a call may run.
+    /// Handles the decision whether a call may run.
     pub(crate) fn answered(&mut self, id: &CallId, answer: Answer) {
         let Phase::Working(working) = &mut self.phase else {
             return;
@@ -139,7 +140,7 @@ impl Run {
         }
     }
 
-    /// Gives every call without a result one, so that the view is whole.
+    /// Gives a result to every call without one, so that the view is complete.
     pub(crate) fn close_calls(&mut self, why: &str) {
         let Some(batch) = &self.state.batch else {
             return;
@@ -154,7 +155,7 @@ impl Run {
         }
     }
 
-    /// After a crash: a call that may have run and must not run twice gets a result that says so.
+    /// After a crash: gives an explanatory result to each call that may have run and is not idempotent.
     pub(crate) fn settle_unknown_calls(&mut self) {
         let Some(batch) = &self.state.batch else {
             return;
@@ -192,7 +193,7 @@ impl Run {
         }
     }
 
-    /// Gives a call that does not run the result that says why.
+    /// Gives an explanatory result to a call that does not run.
     pub(crate) fn settle(&mut self, call: &ToolCall, instead: Instead) {
         match instead {
             Instead::Refused(why) => self.refuse(call, why),
@@ -200,13 +201,13 @@ impl Run {
         }
     }
 
-    /// The call does not run and its result says why: it counts as failed.
+    /// Rejects a call with an explanatory result. It counts as failed.
     pub(crate) fn refuse(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
         self.give(call, ToolPhase::Error, result, Vec::new(), Spend::default());
     }
 
-    /// The call does not run, through no fault of its own.
+    /// Skips a call that is not at fault, with an explanatory result.
     pub(crate) fn skip(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
         let spent = self.cut(&call.id);
@@ -223,7 +224,7 @@ impl Run {
     ) {
         let message = Message::ToolResult(result);
         self.tool_event(phase, call, message.text());
-        // As many as could ever be pinned, and one that says that there were more.
+        // One more than can ever be pinned, so that the model is told about the excess.
         pins.truncate(MAX_PINS + 1);
         self.record(Entry::Returned {
             message: Arc::new(message),
@@ -258,8 +259,8 @@ impl Working {
             && self.ready.is_empty()
     }
 
-    /// The next call to be started or asked about, where there is a slot. Of two calls with one id the
-    /// second waits for the first.
+    /// Returns the next call to be started or approved, if a slot is free. If two calls have the same
+    /// id, the second waits for the first.
     fn next(&mut self, slots: usize) -> Option<Prepared> {
         if self.running.len() + self.asking.len() >= slots {
             return None;
@@ -273,7 +274,7 @@ impl Working {
         }
     }
 
-    /// Whether a call of that id runs or is asked about.
+    /// Checks whether a call with this id is running or waits for approval.
     fn holds(&self, id: &CallId) -> bool {
         self.running.contains_key(id) || self.asking.contains_key(id)
     }

@@ -1,5 +1,7 @@
-//! `bash`: one command of the shell, bounded in time and output, ended with all that it has
-//! started. It is held by the workspace root only in a [`Sandbox`], so the gate is asked before each call.
+//! `bash`: runs one shell command with limits on time and output, and ends all processes that it
+//! started.
+//!
+//! Only a [`Sandbox`] restricts it to the workspace root, so each call needs approval.
 
 use std::fmt::Write;
 use std::io;
@@ -22,20 +24,20 @@ use crate::page::counted;
 use crate::sandbox::{SHELLS, Sandbox};
 use crate::shell;
 
-/// The variable in which a command finds the idempotency key of its call.
+/// The environment variable with the idempotency key of the call.
 const CALL_KEY: &str = "PLIMSOLL_CALL_KEY";
-/// A command that asks for no time is stopped after this.
+/// Default timeout of a command.
 pub const BASH_TIMEOUT: Duration = Duration::from_secs(120);
-/// No command gets more, whatever it asks for.
+/// Upper bound for the requested timeout.
 pub const BASH_TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// This much of the output is kept: many times what a model is shown at once, so that recall
-/// has something to give, and little enough for a log.
+/// Maximum size of the stored output. It is much more than one result shows, so that recall is useful,
+/// but small enough for a log.
 pub const BASH_OUTPUT_MAX: Bytes = Bytes(256 * 1024);
-/// What stopping and reaping take after the time is over.
+/// Time for stopping and reaping the processes after the timeout.
 const STOPPING: Duration = Duration::from_secs(30);
-/// What the command is called in the arguments.
+/// The argument names for the command.
 const FIELDS: [&str; 3] = ["command", "cmd", "script"];
-/// What the model is told.
+/// The description of the tool for the model.
 const DESCRIPTION: &str =
     "Runs a bash command in the workspace root. Background processes end with it.";
 
@@ -67,7 +69,7 @@ impl Bash {
         Self { spec, cwd, sandbox }
     }
 
-    /// The command in bash, or in the plain shell where there is no bash.
+    /// Runs the command in bash, or in `sh` if there is no bash.
     async fn run(
         &self,
         command: &str,
@@ -82,7 +84,7 @@ impl Bash {
             let shell = shell
                 .cwd(&self.cwd)
                 .inherit(&cx.variables)
-                // Nobody is there to answer, and nobody sees colours.
+                // Prompts cannot be answered, and colours are not displayed.
                 .env("GIT_TERMINAL_PROMPT", "0")
                 .env("TERM", "dumb");
             match cx.key() {
@@ -145,7 +147,7 @@ impl Tool for Bash {
     }
 }
 
-/// What the model is told of a command: its output, and in brackets how it ended.
+/// Returns the tool result of a command: its output, followed by its exit status in brackets.
 fn told(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError> {
     let mut text = shown(&got.output);
     let mut notes = vec![match got.ended {
@@ -181,8 +183,8 @@ fn told(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError>
     }
 }
 
-/// Output as text; the marker in it is the one that every shortened text has, so that a later
-/// cut merges with it and its number stays exact.
+/// Returns the output as text. Its marker is the same as in every shortened text. If the text is
+/// shortened again, the two cuts are merged and the number stays exact.
 fn shown(output: &Captured) -> String {
     let text = output.text();
     if text.missing == Bytes(0) {
@@ -229,7 +231,7 @@ mod tests {
                 "sleep 1000 & echo begun",
                 "begun\n[exit 0; background processes were ended]",
             ),
-            // Nobody answers.
+            // Input cannot be entered.
             ("read -r answer || echo nobody", "nobody\n[exit 0]"),
         ] {
             assert_eq!(bash(command).as_deref(), Ok(told), "{command}");
@@ -283,12 +285,12 @@ mod tests {
         }
         let error = bash("a\0b").unwrap_err();
         assert!(error.contains("nul byte"), "{error}");
-        // Longer than the system takes.
+        // Longer than the system accepts.
         let error = bash(&"x".repeat(10 << 20)).unwrap_err();
         assert!(error.starts_with("cannot start `bash`"), "{error}");
         let error = Files::new().call("bash", r#"{"timeout":5}"#).unwrap_err();
         assert!(error.contains("missing field `command`"), "{error}");
-        // The root may go while a session is open.
+        // The root may be removed while a session is open.
         let tool = Bash::new("/no/such/root".into(), None);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

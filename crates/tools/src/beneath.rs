@@ -1,17 +1,16 @@
 //! Opens and replaces files below a directory without following any link on the way.
 //!
-//! A path that was checked a moment ago may lead elsewhere now: somebody may have put a link in the
-//! place of a directory. So what is opened is what the names lead to without links. Linux does this
-//! in one step (`openat2`); elsewhere, and on Linux before 5.6, one directory is opened after the
-//! other. On Windows the path is opened as it stands.
+//! After a path was checked, another process may replace a directory on it by a link. Therefore the
+//! path is opened without following links. Linux does this in one step (`openat2`). Other systems, and
+//! Linux before 5.6, open one directory after the other. On Windows the path is opened directly.
 
 #[cfg(unix)]
 pub(crate) use unix::{open, readable, remove, replace};
 #[cfg(not(unix))]
 pub(crate) use windows::{open, readable, remove, replace};
 
-/// Names for a new file before it takes the place of the old one, at most: others may be taken by
-/// writes that a crash has cut off.
+/// Maximum number of attempts to find an unused name for a temporary file. Interrupted writes may have
+/// left some behind.
 #[cfg(unix)]
 const TRIES: u32 = 100;
 
@@ -31,14 +30,14 @@ mod unix {
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-    /// Opens a file for reading. Does not wait for whoever writes into a pipe.
+    /// Opens a file for reading. Does not block on a pipe without a writer.
     pub(crate) fn open(root: &Path, relative: &Path) -> io::Result<File> {
         let file = descend(root, relative, OFlags::RDONLY | OFlags::NONBLOCK)?;
         Ok(File::from(file))
     }
 
-    /// Opens a directory and returns a path by which the open one can be read, wherever its own path
-    /// leads by then.
+    /// Opens a directory. Returns it with a path that refers to the open directory, even if its own
+    /// path changes.
     pub(crate) fn readable(root: &Path, relative: &Path) -> io::Result<(File, PathBuf)> {
         let folder = File::from(descend(root, relative, FOLDER)?);
         #[cfg(target_os = "linux")]
@@ -52,9 +51,8 @@ mod unix {
         Ok((folder, root.join(relative)))
     }
 
-    /// Replaces or creates a file and the directories on the way, whole or not at all: a reader sees
-    /// the old or the new bytes, and so does one that comes after a crash. Permissions stay as they
-    /// were.
+    /// Replaces or creates a file and the directories above it, atomically: a reader sees either the
+    /// old or the new bytes, even after a crash. Permissions are kept.
     pub(crate) fn replace(root: &Path, relative: &Path, bytes: &[u8]) -> io::Result<()> {
         let Some(name) = relative.file_name() else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -68,7 +66,7 @@ mod unix {
         let written = fill(&mut file, &folder, name, bytes)
             .and_then(|()| Ok(fs::renameat(&folder, temporary.as_str(), &folder, name)?));
         if written.is_err() {
-            // What cannot be removed either stays; its name says whose it is.
+            // If removing fails too, the file stays; its name identifies its origin.
             let _ = fs::unlinkat(&folder, temporary.as_str(), AtFlags::empty());
         }
         written
@@ -93,7 +91,7 @@ mod unix {
         file.sync_all()
     }
 
-    /// A new file with a name that is not taken, and what the user's umask leaves of its mode.
+    /// Creates a file with an unused name. The user's umask applies to its mode.
     fn temporary(folder: &OwnedFd) -> io::Result<(File, String)> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -109,7 +107,7 @@ mod unix {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Opens what a relative path without `..` leads to without links.
+    /// Opens a relative path without `..`, without following links.
     fn descend(root: &Path, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         #[cfg(target_os = "linux")]
         if !is_root(relative) {
@@ -124,7 +122,7 @@ mod unix {
                 Mode::empty(),
                 beneath,
             ) {
-                // Linux is too old, a sandbox does not know the call, or something was moved meanwhile.
+                // Linux is too old, a sandbox blocks the call, or a directory was moved meanwhile.
                 Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {}
                 opened => return opened,
             }
@@ -132,14 +130,14 @@ mod unix {
         walk(root, relative, flags, Missing::Refused)
     }
 
-    /// What becomes of a directory that is not there.
+    /// The treatment of missing directories.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Missing {
         Refused,
         Created,
     }
 
-    /// The same, one directory after the other.
+    /// Does the same by opening one directory after the other.
     fn walk(
         root: &Path,
         relative: &Path,
@@ -150,7 +148,7 @@ mod unix {
         let mut names = relative.components().peekable();
         while let Some(name) = names.next() {
             let Component::Normal(name) = name else {
-                // The root itself; nothing else gets here.
+                // The root itself; no other component gets here.
                 continue;
             };
             let flags = match names.peek() {
@@ -221,7 +219,7 @@ mod unix {
             for path in ["up/new", "a/link/new", "up/root/new"] {
                 assert!(replace(&root, Path::new(path), b"x").is_err(), "{path}");
             }
-            // A link is replaced, and not what it leads to.
+            // The link itself is replaced, not its target.
             replace(&root, Path::new("a/link"), b"new").unwrap();
             assert_eq!(std::fs::read(home.path().join("secret")).unwrap(), b"s");
             assert_eq!(std::fs::read(root.join("a/link")).unwrap(), b"new");
@@ -245,11 +243,11 @@ mod unix {
             assert_eq!(mode("run.sh"), 0o750);
             assert_eq!(std::fs::read_dir(root).unwrap().count(), 1);
 
-            // A new one gets what any new file gets.
+            // A new file gets the usual permissions.
             replace(root, Path::new("new"), b"x").unwrap();
             std::fs::write(root.join("plain"), "x").unwrap();
             assert_eq!(mode("new"), mode("plain"));
-            // What cannot take its place is gone as well.
+            // The temporary file is removed if the replacement fails.
             std::fs::create_dir(root.join("folder")).unwrap();
             assert!(replace(root, Path::new("folder"), b"x").is_err());
             assert_eq!(std::fs::read_dir(root).unwrap().count(), 4);
@@ -268,7 +266,7 @@ mod windows {
         File::open(root.join(relative))
     }
 
-    /// Returns the path of a directory, and what keeps it open.
+    /// Returns the path of a directory, and a guard that keeps it open.
     pub(crate) fn readable(root: &Path, relative: &Path) -> io::Result<((), PathBuf)> {
         Ok(((), root.join(relative)))
     }
@@ -278,7 +276,7 @@ mod windows {
         fs::remove_file(root.join(relative))
     }
 
-    /// Replaces or creates a file and the directories on the way, whole or not at all.
+    /// Replaces or creates a file and the directories above it, atomically.
     pub(crate) fn replace(root: &Path, relative: &Path, bytes: &[u8]) -> io::Result<()> {
         let path = root.join(relative);
         let folder = path.parent().unwrap_or(root);

@@ -1,4 +1,4 @@
-//! [`FileChange`]: what a call of `write` or `edit` would change, found out beforehand. It changes nothing.
+//! [`FileChange`]: a preview of the change that a call of `write` or `edit` would make.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use crate::{beneath, edit, kept, write};
 /// A change of one file, before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// The file, as the workspace names it.
+    /// The path of the file, relative to the workspace root.
     pub path: String,
-    /// What it holds now; `None` if it does not exist. Empty if it is not UTF-8 text.
+    /// The current content; `None` if the file does not exist. Empty if it is not UTF-8 text.
     pub before: Option<String>,
-    /// What it would hold.
+    /// The content after the change.
     pub after: String,
 }
 
-/// A change that was checked and can be made.
+/// A validated change that can be made.
 pub(crate) struct Planned {
     pub(crate) file: Located,
-    /// The file, as the model is shown it.
+    /// The path of the file as shown to the model.
     pub(crate) shown: String,
-    /// What it contains; `None` if it does not exist.
+    /// The current content; `None` if the file does not exist.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Vec<u8>,
-    /// What the model is told once it is done.
+    /// The tool result if the change succeeds.
     pub(crate) told: String,
 }
 
 impl Planned {
-    /// What is to be kept of it. Returns `None` if it changes nothing.
+    /// Returns the change in the form that the session stores. Returns `None` if nothing changes.
     pub(crate) fn edit(&self, call: CallId, root: &Path) -> Option<FileEdit> {
         (self.before.as_ref() != Some(&self.after)).then(|| FileEdit {
             call: Some(call),
@@ -46,7 +46,7 @@ impl Planned {
         })
     }
 
-    /// Makes the change. Returns what the model is told.
+    /// Makes the change, and returns the tool result.
     pub(crate) fn make(self, root: &Path) -> Result<String, ToolError> {
         let Self { file, shown, .. } = &self;
         let failed = |error| ToolError(format!("cannot write `{shown}`: {error}"));
@@ -73,13 +73,13 @@ impl From<Planned> for FileChange {
 }
 
 impl Toolbox {
-    /// Returns what a call would change, without changing it: the same checks are made as when it runs.
-    /// Returns `None` for tools other than `write` and `edit`. Permission rules are not looked at.
+    /// Returns the change that a call would make, without making it. It performs the same checks as the
+    /// call. Returns `None` for tools other than `write` and `edit`. Permission rules are not checked.
     ///
     /// Reads the file, so it blocks.
     ///
     /// # Errors
-    /// If the call would fail, with what the model would be told.
+    /// If the call would fail. The error is the text that the model would receive.
     ///
     /// ```
     /// # let folder = std::env::temp_dir();

@@ -1,5 +1,6 @@
-//! `edit`: replaces one passage of a file by another. It finds exactly what it was given or
-//! says what comes nearest; it never guesses.
+//! `edit`: replaces one passage of a file by another.
+//!
+//! The passage must match exactly. If it does not, the error shows the most similar text.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,16 +16,16 @@ use crate::input::flag;
 use crate::nearest::nearest;
 use crate::scope::Scope;
 
-/// What the model is told.
+/// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str =
     "Replaces `old` by `new` in a file. `old` must match exactly and only once.";
-/// Larger files are not edited: they are held in memory whole, twice.
+/// Maximum size of an edited file. The file is held in memory twice.
 pub const EDIT_MAX: Bytes = Bytes(16 * 1024 * 1024);
-/// How many places are named where `old` is found more than once.
+/// Maximum number of listed places if `old` occurs more than once.
 const PLACES: usize = 5;
-/// How much of the nearest text is shown.
+/// Maximum size of the most similar text in an error.
 const HINT: Bytes = Bytes(600);
-/// How many lines are compared to find the nearest, at some microseconds each.
+/// Maximum number of lines that are compared to find the most similar one, at some microseconds each.
 const COMPARED: usize = 20_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -39,7 +40,7 @@ pub(crate) struct Input {
     replace_all: bool,
 }
 
-/// What a call is to change.
+/// Plans the change of a call.
 pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
     let Input { path, old, new, .. } = input;
     if old.is_empty() {
@@ -89,9 +90,9 @@ pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
     })
 }
 
-/// What ends the lines of a text.
+/// The line ends of a text.
 enum LineEnds {
-    /// `\r\n`, all of them. `read` shows them as line feeds, so a model writes line feeds.
+    /// Only `\r\n`. `read` shows them as line feeds, so a model writes line feeds.
     Crlf,
     /// Line feeds, a mixture, or none.
     Other,
@@ -109,8 +110,8 @@ fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// Where `old` stands in `text`, places that overlap included: `aa` stands twice in `aaa`, and
-/// which was meant is not plain.
+/// Returns the places of `old` in `text`, including overlapping ones: `aa` occurs twice in `aaa`, and
+/// the intended place is unknown.
 fn places(text: &str, old: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let step = old.chars().next().map_or(1, char::len_utf8);
@@ -160,8 +161,8 @@ fn not_found(shown: &str, text: &str, old: &str) -> ToolError {
     ToolError(told)
 }
 
-/// The first and last line of the only passage that equals `old` but for white space around
-/// its lines.
+/// Returns the first and last line of the passage that equals `old` except for white space around its
+/// lines, if there is exactly one.
 fn but_for_blanks(lines: &[&str], old: &str) -> Option<(usize, usize)> {
     let wanted: Vec<&str> = old.trim().lines().map(str::trim).collect();
     let equal = |passage: &[&str]| {
@@ -181,7 +182,7 @@ fn but_for_blanks(lines: &[&str], old: &str) -> Option<(usize, usize)> {
         .then(|| (first, first + wanted.len() - 1))
 }
 
-/// The line most like the first of `old` that has text.
+/// Returns the line that is most similar to the first non-empty line of `old`.
 fn nearest_line<'a>(lines: &[&'a str], old: &str) -> Option<(usize, &'a str)> {
     let wanted = old.lines().map(str::trim).find(|line| !line.is_empty())?;
     let compared = lines.iter().take(COMPARED);
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
     use crate::testing::Workspace as Files;
 
-    /// Edits a file that holds `text` and gives what is told and what the file then holds.
+    /// Edits a file with the content `text`. Returns the tool result and the new content.
     fn edit(text: &str, old: &str, new: &str, all: bool) -> (Result<String, String>, String) {
         let files = Files::new();
         files.put("f", text);
@@ -245,7 +246,7 @@ mod tests {
                 "replaced in `f`, line 1",
                 "$1 $0",
             ),
-            // Windows line ends stay, though the model writes line feeds.
+            // Windows line ends are kept, although the model writes line feeds.
             (
                 "a\r\nb\r\nc\r\n",
                 "a\nb",
@@ -270,7 +271,7 @@ mod tests {
                 "replaced in `f`, line 1",
                 "x\r\ny\r\n",
             ),
-            // A mixture is left alone.
+            // A mixture is kept unchanged.
             (
                 "a\r\nb\nc",
                 "b\nc",

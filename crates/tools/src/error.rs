@@ -1,19 +1,20 @@
-//! [`ToolsError`]: why a toolbox cannot be made. Not why a tool call fails; that is a text for
-//! the model, `ToolError` of `core`.
+//! [`ToolsError`]: the reasons why a toolbox cannot be created.
+//!
+//! Failed tool calls have another error type, `ToolError` of `core`, with a text for the model.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a toolbox cannot be made as asked.
+/// The reason why a toolbox cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolsError {
-    /// There is no such folder, or it may not be read.
+    /// The directory does not exist, or cannot be read.
     #[error("cannot use {path} as the workspace root: {source}; name a folder that you may read", path = path.display())]
     Root {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// No tool has this name.
@@ -21,7 +22,7 @@ pub enum ToolsError {
     UnknownTool {
         /// The name.
         name: String,
-        /// What to write instead.
+        /// A suggestion.
         advice: String,
     },
 }

@@ -1,5 +1,4 @@
-//! Opening regular files and nothing else, and telling text from other bytes. It never blocks on a
-//! FIFO or a device.
+//! Opens regular files, and distinguishes text from binary data. Never blocks on a FIFO or a device.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -10,10 +9,10 @@ use plimsoll_core::ToolError;
 use crate::beneath;
 use crate::scope::{Located, Scope};
 
-/// How much of a file is looked at to tell whether it is text.
+/// Number of bytes that are read to decide whether a file is text.
 pub(crate) const SNIFFED: usize = 8 * 1024;
 
-/// What a file is that is no text, by how it begins.
+/// Kinds of binary files by their first bytes.
 const KINDS: [(&[u8], &str); 15] = [
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -32,19 +31,19 @@ const KINDS: [(&[u8], &str); 15] = [
     (b"GGUF", "model weights"),
 ];
 
-/// A regular file of the workspace, open for reading, and its length.
+/// Opens a regular file of the workspace for reading. Returns it with its length.
 pub(crate) fn open(scope: &Scope, file: &Located) -> Result<(File, u64), ToolError> {
     let shown = scope.shown(file);
     let failed = |error: io::Error| ToolError(format!("cannot read `{shown}`: {error}"));
     regular(&shown, &fs::symlink_metadata(&file.real).map_err(failed)?)?;
     let file = beneath::open(scope.root().path(), &file.relative).map_err(failed)?;
-    // It may have been another a moment ago.
+    // The file may have been replaced since the check.
     let metadata = file.metadata().map_err(failed)?;
     regular(&shown, &metadata)?;
     Ok((file, metadata.len()))
 }
 
-/// Refuses what is no regular file.
+/// Returns an error unless the file is a regular one.
 pub(crate) fn regular(shown: &str, metadata: &Metadata) -> Result<(), ToolError> {
     if metadata.is_file() {
         Ok(())
@@ -57,10 +56,10 @@ pub(crate) fn regular(shown: &str, metadata: &Metadata) -> Result<(), ToolError>
     }
 }
 
-/// What the bytes are that begin so, where they are no text.
+/// Returns the kind of a file that begins with these bytes, if it is not text.
 pub(crate) fn not_text(start: &[u8]) -> Option<&'static str> {
     let has_nul = start.contains(&0);
-    // A text may begin with the letters of a magic number; then it has no NUL.
+    // A text may begin with the letters of a magic number, but contains no NUL.
     let telling = |magic: &[u8]| has_nul || magic.starts_with(b"%PDF") || !magic.is_ascii();
     let known = |(magic, _): &&(&[u8], &str)| start.starts_with(magic) && telling(magic);
     if let Some((_, kind)) = KINDS.iter().find(known) {
@@ -72,14 +71,14 @@ pub(crate) fn not_text(start: &[u8]) -> Option<&'static str> {
     has_nul.then_some("binary data")
 }
 
-/// The polite refusal of a file that is no text.
+/// Returns the error for a file that is not text.
 pub(crate) fn no_text(shown: &str, kind: &str, bytes: u64) -> ToolError {
     ToolError(format!(
         "`{shown}` is {kind} of {bytes} bytes, not text; convert it first, with bash say"
     ))
 }
 
-/// Reads a file of at most `max` bytes, whole. `why` says what larger ones cannot be.
+/// Reads a whole file of at most `max` bytes. `why` completes the error for larger files.
 pub(crate) fn read_bytes(
     scope: &Scope,
     given: &str,
@@ -97,7 +96,7 @@ pub(crate) fn read_bytes(
         return Err(too_large(len));
     }
     let mut bytes = Vec::new();
-    // A file may grow while it is read, and one of /proc has no length at all.
+    // A file may grow while it is read, and files in /proc report no length.
     let read = file.take(max.0.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| ToolError(format!("cannot read `{given}`: {error}")))?;
     match bytes.len() as u64 > max.0 {
@@ -106,7 +105,7 @@ pub(crate) fn read_bytes(
     }
 }
 
-/// Reads a text file of at most `max` bytes, whole.
+/// Reads a whole text file of at most `max` bytes.
 pub(crate) fn read_text(
     scope: &Scope,
     given: &str,

@@ -1,5 +1,7 @@
-//! [`FileTool`]: a tool whose work is blocking, such as reading and searching files, done off
-//! the async threads. The work itself is in the file named for the tool.
+//! [`FileTool`]: a tool with blocking work, such as reading and searching files, which runs outside the
+//! async threads.
+//!
+//! The work itself is in the file named after the tool.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,17 +19,17 @@ use crate::change::Planned;
 use crate::input;
 use crate::scope::{Access, Scope, Workspace};
 
-/// A search of many files ends after this, with what it has found.
+/// Maximum duration of a search. It then returns the results so far.
 pub const WALK_TIME: Duration = Duration::from_secs(30);
 
-/// Tells long work when to stop.
+/// Signals long work to stop.
 #[derive(Debug)]
 pub(crate) struct Stop {
     cancel: CancellationToken,
     deadline: Option<Instant>,
 }
 
-/// Whether doing it twice does harm.
+/// Whether the tool is idempotent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     Harmless,
@@ -36,9 +38,9 @@ pub(crate) enum Repeat {
 
 /// The work of a file tool.
 pub(crate) enum Work<I> {
-    /// It changes nothing, and returns what the model is told.
+    /// Changes nothing, and returns the tool result.
     Read(fn(&Scope, I, &Stop) -> Result<ToolOutput, ToolError>),
-    /// It changes one file. What that contains is kept before.
+    /// Changes one file. Its old content is stored first.
     Change(fn(&Scope, &I) -> Result<Planned, ToolError>),
 }
 
@@ -50,7 +52,7 @@ impl<I> Clone for Work<I> {
 
 impl<I> Copy for Work<I> {}
 
-/// What became of the work.
+/// The result of the work.
 enum Done {
     Told(ToolOutput),
     Planned(Planned),
@@ -89,7 +91,7 @@ impl<I: JsonSchema> FileTool<I> {
 }
 
 impl<I> FileTool<I> {
-    /// Does the work on a thread that may block.
+    /// Runs the work on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
@@ -102,7 +104,7 @@ impl<I> FileTool<I> {
 }
 
 impl Stop {
-    /// Stops when cancelled, or after [`WALK_TIME`].
+    /// Creates a signal for cancellation or after [`WALK_TIME`].
     fn new(cancel: CancellationToken) -> Self {
         Self {
             cancel,
@@ -110,7 +112,7 @@ impl Stop {
         }
     }
 
-    /// Whether to stop now.
+    /// Returns `true` if the work should stop.
     pub(crate) fn now(&self) -> bool {
         let late = self.deadline.is_some_and(|end| Instant::now() >= end);
         late || self.cancel.is_cancelled()
@@ -147,7 +149,7 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
         let root = scope.root().path().to_owned();
         let cancel = cx.cancel.child_token();
         let stop = Stop::new(cancel.clone());
-        // If this future is dropped, the work stops soon too.
+        // The work also stops soon if this future is dropped.
         let _guard = cancel.drop_guard();
         let done = self.blocking(move || match work {
             Work::Read(work) => work(&scope, input, &stop).map(Done::Told),

@@ -1,16 +1,16 @@
-//! [`front_matter`]: what stands at the top of a Markdown file between two lines `---`, as YAML.
+//! [`front_matter`]: parses the YAML between two lines `---` at the top of a Markdown file.
 
 use serde_json::{Map, Value};
 use yaml_rust2::{Yaml, YamlLoader};
 
-/// How deep values may be nested: what is deeper is a mistake, or meant to exhaust the stack.
+/// Maximum nesting of values. Deeper values are a mistake or an attempt to exhaust the stack.
 const MAX_DEPTH: usize = 16;
 
-/// Returns the fields at the top of a Markdown file, in their order, and the text that follows.
+/// Returns the fields at the top of a Markdown file, in order, and the text after them.
 ///
 /// # Errors
-/// If the text does not begin with a line `---`, no second one follows, or what stands between them is not
-/// a YAML mapping: a sentence that says so.
+/// If the text does not begin with a line `---`, if there is no second one, or if the text between them
+/// is not a YAML mapping. The error is a sentence.
 pub fn front_matter(text: &str) -> Result<(Map<String, Value>, &str), String> {
     let (front, body) = parts(text)?;
     let yaml = YamlLoader::load_from_str(front)

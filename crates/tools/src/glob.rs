@@ -1,4 +1,4 @@
-//! `glob`: the files whose names fit a pattern, in order, without what `.gitignore` leaves out.
+//! `glob`: lists the files whose names match a pattern, sorted, without files ignored by `.gitignore`.
 
 use plimsoll_core::ToolError;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::page::{Page, counted};
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, Walked};
 
-/// What the model is told.
+/// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Finds files by name, such as `*.rs` or `src/**/*.md`.";
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,5 +1,7 @@
-//! `grep`: the lines that fit a regular expression, as `path:line: text`, so that each stands
-//! for itself wherever a result is shortened. It skips what is no text and what is ignored.
+//! `grep`: searches for lines that match a regular expression.
+//!
+//! Results have the form `path:line: text`, so that each line remains usable if the result is
+//! shortened. Binary and ignored files are skipped.
 
 use std::io::Read;
 use std::path::Path;
@@ -17,18 +19,18 @@ use crate::page::{Page, counted};
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, Walked};
 
-/// What the model is told.
+/// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str =
     "Searches files for a regular expression; `(?i)` ignores case.";
-/// So many matching lines are shown at most; who needs more needs a narrower pattern.
+/// Maximum number of matching lines in a result. For more, the model needs a narrower pattern.
 pub const GREP_MATCHES: usize = 200;
-/// A longer line is shown in part, around its match.
+/// Maximum length of a shown line. A longer line is shown in part, around its match.
 pub const GREP_LINE_MAX: Bytes = Bytes(300);
-/// Larger files are left out: one is held in memory at a time.
+/// Maximum size of a searched file. One file at a time is held in memory.
 pub const GREP_FILE_MAX: Bytes = Bytes(64 * 1024 * 1024);
-/// How much of a long line stands before its match.
+/// Number of bytes that are shown before the match in a long line.
 const BEFORE: usize = 60;
-/// A compiled pattern takes no more memory than this.
+/// Maximum memory of a compiled pattern.
 const PATTERN_MAX: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
@@ -80,7 +82,7 @@ fn compile(pattern: &str) -> Result<Regex, ToolError> {
         .dfa_size_limit(PATTERN_MAX)
         .build();
     regex.map_err(|error| {
-        // The library draws the place over several lines; its last line says what is wrong.
+        // The library's message has several lines; the last one states the error.
         let error = error.to_string();
         let why = error.lines().last().unwrap_or_default();
         let why = why.trim_start_matches("error: ");
@@ -91,7 +93,7 @@ fn compile(pattern: &str) -> Result<Regex, ToolError> {
     })
 }
 
-/// A search and what it has found so far.
+/// A search in progress, with its results.
 struct Search<'a> {
     scope: &'a Scope,
     regex: Regex,
@@ -105,7 +107,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn file(&mut self, path: &Path, stop: &Stop) {
-        // What cannot be read is passed over, as the shell's tools do.
+        // Unreadable files are skipped, as usual for shell tools.
         let root = self.scope.root();
         let Some(Ok(file)) = path
             .strip_prefix(root.path())
@@ -159,7 +161,7 @@ impl Search<'_> {
                 "{shown} of {found} matching lines; narrow pattern, path or glob"
             ));
         }
-        // Only where nothing was found may it be among these.
+        // These files only matter if nothing was found elsewhere.
         if found == 0 && self.no_text > 0 {
             notes.push(format!("{} not text, not searched", self.no_text));
         }
@@ -177,7 +179,7 @@ impl Search<'_> {
     }
 }
 
-/// A line, or where it is long the part around its match.
+/// Returns a line, or the part around its match if the line is long.
 fn clipped(line: &[u8], found: Match<'_>) -> String {
     let max = usize::try_from(GREP_LINE_MAX.0).unwrap_or(usize::MAX);
     if line.len() <= max {
@@ -187,7 +189,7 @@ fn clipped(line: &[u8], found: Match<'_>) -> String {
     let (_, rest) = line.split_at(from);
     let (part, after) = rest.split_at(max.min(rest.len()));
     let part = readable(part);
-    // What the cut has parted of a character at either end.
+    // Removes the incomplete characters at either end.
     let part = part.trim_matches(char::REPLACEMENT_CHARACTER);
     let sign = |cut: bool| if cut { "…" } else { "" };
     format!("{}{part}{}", sign(from > 0), sign(!after.is_empty()))
@@ -236,7 +238,7 @@ mod tests {
                 r#"{"pattern":"run$","path":"src","glob":"src/*.rs"}"#,
                 "[no match in 2 files]",
             ),
-            // A file that is asked for by name is searched, ignored or not.
+            // A file that is named by the call is searched even if it is ignored.
             (
                 r#"{"pattern":"run","path":"skip/x.rs"}"#,
                 "skip/x.rs:1: run\n",

@@ -1,29 +1,29 @@
-//! [`image_part`]: an image file as a part of a message. Not whether a model takes it.
+//! [`image_part`]: converts an image file to a part of a message.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use imagesize::ImageType;
 use plimsoll_context::{Bytes, Image, Part, Source};
 
-/// The largest image that `read` shows. More is refused by some providers.
+/// Maximum size of an image that `read` shows. Some providers reject larger ones.
 pub const IMAGE_MAX: Bytes = Bytes(5 * 1024 * 1024);
 
-/// Why bytes are no image that a provider takes.
+/// The reason why a file is not a usable image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// It is something else.
+    /// It has another format.
     #[error("is no PNG, JPEG, GIF or WebP: convert it to one of them")]
     OtherKind,
-    /// Its size is not in it, which decides what it weighs.
+    /// The dimensions cannot be read. They are needed to count tokens.
     #[error("is damaged: its size is not in it ({0})")]
     Damaged(String),
 }
 
-/// Returns the part of a message that an image file is, with its size in pixels.
+/// Returns an image file as a part of a message, with its size in pixels.
 ///
 /// # Errors
-/// If it is of a kind that no provider takes, or damaged.
+/// If providers do not accept the format, or if the file is damaged.
 pub fn image_part(file: &[u8]) -> Result<Part, ImageError> {
     let media_type = match imagesize::image_type(file) {
         Ok(ImageType::Png) => "image/png",

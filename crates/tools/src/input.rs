@@ -1,5 +1,6 @@
-//! Reading what models write for arguments, and telling them in few tokens what to write.
-//! Lenient where the meaning is plain (`"10"` for 10); never a guess.
+//! Deserializes the arguments that models write, and produces short schemas for them.
+//!
+//! Values of the wrong type are accepted if their meaning is certain (`"10"` for 10).
 
 use plimsoll_core::schema_of;
 use schemars::JsonSchema;
@@ -7,10 +8,11 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// What a schema says that a model does not need.
+/// Schema keywords that a model does not need.
 const NOISE: [&str; 5] = ["format", "minimum", "maximum", "default", "$schema"];
 
-/// The schema of an input without what only a validator needs: every request carries it.
+/// Returns the schema of an input without keywords that only a validator needs, since every request
+/// contains the schema.
 pub(crate) fn schema<I: JsonSchema>() -> Value {
     let mut schema = schema_of::<I>();
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -22,13 +24,13 @@ pub(crate) fn schema<I: JsonSchema>() -> Value {
     schema
 }
 
-/// A whole number that may be left out; `10.0` and `"10"` are taken for 10.
+/// Reads an optional integer; `10.0` and `"10"` are accepted as 10.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = Option::<Value>::deserialize(deserializer)?;
     let read = |value: Value| match &value {
         Value::Number(number) => number.as_u64().or_else(|| {
             let float = number.as_f64()?;
-            // Every whole float below 2^53 is exact.
+            // Every integer below 2^53 is exact as a float.
             ((0.0..9e15).contains(&float) && float.fract() == 0.0).then_some(float as u64)
         }),
         Value::String(text) => text.trim().parse().ok(),
@@ -41,7 +43,7 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
         .transpose()
 }
 
-/// A yes or no that may be left out; `"true"` is taken for true.
+/// Reads an optional boolean; `"true"` is accepted as true.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     match Option::<Value>::deserialize(deserializer)? {
         None | Some(Value::Null) => Ok(false),

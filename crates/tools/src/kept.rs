@@ -1,5 +1,6 @@
-//! Reads and restores files that a session has kept, without following links below the root. When and
-//! which, the caller decides.
+//! Reads and restores files that a session stores, without following links below the root.
+//!
+//! The caller decides which files, and when.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,7 +9,7 @@ use plimsoll_core::MAX_KEPT_FILE;
 
 use crate::beneath;
 
-/// Returns what a file contains, or `None` if it does not exist.
+/// Returns the content of a file, or `None` if it does not exist.
 ///
 /// Blocks.
 ///
@@ -34,12 +35,13 @@ pub fn content(root: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Gives a file this content, or removes it if there is none. Directories on the way are created.
+/// Writes this content to a file, or removes the file if there is none. Missing directories are
+/// created.
 ///
 /// Blocks.
 ///
 /// # Errors
-/// If it cannot be written or removed; it is then as it was.
+/// If the file cannot be written or removed; it is unchanged then.
 pub fn restore(root: &Path, relative: &Path, content: Option<&[u8]>) -> io::Result<()> {
     match content {
         Some(bytes) => beneath::replace(root, relative, bytes),

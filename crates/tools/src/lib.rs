@@ -1,6 +1,8 @@
-//! Floor 4 of Plimsoll: the tools that act on a user's machine on behalf of a model: `bash`,
-//! `read`, `write`, `edit`, `list`, `glob` and `grep`. The file tools stay inside one workspace
-//! root. When a tool may run is decided by the permission rules of the run and by its gate.
+//! Layer 4 of Plimsoll: the tools that act on a user's machine on behalf of a model: `bash`, `read`,
+//! `write`, `edit`, `list`, `glob` and `grep`.
+//!
+//! The file tools stay inside one workspace root. The permission rules of the run and its gate decide
+//! whether a call may run.
 //!
 //! ```no_run
 //! use plimsoll_tools::{Root, Toolbox};

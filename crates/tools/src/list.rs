@@ -1,5 +1,7 @@
-//! `list`: what stands in one folder, sorted, folders marked, files with their size.
-//! One level only; `glob` looks deeper.
+//! `list`: lists the entries of one directory, sorted; directories are marked and files have their
+//! size.
+//!
+//! Subdirectories are not listed; use `glob` for them.
 
 use std::fs::DirEntry;
 
@@ -14,9 +16,9 @@ use crate::root::one_line;
 use crate::scope::{Scope, left_out};
 use crate::walk;
 
-/// What the model is told.
+/// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Lists a directory.";
-/// More entries of one folder are not looked at: all must be held to sort them.
+/// Maximum number of entries that are read: all must be held in memory to be sorted.
 pub const LIST_SCAN_MAX: usize = 100_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,7 +35,7 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, T
         return Err(ToolError(format!("`{shown}` is a file; use read")));
     }
     let failed = |error| ToolError(format!("cannot list `{shown}`: {error}"));
-    // Open until the end, so that its path leads nowhere else.
+    // Kept open until the end, so that its path refers to the same directory.
     let (_open, path) = beneath::readable(scope.root().path(), &folder.relative).map_err(failed)?;
     let mut entries: Vec<DirEntry> = Vec::new();
     let (mut more, mut hidden) = ("", 0);

@@ -1,28 +1,29 @@
-//! What a wrong name or text was probably meant to be. It suggests; it never corrects.
+//! Finds the most similar name or text, for suggestions in errors.
 
 use std::path::{Path, PathBuf};
 
-/// A folder with more entries than this is not searched for a similar name.
+/// Maximum number of entries of a directory that are compared.
 const SIBLINGS: usize = 1_000;
-/// How alike two names are at least, of 1.
+/// Minimum similarity of two names, from 0 to 1.
 const ALIKE: f64 = 0.6;
-/// Longer texts than this are not compared: the comparison is quadratic.
+/// Maximum length of compared texts: the comparison is quadratic.
 const COMPARED: usize = 300;
 
-/// The entry of the same folder whose name is most like the last name of `path`.
+/// Returns the entry of the same directory whose name is most similar to the last name of `path`.
 pub(crate) fn sibling(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let entries = path.parent()?.read_dir().ok()?.take(SIBLINGS);
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
-    // The order of a folder is chance.
+    // Directory entries have no defined order.
     names.sort_unstable();
     let near = nearest(name, names.iter().map(String::as_str))?;
     Some(path.with_file_name(near))
 }
 
-/// The candidate most like `wanted`, the first of equals; `None` where none is alike.
+/// Returns the candidate that is most similar to `wanted`, the first one of equals; `None` if none is
+/// similar.
 pub(crate) fn nearest<'a>(
     wanted: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -40,10 +41,11 @@ pub(crate) fn nearest<'a>(
     best
 }
 
-/// How alike two texts are, of 1; `None` where it is not worth finding out.
+/// Returns the similarity of two texts, from 0 to 1; `None` if it is certainly too low, or if they are
+/// too long.
 fn likeness(a: &str, b: &str) -> Option<f64> {
     let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
-    // More than this apart in length, they cannot be alike.
+    // With such different lengths they cannot be similar.
     let hopeless = long > COMPARED || (short as f64) < long as f64 * ALIKE;
     (!hopeless).then(|| strsim::normalized_damerau_levenshtein(a, b))
 }

@@ -1,12 +1,13 @@
-//! [`Page`]: lines gathered into one result within a bound, and how many did not fit.
-//! What the closing note says is the tool's; a bound that has cut something is never silent.
+//! [`Page`]: collects lines up to a maximum size, and counts them.
+//!
+//! Each tool adds its own closing note. A shortened result always has a note.
 
 use plimsoll_context::Bytes;
 
-/// How much of a file, a folder or a search one result shows: the 8,000 tokens that a result
-/// may weigh at most, where English and code have 3 bytes a token or more.
+/// Default size of the content in one result. It corresponds to the maximum of 8,000 tokens for a
+/// result, since English text and code have at least 3 bytes a token.
 pub const PAGE: Bytes = Bytes(24_000);
-/// No page is set smaller: a line of a search must fit.
+/// The smallest page, so that a line of a search always fits.
 pub const PAGE_MIN: Bytes = Bytes(512);
 
 /// Returns a number with its noun: 1 file, 2 files.
@@ -17,7 +18,7 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     }
 }
 
-/// Lines within a bound.
+/// Lines up to a maximum size.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: String,
@@ -38,7 +39,7 @@ impl Page {
         }
     }
 
-    /// Adds a line if it fits, and none after one that did not.
+    /// Adds a line if it fits. After a line that did not fit, no more lines are added.
     pub(crate) fn push(&mut self, line: &str) {
         let fits = self.lines < self.max_lines && self.text.len() + line.len() < self.max_bytes;
         if self.closed || !fits {
@@ -50,12 +51,13 @@ impl Page {
         self.lines += 1;
     }
 
-    /// How many lines it has.
+    /// Returns the number of lines.
     pub(crate) fn lines(&self) -> usize {
         self.lines
     }
 
-    /// The lines and a closing note, in brackets on a line of its own; an empty note is none.
+    /// Returns the lines, followed by the note in brackets on a line of its own. An empty note is
+    /// omitted.
     pub(crate) fn close(mut self, note: &str) -> String {
         if !note.is_empty() {
             self.text.push('[');

@@ -1,12 +1,12 @@
-//! Files that `write` and `edit` change only after a person was asked, whatever is allowed.
+//! Files that `write` and `edit` change only with approval, even if everything else is allowed.
 //!
-//! These are the files that programs run, or agents take as instructions, without anybody choosing
-//! so: whoever opens, enters or commits in the directory is enough. What a person runs on purpose, such
-//! as a Makefile, a script or a test, is ordinary work and not among them.
+//! These are the files that programs run, or agents read as instructions, without a decision of the
+//! user: opening the directory, entering it or committing in it is enough. Files that a user runs on
+//! purpose, such as a Makefile, a script or a test, are not protected.
 
 use std::path::{Path, PathBuf};
 
-/// Directories whose whole content is protected, wherever they stand.
+/// Directories whose whole content is protected, at any depth.
 const FOLDERS: [&str; 20] = [
     // git and its hooks
     ".git",
@@ -27,14 +27,14 @@ const FOLDERS: [&str; 20] = [
     ".roo",
     ".windsurf",
     ".clinerules",
-    // programs that are configured by directory
+    // programs with a configuration in the directory
     ".cargo",
     ".config",
     ".direnv",
     ".ssh",
 ];
 
-/// Files that are protected, wherever they stand.
+/// Files that are protected, at any depth.
 const FILES: [&str; 48] = [
     // agents
     "plimsoll.toml",
@@ -52,7 +52,7 @@ const FILES: [&str; 48] = [
     ".windsurfrules",
     "opencode.json",
     "opencode.jsonc",
-    // what is run on entering the directory
+    // run when the directory is entered
     ".envrc",
     ".mise.toml",
     "mise.toml",
@@ -64,12 +64,12 @@ const FILES: [&str; 48] = [
     "lefthook.yaml",
     ".pre-commit-config.yaml",
     ".pre-commit-config.yml",
-    // npm, yarn and pnpm, which run what these name
+    // npm, yarn and pnpm, which run programs named in these files
     ".npmrc",
     ".pnp.cjs",
     ".yarnrc",
     ".yarnrc.yml",
-    // shells and other programs, where the root is somebody's home
+    // shells and other programs, in case the root is a home directory
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
@@ -91,13 +91,13 @@ const FILES: [&str; 48] = [
     ".zshrc",
 ];
 
-/// How the names of protected files end.
+/// Suffixes of protected file names.
 const ENDINGS: [&str; 1] = [".code-workspace"];
 
-/// Whether a file is changed only after a question. `others` are files and directories of this run
-/// alone, such as its configuration.
+/// Checks whether a file is changed only with approval. `others` are additional files and directories
+/// of this run, such as its configuration.
 pub(crate) fn is_protected(relative: &str, absolute: &Path, others: &[PathBuf]) -> bool {
-    // Some systems do not tell capitals apart.
+    // Some file systems ignore case.
     let relative = relative.to_lowercase();
     let mut names = relative.split('/');
     let file = names.next_back().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! `read`: a text file in pages of whole lines, or an image. A line longer than a page is paged by bytes,
-//! so that there is no file whose text cannot be had.
+//! `read`: shows a text file in pages of whole lines, or an image.
+//!
+//! A line longer than a page is paged by bytes, so that every part of a text file can be read.
 
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
@@ -15,9 +16,10 @@ use crate::image::{IMAGE_MAX, image_part};
 use crate::input::count;
 use crate::scope::{Located, Scope};
 
-/// What the model is told.
+/// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Reads a text file, in pages; a note says how to go on.";
-/// A file is looked through this far, to find a page and to count the lines: a second's work.
+/// Maximum number of bytes that are scanned to find a page and to count the lines. This takes about a
+/// second.
 pub const SCAN_MAX: Bytes = Bytes(256 * 1024 * 1024);
 
 #[derive(Deserialize, JsonSchema)]
@@ -53,7 +55,7 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<ToolOutpu
         return Err(file::no_text(shown, kind, len));
     }
     if start.starts_with("\u{feff}".as_bytes()) {
-        // A byte order mark is no text.
+        // Skips the byte order mark.
         reader.consume(3);
     }
     let mut scan = Scan::new(&input, scope.page());
@@ -72,14 +74,14 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<ToolOutpu
         reader.consume(taken);
     }
     let total = match reader.into_inner().limit() {
-        // There may be more than was looked at.
+        // The file may have more lines than were scanned.
         0 => Total::AtLeast(scan.lines()),
         _ => Total::Exactly(scan.lines()),
     };
     scan.result(shown, total).map(Into::into)
 }
 
-/// The image that a file is.
+/// Returns the image in a file.
 fn image(scope: &Scope, shown: &str, file: &Located) -> Result<ToolOutput, ToolError> {
     let bytes = file::read_bytes(scope, shown, file, IMAGE_MAX, "shown")?;
     let image = image_part(&bytes).map_err(|error| ToolError(format!("`{shown}` {error}")))?;
@@ -95,7 +97,7 @@ fn image(scope: &Scope, shown: &str, file: &Located) -> Result<ToolOutput, ToolE
     })
 }
 
-/// How many lines a file has.
+/// The number of lines of a file.
 #[derive(Clone, Copy)]
 enum Total {
     Exactly(u64),
@@ -111,23 +113,23 @@ impl std::fmt::Display for Total {
     }
 }
 
-/// Picks a page out of a file that goes by in pieces.
+/// Selects a page while a file is read in pieces.
 struct Scan {
     first: u64,
     column: u64,
     limit: u64,
     page_max: usize,
     page: Vec<u8>,
-    /// The line that goes by, from 1, how much of it went, and where it began in the page.
+    /// The current line, from 1, the number of its bytes that were read, and its start in the page.
     line: u64,
     at: u64,
     line_start: usize,
-    /// How long the first line of the page is, as far as it went by.
+    /// The length of the page's first line, as far as it was read.
     first_len: u64,
-    /// The last line in the page, whole or not.
+    /// The last line in the page, complete or not.
     last: u64,
     full: bool,
-    /// The first line did not fit; only this many bytes of it are in the page.
+    /// The first line did not fit; the page contains only this many of its bytes.
     parted: Option<usize>,
 }
 
@@ -149,7 +151,7 @@ impl Scan {
         }
     }
 
-    /// Takes a piece of one line; a line's last piece has its line end.
+    /// Adds a piece of one line. The last piece of a line contains its line end.
     fn take(&mut self, piece: &[u8]) {
         let end = piece.ends_with(b"\n");
         let len = piece.len() as u64 - u64::from(end);
@@ -180,7 +182,7 @@ impl Scan {
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
         let (_, piece) = piece.split_at(skipped.min(piece.len()));
         let room = self.page_max.saturating_sub(self.page.len());
-        // The end of a first line that fits exactly may stand beyond the bound: one byte.
+        // The line end of a first line that fits exactly may exceed the limit by one byte.
         let end = self.line == self.first && piece.ends_with(b"\n");
         if piece.len() <= room + usize::from(end) {
             self.page.extend_from_slice(piece);
@@ -201,7 +203,7 @@ impl Scan {
         }
     }
 
-    /// How many lines went by.
+    /// Returns the number of lines read.
     fn lines(&self) -> u64 {
         self.line - u64::from(self.at == 0)
     }
@@ -250,7 +252,7 @@ impl Scan {
         Ok(text)
     }
 
-    /// What is shown of how much, and how to go on; nothing where it is the whole file.
+    /// Returns the shown range and the way to continue. Empty if the page is the whole file.
     fn range(&self, total: Total) -> Vec<String> {
         let Self { first, last, .. } = *self;
         let from = self.column;
@@ -282,7 +284,7 @@ impl Scan {
     }
 }
 
-/// `bytes` without a character that its end has parted.
+/// Returns `bytes` without an incomplete character at its end.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => bytes.split_at(error.valid_up_to()).0,
@@ -301,7 +303,7 @@ mod tests {
         files.call("read", arguments)
     }
 
-    /// A PNG of two by three pixels, as far as its header.
+    /// Returns the header of a PNG of two by three pixels.
     fn png(length: usize) -> Vec<u8> {
         let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
         bytes.extend([0, 0, 0, 2, 0, 0, 0, 3, 8, 2, 0, 0, 0]);
@@ -448,7 +450,7 @@ mod tests {
             error,
             "`pipe` is a pipe, socket or device, not a file; leave it alone"
         );
-        // Were it swapped in behind the check, opening it would not block either.
+        // If it were swapped in after the check, opening it would not block either.
         crate::beneath::open(files.root().path(), std::path::Path::new("pipe")).unwrap();
 
         let devices = crate::Toolbox::new(crate::Root::new("/dev").unwrap());
@@ -501,12 +503,12 @@ mod tests {
             text in "([a-z語🦀\n]|\n){0,400}", page in 4..60usize, limit in 1..5u64
         ) {
             let (mut offset, mut column, mut got) = (1, 1, String::new());
-            // A page that ends with a parted line has no line end of its own.
+            // A page that ends with a partial line has no line end of its own.
             for _ in 0..2_000 {
                 let input = Input { path: "x".into(), offset: Some(offset), limit: Some(limit), column: Some(column) };
                 let mut scan = Scan::new(&input, page);
                 for piece in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
-                    // Pieces end anywhere.
+                    // Pieces may end anywhere.
                     piece.chunks(7).for_each(|chunk| scan.take(chunk));
                 }
                 let total = Total::Exactly(scan.lines());

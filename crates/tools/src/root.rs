@@ -1,6 +1,8 @@
-//! [`Root`]: the folder that the file tools stay inside. It resolves paths and refuses those
-//! that lead out. What is opened then is opened by `beneath.rs`, which follows no link any more.
-//! It is not a sandbox: `bash` is not held by it, and a hard link to a file outside is a file inside.
+//! [`Root`]: the directory that the file tools stay inside.
+//!
+//! It resolves paths and rejects those that lead out. `beneath.rs` then opens them without following
+//! links. It is not a sandbox: `bash` is not restricted by it, and a hard link to a file outside counts
+//! as a file inside.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,9 +15,9 @@ use plimsoll_core::ToolError;
 use crate::error::ToolsError;
 use crate::nearest;
 
-/// Entries of a folder that are held against a pattern given for a path, at most.
+/// Maximum number of directory entries that are compared with a pattern in place of a path.
 const MATCHED_ENTRIES: usize = 1_000;
-/// Matches that are named to the model, at most.
+/// Maximum number of matches that are shown to the model.
 const MATCHES: usize = 10;
 
 /// A workspace root.
@@ -25,10 +27,10 @@ pub struct Root {
 }
 
 impl Root {
-    /// A folder that exists and may be read.
+    /// Creates a root from a readable directory.
     ///
     /// # Errors
-    /// It does not, or may not.
+    /// If the directory does not exist or cannot be read.
     pub fn new(path: impl AsRef<Path>) -> Result<Self, ToolsError> {
         let path = path.as_ref();
         let real = path.canonicalize();
@@ -40,17 +42,17 @@ impl Root {
             })
     }
 
-    /// Where it is, without links.
+    /// Returns the path, without links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where a path leads that a model gave, relative to the root or absolute. What it names
-    /// need not exist; all links on the way are resolved, so the result has none.
+    /// Resolves a path that a model wrote, relative to the root or absolute. The target need not exist.
+    /// All links are resolved, so the result contains none.
     ///
     /// # Errors
-    /// It leads out of the root, through a link that leads nowhere, or cannot be followed.
+    /// If the path leads out of the root, contains a broken link, or cannot be followed.
     pub fn resolve(&self, given: &str) -> Result<PathBuf, ToolError> {
         if given.is_empty() || given.contains('\0') {
             return Err(ToolError::new(
@@ -69,7 +71,7 @@ impl Root {
                         )));
                     }
                     let Some(name) = existing.file_name() else {
-                        // `..` behind a folder that is not there.
+                        // A `..` after a directory that does not exist.
                         return Err(self.refusal(given));
                     };
                     missing = match missing.as_os_str().is_empty() {
@@ -84,7 +86,7 @@ impl Root {
         if !real.starts_with(&self.path) {
             return Err(self.refusal(given));
         }
-        // Joining nothing would add a slash.
+        // Joining an empty path would append a slash.
         Ok(if missing.as_os_str().is_empty() {
             real
         } else {
@@ -92,7 +94,7 @@ impl Root {
         })
     }
 
-    /// As [`Root::resolve`], of something that exists.
+    /// Resolves the path of an existing file or directory, see [`Root::resolve`].
     pub(crate) fn existing(&self, given: &str) -> Result<PathBuf, ToolError> {
         let path = self.resolve(given)?;
         match path.symlink_metadata() {
@@ -122,7 +124,7 @@ impl Root {
         }
     }
 
-    /// What a pattern matches in its folder, named as paths; `None` where it is no pattern or
+    /// Returns the paths that match a pattern in its directory; `None` if it is not a pattern or
     /// matches nothing.
     fn matches(&self, path: &Path) -> Option<String> {
         let pattern = path
@@ -140,14 +142,14 @@ impl Root {
             .map(|entry| entry.path())
             .filter(|path| path.file_name().is_some_and(|name| glob.is_match(name)))
             .collect();
-        // The order of a folder is chance.
+        // Directory entries have no defined order.
         found.sort_unstable();
         found.truncate(MATCHES);
         let names: Vec<String> = found.iter().map(|path| self.shown(path)).collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// The first of several paths in one text, where that is what it is: small models try it.
+    /// Returns the first path if the text is a list of several paths, which small models write.
     fn first_of_many<'a>(&self, given: &'a str) -> Option<&'a str> {
         let mut parts = given
             .split([',', ' ', '\n'])
@@ -159,8 +161,8 @@ impl Root {
         (there && parts.next().is_some()).then_some(first)
     }
 
-    /// The path relative to the root, with `/` between names, as far as that can be told from the path
-    /// alone: links are not looked at. A path that is elsewhere stays absolute or begins with `..`.
+    /// Returns the path relative to the root, with `/` between names. It is computed from the path
+    /// alone, without reading links. A path outside stays absolute or begins with `..`.
     pub(crate) fn relative(&self, given: &Path) -> String {
         let given = given.strip_prefix(&self.path).unwrap_or(given);
         let mut names: Vec<Cow<'_, str>> = Vec::new();
@@ -182,7 +184,7 @@ impl Root {
         }
     }
 
-    /// A path as the model is shown it: relative to the root, parted by `/`, in one line.
+    /// Returns a path as shown to the model: relative to the root, with `/` as separator, on one line.
     #[must_use]
     pub fn shown(&self, path: &Path) -> String {
         let relative = path.strip_prefix(&self.path).unwrap_or(path);
@@ -204,10 +206,10 @@ impl Root {
     }
 }
 
-/// On Windows a separator, elsewhere part of a name.
+/// A separator on Windows, elsewhere part of a name.
 const BACKSLASH: &str = if cfg!(windows) { "/" } else { "\\" };
 
-/// A name with its line ends and other control characters escaped.
+/// Escapes line ends and other control characters in a name.
 pub(crate) fn one_line(name: &str) -> String {
     let mut shown = String::with_capacity(name.len());
     for c in name.chars() {

@@ -1,8 +1,10 @@
-//! [`Sandbox`]: what a command of `bash` may write to and reach, held by the kernel (Landlock on Linux, the
-//! profiles of `sandbox-exec` on macOS). It restricts no file tool: those stay inside the workspace root by themselves.
+//! [`Sandbox`]: restricts the files that commands of `bash` can write and their network access.
 //!
-//! A process can only restrict itself. So a command is not started directly but by a launcher, a program
-//! that calls [`run_shell`]: it restricts itself and becomes the shell.
+//! The kernel enforces the restrictions (Landlock on Linux, profiles of `sandbox-exec` on macOS). File
+//! tools are not affected; they stay inside the workspace root by themselves.
+//!
+//! A process can only restrict itself. Therefore a command is started by a launcher, a program that
+//! calls [`run_shell`]: it restricts itself and becomes the shell.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use std::str::FromStr;
 
 use plimsoll_core::process::Command;
 
-/// What commands may write to and reach. The strictest mode is the smallest.
+/// The restrictions of commands. The strictest mode is the smallest value.
 ///
 /// | mode | writes | TCP connections |
 /// |---|---|---|
@@ -18,56 +20,56 @@ use plimsoll_core::process::Command;
 /// | `workspace-write` | the workspace root and the temporary directory | refused |
 /// | `off` | as the user may | as the user may |
 ///
-/// Reading is never restricted. Connections are refused if the kernel can do that, see
+/// Reading is never restricted. Connections are refused if the kernel supports it, see
 /// [`denies_network`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SandboxMode {
-    /// Commands write nothing.
+    /// Commands cannot write files.
     ReadOnly,
-    /// Commands write below the workspace root and in the temporary directory.
+    /// Commands can write below the workspace root and in the temporary directory.
     WorkspaceWrite,
-    /// There is no sandbox. The default.
+    /// No sandbox. The default.
     #[default]
     Off,
 }
 
-/// It is no sandbox mode.
+/// The error for an unknown sandbox mode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no sandbox mode; write read-only, workspace-write or off")]
 pub struct NoSandboxMode(String);
 
-/// Why commands cannot be restricted.
+/// The reason why commands cannot be restricted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The system has no sandbox that Plimsoll can use.
+    /// The system has no supported sandbox.
     #[error(
         "this system offers no sandbox for commands, which needs Landlock in Linux 6.2 or newer, or macOS; leave `sandbox` off, or offer no `bash`"
     )]
     NotOffered,
-    /// The kernel refuses.
+    /// The kernel rejected the restrictions.
     #[error("the sandbox cannot be entered: {0}")]
     Refused(String),
-    /// There is no shell.
+    /// No shell was found.
     #[error("no shell can be started: {0}")]
     Shell(std::io::Error),
 }
 
-/// A sandbox for commands, and the launcher that enters it.
+/// A sandbox for commands, with the launcher that enters it.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     mode: SandboxMode,
     launcher: Vec<OsString>,
 }
 
-/// The shells in which a command is run: the first that is there.
+/// The shells for commands; the first available one is used.
 pub(crate) const SHELLS: [&str; 2] = ["bash", "sh"];
 
 impl SandboxMode {
-    /// All names, as a configuration writes them.
+    /// All names as used in configuration files.
     pub const NAMES: [&'static str; 3] = ["off", "workspace-write", "read-only"];
 
-    /// Returns the name, as a configuration writes it.
+    /// Returns the name as used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,7 +79,7 @@ impl SandboxMode {
         }
     }
 
-    /// What the model is told of its commands.
+    /// Returns the sentence about the mode in the tool's description.
     pub(crate) fn told(self) -> &'static str {
         match self {
             Self::ReadOnly => " It cannot write files or use the network.",
@@ -103,11 +105,12 @@ impl FromStr for SandboxMode {
 }
 
 impl Sandbox {
-    /// A sandbox that is entered by a launcher, a program with its first arguments. It gets
-    /// `--mode MODE --root ROOT -- COMMAND` as well, and must call [`run_shell`] with these.
+    /// Creates a sandbox that is entered by a launcher, given as a program and its first arguments. The
+    /// launcher also receives `--mode MODE --root ROOT -- COMMAND`, and must call [`run_shell`] with
+    /// these values.
     ///
     /// # Errors
-    /// If the system offers no sandbox and the mode is not [`SandboxMode::Off`].
+    /// If the system has no supported sandbox and the mode is not [`SandboxMode::Off`].
     pub fn new(
         mode: SandboxMode,
         launcher: impl IntoIterator<Item = impl Into<OsString>>,
@@ -125,7 +128,7 @@ impl Sandbox {
         self.mode
     }
 
-    /// The launcher with a command of the shell. Returns `None` if there is no sandbox.
+    /// Returns the launcher with a shell command. Returns `None` if there is no sandbox.
     pub(crate) fn command(&self, root: &Path, command: &str) -> Option<Command> {
         let (program, first) = self.launcher.split_first()?;
         (self.mode != SandboxMode::Off).then(|| {
@@ -138,18 +141,18 @@ impl Sandbox {
     }
 }
 
-/// Returns `true` if the kernel can refuse TCP connections in a sandbox: Landlock in Linux 6.7 or newer, and
-/// macOS, which refuses connections of every kind.
+/// Returns `true` if the kernel can refuse TCP connections in a sandbox: Landlock in Linux 6.7 or
+/// newer, and macOS, which refuses connections of every kind.
 #[must_use]
 pub fn denies_network() -> bool {
     kernel::denies_network()
 }
 
-/// Restricts this process and becomes the shell that runs a command. It returns only if that fails. To be
-/// called by launchers, before they start a thread.
+/// Restricts this process, which then becomes the shell that runs a command. Returns only on failure.
+/// Launchers must call it before they start a thread.
 ///
 /// # Errors
-/// If the system offers no sandbox, or there is no shell. The command is not run then.
+/// If the system has no supported sandbox, or if there is no shell. The command is not run then.
 #[cfg(unix)]
 pub fn run_shell(
     mode: SandboxMode,
@@ -178,7 +181,7 @@ pub fn run_shell(
     Err(SandboxError::Shell(why))
 }
 
-/// Restricts this process and becomes the shell that runs a command: not on this system.
+/// Always fails, because this system has no supported sandbox.
 ///
 /// # Errors
 /// Always.
@@ -191,7 +194,7 @@ pub fn run_shell(
     Err(SandboxError::NotOffered)
 }
 
-/// What may be written to. Devices that hold nothing always are.
+/// Returns the writable paths. Devices that store nothing are always writable.
 #[cfg(unix)]
 fn writable(mode: SandboxMode, root: &Path) -> Vec<PathBuf> {
     let devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
@@ -216,9 +219,10 @@ mod kernel {
 
     use super::SandboxError;
 
-    /// Writes cannot be denied whole by an older Landlock: files could be truncated.
+    /// An older Landlock cannot deny all writes: files could be truncated.
     const NEEDED: ABI = ABI::V3;
-    /// What is denied as well if the kernel can: connections, signals to other processes.
+    /// Restrictions that are added if the kernel supports them: connections, signals to other
+    /// processes.
     const WANTED: ABI = ABI::V6;
 
     pub(super) fn denies_writes() -> bool {
@@ -233,7 +237,7 @@ mod kernel {
         ruleset.and_then(Ruleset::create).is_ok()
     }
 
-    /// Restricts this process. Returns the words before the shell, of which there are none.
+    /// Restricts this process. Returns the words before the shell, which are empty on Linux.
     pub(super) fn enter(writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
         if !denies_writes() {
             return Err(SandboxError::NotOffered);
@@ -276,7 +280,7 @@ mod kernel {
         denies_writes()
     }
 
-    /// Returns the words before the shell, which restrict it.
+    /// Returns the words before the shell, which start it in the sandbox.
     pub(super) fn enter(writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
         match denies_writes() {
             true => Ok(seatbelt::words(writable)),
@@ -285,17 +289,17 @@ mod kernel {
     }
 }
 
-/// The sandbox of macOS: a profile, which says what is denied, and parameters, which name the paths.
+/// The sandbox of macOS: a profile with the restrictions, and parameters with the paths.
 #[cfg(any(target_os = "macos", all(unix, test)))]
 mod seatbelt {
     use std::ffi::OsString;
     use std::fmt::Write;
     use std::path::PathBuf;
 
-    /// By its path, so that no other program of the name is started.
+    /// The full path, so that no other program of this name is started.
     pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
-    /// Returns the words before a command that hold it.
+    /// Returns the words before a command that restrict it.
     pub(super) fn words(writable: &[PathBuf]) -> Vec<OsString> {
         let mut profile =
             String::from("(version 1)(allow default)(deny network*)(deny file-write*)");

@@ -1,7 +1,8 @@
-//! [`Scope`]: the workspace as one call of one tool may use it, by the permission rules of its run.
+//! [`Scope`]: the part of the workspace that one call of a tool may use, according to the permission
+//! rules of its run.
 //!
-//! The run has judged the call by the path that the model gave. Here the rules are held against the
-//! path that it leads to, and against every file that a search comes across.
+//! The run has judged the call by the path that the model wrote. A scope applies the rules to the path
+//! that it leads to, and to every file that a search finds.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,51 +14,51 @@ use serde_json::Value;
 use crate::protected::is_protected;
 use crate::root::Root;
 
-/// What all file tools of one toolbox share.
+/// The settings that all file tools of a toolbox share.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     pub(crate) root: Root,
-    /// How many bytes of content one result shows.
+    /// Size of the content in one result, in bytes.
     pub(crate) page: usize,
-    /// Files and directories that are changed only after a question, besides those that always are.
+    /// Additional files and directories that are changed only with approval.
     pub(crate) protected: Vec<PathBuf>,
 }
 
-/// How a tool uses the path that it is given.
+/// The way in which a tool uses its path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
-    /// The tool.
+    /// The tool's name.
     pub(crate) tool: &'static str,
-    /// The arguments that name the path.
+    /// The arguments that contain the path.
     pub(crate) fields: &'static [&'static str],
     /// Tools that do the same with a file.
     pub(crate) same_as: &'static [&'static str],
-    /// The path may be left out; then it is the root.
+    /// `true` if the path is optional; the default is the root.
     pub(crate) is_optional: bool,
-    /// The tool changes the file.
+    /// `true` if the tool changes the file.
     pub(crate) writes: bool,
 }
 
-/// The workspace as one call may use it.
+/// The workspace for one call.
 pub(crate) struct Scope {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) access: Access,
     pub(crate) permissions: Arc<Permissions>,
-    /// The model is known to take images.
+    /// `true` if the model accepts images.
     pub(crate) shows_images: bool,
 }
 
 /// A path in the workspace that the rules allow.
 #[derive(Debug, Clone)]
 pub(crate) struct Located {
-    /// Where it is, without links.
+    /// The absolute path, without links.
     pub(crate) real: PathBuf,
-    /// The same from the root.
+    /// The path relative to the root.
     pub(crate) relative: PathBuf,
 }
 
 impl Access {
-    /// What a call acts on, as far as its arguments tell.
+    /// Returns the target of a call, as far as its arguments determine it.
     pub(crate) fn target(&self, workspace: &Workspace, arguments: &Value) -> CallTarget {
         let mut fields = self.fields.iter();
         let given = fields.find_map(|field| arguments.get(field));
@@ -84,7 +85,7 @@ impl Access {
             absolute: absolute.to_string_lossy().into_owned(),
             written: path.clone(),
             path,
-            // A search looks at each file by itself.
+            // A search checks each file separately.
             same_as: match self.is_optional {
                 true => &[],
                 false => self.same_as,
@@ -98,23 +99,23 @@ impl Scope {
         &self.workspace.root
     }
 
-    /// How many bytes of content one result shows.
+    /// Returns the size of the content in one result, in bytes.
     pub(crate) fn page(&self) -> usize {
         self.workspace.page
     }
 
-    /// A path as the model is shown it.
+    /// Returns a path as shown to the model.
     pub(crate) fn shown(&self, located: &Located) -> String {
         self.root().shown(&located.real)
     }
 
-    /// Where a path leads that a model gave, if the rules allow the tool to use that.
+    /// Resolves a path that a model wrote, if the rules allow the tool to use it.
     pub(crate) fn locate(&self, given: &str) -> Result<Located, ToolError> {
         let real = self.root().resolve(given)?;
         self.allowed(given, real)
     }
 
-    /// The same of something that exists.
+    /// Does the same for an existing file or directory.
     pub(crate) fn existing(&self, given: &str) -> Result<Located, ToolError> {
         let real = self.root().existing(given)?;
         self.allowed(given, real)
@@ -129,7 +130,7 @@ impl Scope {
             Some(Permission::Deny) => Err(ToolError(format!(
                 "the rules of this run do not allow `{tool}` to use `{shown}`; do something else"
             ))),
-            // A person was asked about another path, or nobody was.
+            // The approval was for another path, or there was none.
             Some(Permission::Ask) if !is_plain => Err(ToolError(format!(
                 "`{given}` leads to `{shown}`, about which a person must be asked; call `{tool}` with \
                  that path"
@@ -142,14 +143,14 @@ impl Scope {
         }
     }
 
-    /// Whether a search may show the name of a file or directory that it comes across.
+    /// Checks whether a search may show the name of a file or directory that it finds.
     pub(crate) fn may_show(&self, real: &Path) -> bool {
         let path = || self.root().relative(real);
         let is_allowed = |permission| permission == Permission::Allow;
         self.permissions.is_empty() || self.decide(path()).is_none_or(is_allowed)
     }
 
-    /// Whether a search may show what is in a file; `named` is the file that it was called with.
+    /// Checks whether a search may show the content of a file. `named` is the file in the call.
     pub(crate) fn may_search(&self, real: &Path, named: &Path) -> bool {
         if self.permissions.is_empty() {
             return true;
@@ -163,7 +164,7 @@ impl Scope {
         };
         match self.decide_on(with_others) {
             Some(Permission::Deny) => false,
-            // About the file that it was called with, a person was asked if that is what its rules want.
+            // The file named in the call was approved if its rules require approval.
             Some(Permission::Ask) => real == named && self.decide_on(own) == Some(Permission::Ask),
             Some(Permission::Allow) | None => true,
         }
@@ -180,7 +181,7 @@ impl Scope {
     }
 }
 
-/// A note about what a search has left out because of the rules.
+/// Returns a note about the results that a search omitted because of the rules.
 pub(crate) fn left_out(count: usize) -> Option<String> {
     match count {
         0 => None,
@@ -251,7 +252,7 @@ mod tests {
                 "{path}: {found}"
             );
         }
-        // Names are no contents, unless a rule is for the tools that show them.
+        // Rules about contents do not hide names, unless a rule is for the tools that show them.
         let names = files
             .call_under(&deny, "glob", r#"{"pattern":"*"}"#)
             .unwrap();
@@ -269,7 +270,7 @@ mod tests {
             names,
             "keys/\nlink -> .env\nsrc/\n[1 left out by the rules of this run]"
         );
-        // Rules for reading leave writing alone, and the other way round.
+        // Rules for reading do not affect writing, and vice versa.
         let write = r#"{"path":".env","content":"x"}"#;
         files.call_under(&deny, "write", write).unwrap();
         let error = files.call_under(&["deny edit path=.env"], "write", write);
@@ -288,7 +289,7 @@ mod tests {
             let arguments = json!({ "path": path }).to_string();
             files.call_under(&ask, "read", &arguments)
         };
-        // About these the run has asked.
+        // These calls were approved.
         assert!(read(".env").is_ok() && read("./src/../.env").is_ok());
         assert_eq!(
             read("link").unwrap_err(),
@@ -303,7 +304,7 @@ mod tests {
             let found = grep(path);
             assert!(!found.contains("hunter"), "{path}: {found}");
         }
-        // A protected file is one about which a person is asked.
+        // Protected files need approval.
         symlink("AGENTS.md", files.path("notes.md")).unwrap();
         files.put("AGENTS.md", "Be kind.");
         let error = files.call("write", r#"{"path":"notes.md","content":"x"}"#);

@@ -1,12 +1,12 @@
-//! What a shell command would run, for permission rules.
+//! Determines which commands a shell command would run, for permission rules.
 //!
-//! To be allowed by a pattern, a command must be a single one whose words are all literal: no list,
-//! pipe, redirection, assignment, expansion or substitution. To be denied, a command that may fit is
-//! looked for everywhere: in lists, pipes, functions, substitutions, behind `sudo` and the like, and in
-//! what `sh -c` and `eval` are given. A command that cannot be read may be anything.
+//! A pattern can allow a command only if it is a single one whose words are all literal: no list, pipe,
+//! redirection, assignment, expansion or substitution. To deny a command, matches are searched
+//! everywhere: in lists, pipes, functions and substitutions, after `sudo` and similar programs, and in
+//! the arguments of `sh -c` and `eval`. A command that cannot be parsed may match anything.
 //!
-//! This is a reader of commands and not a sandbox: what a program does with its arguments, and what is
-//! in a script that is run, it does not know.
+//! This is a parser and not a sandbox. It does not know how a program interprets its arguments, or
+//! which commands an executed script contains.
 
 mod find;
 mod word;
@@ -17,21 +17,22 @@ use rable::{Node, NodeKind};
 use find::Finder;
 use word::Word;
 
-/// Longer commands are not read.
+/// Maximum length of a command that is parsed.
 const MAX_COMMAND: usize = 256 * 1024;
-/// Commands with more substitutions are not read: the parser reads the innermost again for each one
-/// around it. With this many it takes a tenth of a second.
+/// Maximum number of substitutions in a command that is parsed. The parser reads the innermost
+/// substitution again for each one around it; with this many it takes a tenth of a second.
 const MAX_SUBSTITUTIONS: usize = 60;
-/// The stack that reading takes for the deepest nesting that the parser accepts, and some more.
+/// Stack size for the parser, enough for the deepest nesting that it accepts.
 const STACK: usize = 16 * 1024 * 1024;
 
-/// Programs whose options before the subcommand can run other programs, or act elsewhere. A pattern
-/// must spell these options.
+/// Programs whose options before the subcommand can run other programs, or act on another directory. A
+/// pattern must contain these options literally.
 const WITH_SUBCOMMANDS: [&str; 12] = [
     "cargo", "docker", "git", "helm", "hg", "jj", "kubectl", "npm", "pnpm", "podman", "svn", "yarn",
 ];
 
-/// Reads a command that a model gave in one of these arguments.
+/// Returns the target of a call with this command. `fields` are the arguments that may contain the
+/// command.
 pub(crate) fn target(fields: &'static [&'static str], command: &str) -> CommandTarget {
     let (simple, commands) = read(command);
     CommandTarget {
@@ -44,10 +45,10 @@ pub(crate) fn target(fields: &'static [&'static str], command: &str) -> CommandT
 
 type Read = (Option<SimpleCommand>, Option<Vec<Vec<ShellText>>>);
 
-/// The command if it is a simple one, and all simple commands in it if it was understood.
+/// Returns the command if it is a simple one, and all simple commands in it if it could be parsed.
 fn read(command: &str) -> Read {
     let owned = command.to_owned();
-    // The parser is recursive, and whoever asks may have little stack left.
+    // The parser is recursive, and the caller may have little stack left.
     let reader = std::thread::Builder::new()
         .name("plimsoll-shell".to_owned())
         .stack_size(STACK)
@@ -59,7 +60,7 @@ fn read(command: &str) -> Read {
     read.unwrap_or_default()
 }
 
-/// Parses a script. `None` if it is no valid one, or too long or too deeply nested to be read.
+/// Parses a script. Returns `None` if it is invalid, too long or too deeply nested.
 fn parse(script: &str) -> Option<Vec<Node>> {
     let substitutions = ["$(", "<(", ">(", "\\`"];
     let substitutions = substitutions
@@ -69,7 +70,8 @@ fn parse(script: &str) -> Option<Vec<Node>> {
     is_small.then(|| rable::parse(script, false).ok())?
 }
 
-/// The only command of a script, if all of its words are literal and nothing else is there.
+/// Returns the only command of a script if all its words are literal and the script contains nothing
+/// else.
 fn simple(nodes: &[Node], script: &str) -> Option<SimpleCommand> {
     let [only] = nodes else { return None };
     let NodeKind::Command {
@@ -84,7 +86,7 @@ fn simple(nodes: &[Node], script: &str) -> Option<SimpleCommand> {
         return None;
     }
     let is_blank = |c: &char| matches!(c, ' ' | '\t');
-    // Nothing of the script may be missing in the words, such as what was taken for a comment.
+    // Every character of the script must be part of a word. Comments, for example, are not.
     let raw = words.iter().filter_map(|word| match &word.kind {
         NodeKind::Word { value, .. } => Some(value.as_str()),
         _ => None,
@@ -119,7 +121,7 @@ fn simple(nodes: &[Node], script: &str) -> Option<SimpleCommand> {
     })
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let safe = |c: char| c.is_alphanumeric() || "_./:=@%+,^-".contains(c);
     let is_safe = |(at, c): (usize, char)| safe(c) || (c == '~' && at > 0);
@@ -170,7 +172,7 @@ mod tests {
             assert!(allows("git *", command), "{command}");
             assert!(allows("*", command), "{command}");
         }
-        // Its words, however they are quoted, and as it is written.
+        // The words in any quoting, and the command as written.
         for pattern in [
             "git commit -m 'a b'",
             "git commit -m \"a b\"",
@@ -322,7 +324,7 @@ mod tests {
             "trap 'rm x' EXIT",
             "ssh host 'cd /; rm x'",
             "sh -c 'sh -c \"rm x\"'",
-            // What runs is known only when it runs.
+            // The command is only known at run time.
             "$CMD x",
             "$CMD",
             "r$a x",
@@ -335,7 +337,7 @@ mod tests {
             "echo x | sh",
             "sh <<EOF\nrm x\nEOF",
             "bash -s < x",
-            // What is not understood.
+            // Invalid scripts.
             "rm x )",
             "true )",
             "if",
@@ -362,7 +364,7 @@ mod tests {
         ] {
             assert!(!denies("rm *", command), "{command}");
         }
-        // A pattern may still be one of the whole text.
+        // A pattern may still match the whole text.
         assert!(denies("*rm -rf*", "git commit -m 'rm -rf x'"));
         assert!(denies("git push --force*", "git push --force origin main"));
         assert!(denies(
@@ -392,13 +394,13 @@ mod tests {
             "x".repeat(300_000),
         ] {
             let start = command.chars().take(20).collect::<String>();
-            // Either is safe; the point is that it comes to an end.
+            // Both results are safe; parsing only has to terminate.
             let (_, commands) = read(&command);
             let is_known = commands.is_some();
             println!("{start}: {is_known}, {:?}", begun.elapsed());
         }
         assert!(begun.elapsed() < Duration::from_secs(20));
-        // A long file that is written is no trouble.
+        // Writing a long file is allowed.
         let file = format!("cat > f <<'EOF'\n{}EOF\n", "a `b` (c) {d}\n".repeat(10_000));
         assert!(!denies("rm *", &file));
     }

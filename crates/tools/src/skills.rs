@@ -1,5 +1,7 @@
-//! [`Skills`]: instructions that were written down for kinds of tasks, a folder each with a `SKILL.md`, as
-//! several agents have them. The model is told what there is, and loads one when a task needs it.
+//! [`Skills`]: instructions for kinds of tasks, each in a folder with a `SKILL.md`, as several agents
+//! use them.
+//!
+//! The model sees the list of skills, and loads one when a task needs it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,22 +22,22 @@ use crate::input;
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
-/// Skills that the model is told of, at most.
+/// Maximum number of skills in the list for the model.
 pub const MAX_SKILLS: usize = 100;
-/// The largest file of a skill that is read.
+/// Maximum size of a skill's file that is read.
 pub const MAX_SKILL: Bytes = Bytes(256 * 1024);
 
-/// Folders below one place that are looked at, at most.
+/// Maximum number of folders that are searched in one place.
 const MAX_FOLDERS: usize = 1_000;
-/// Characters of a name, at most.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 64;
-/// Characters of a description that the model is told, at most: every request has them.
+/// Maximum length of a description, in characters: every request contains all descriptions.
 const MAX_DESCRIPTION: usize = 1_024;
-/// Files of a skill that the model is told of, at most, and how deep below its folder they may lie.
+/// Maximum number of listed files of a skill, and their maximum depth below its folder.
 const MAX_FILES: usize = 50;
 const MAX_DEPTH: usize = 4;
 
-/// The skills that were found.
+/// The available skills.
 #[derive(Debug, Clone, Default)]
 pub struct Skills {
     skills: BTreeMap<String, Skill>,
@@ -64,7 +66,8 @@ struct SkillTool {
 }
 
 impl Skills {
-    /// Finds the skills in these places. If two have one name, the first counts. A place need not exist.
+    /// Finds the skills in these places. If two skills have the same name, the first one is used.
+    /// Places that do not exist are ignored.
     pub fn find(places: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut found = Self::default();
         for place in places {
@@ -81,18 +84,18 @@ impl Skills {
         found
     }
 
-    /// Returns the names, sorted.
+    /// Returns the names of the skills, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.skills.keys().map(String::as_str)
     }
 
-    /// Returns what a person should know: a sentence for each skill that is left out.
+    /// Returns one sentence for each skill that was ignored, for the user.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Returns the tool that loads one, called `skill`; `None` if there are no skills.
+    /// Returns the tool `skill`, which loads a skill; `None` if there are no skills.
     #[must_use]
     pub fn tool(&self) -> Option<Arc<dyn Tool>> {
         if self.skills.is_empty() {
@@ -150,7 +153,7 @@ impl Skills {
 }
 
 impl Skill {
-    /// The instructions, and which files there are beside them.
+    /// Returns the instructions, followed by a list of the skill's other files.
     fn load(&self) -> Result<String, String> {
         let text = read(&self.folder.join(SKILL_FILE))?;
         let (_, body) = front_matter(&text)?;
@@ -169,7 +172,7 @@ impl Skill {
         Ok(said)
     }
 
-    /// Another file of the skill.
+    /// Returns another file of the skill.
     fn file(&self, relative: &str) -> Result<String, String> {
         let folder = self.folder.canonicalize().map_err(unreadable)?;
         let path = folder.join(relative).canonicalize().map_err(unreadable)?;
@@ -214,7 +217,7 @@ impl Tool for SkillTool {
     }
 }
 
-/// The name and the description of a skill.
+/// Reads the name and the description of a skill.
 fn described(text: &str) -> Result<(String, String), String> {
     let (fields, _) = front_matter(text)?;
     let field = |name: &str| {
@@ -252,7 +255,7 @@ fn unreadable(error: io::Error) -> String {
     }
 }
 
-/// The files of a skill besides its instructions. Links are not followed.
+/// Lists the files of a skill besides its instructions. Links are not followed.
 fn list(folder: &Path, below: &Path, depth: usize, into: &mut Vec<String>) {
     let Ok(files) = fs::read_dir(folder.join(below)) else {
         return;

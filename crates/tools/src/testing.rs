@@ -1,5 +1,5 @@
-//! A workspace of the tests' own, and tool calls in it as a run makes them. Not for use outside
-//! of this crate's tests.
+//! A temporary workspace for tests, with tool calls like those of a run. Only for the tests of this
+//! crate.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Root, Toolbox};
 
-/// A folder that goes with the test.
+/// A directory that is removed after the test.
 pub(crate) struct Workspace {
     folder: tempfile::TempDir,
 }
@@ -31,7 +31,7 @@ impl Workspace {
         self.folder.path().join(path)
     }
 
-    /// Makes a file and the folders on the way.
+    /// Creates a file and the directories above it.
     pub(crate) fn put(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -43,7 +43,7 @@ impl Workspace {
         call(&Toolbox::new(self.root()), name, arguments)
     }
 
-    /// Reads a file for a model that sees images.
+    /// Reads a file for a model that accepts images.
     pub(crate) fn shown(&self, path: &str) -> Result<ToolOutput, ToolError> {
         let mut context = context();
         context.shows_images = true;
@@ -51,7 +51,7 @@ impl Workspace {
         output(context, &Toolbox::new(self.root()), "read", arguments)
     }
 
-    /// The same under permission rules, written as `deny read path=.env`.
+    /// Calls a tool under permission rules such as `deny read path=.env`.
     pub(crate) fn call_under(
         &self,
         rules: &[&str],
@@ -64,7 +64,7 @@ impl Workspace {
     }
 }
 
-/// Rules written as `deny read path=.env`.
+/// Parses rules such as `deny read path=.env`.
 pub(crate) fn rules_of(rules: &[&str]) -> Permissions {
     Permissions::new(rules.iter().map(|rule| {
         let mut words = rule.splitn(3, ' ');
@@ -77,12 +77,12 @@ pub(crate) fn rules_of(rules: &[&str]) -> Permissions {
     }))
 }
 
-/// A context that nobody cancels.
+/// Returns a context that is never cancelled.
 pub(crate) fn context() -> ToolContext {
     ToolContext::new(CallId("c1".into()), CancellationToken::new())
 }
 
-/// Calls a tool of a toolbox and gives its text.
+/// Calls a tool of a toolbox, and returns its text.
 pub(crate) fn call(toolbox: &Toolbox, name: &str, arguments: &str) -> Result<String, String> {
     call_in(context(), toolbox, name, arguments)
 }

@@ -1,4 +1,4 @@
-//! [`Toolbox`]: makes the tools of one workspace root, all or by name. It runs none.
+//! [`Toolbox`]: creates the tools of one workspace root, all or by name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::sandbox::Sandbox;
 use crate::scope::{Access, Workspace};
 use crate::{edit, glob, grep, list, read, write};
 
-/// The tools, in the order in which a model is told of them: always the same, so that the
-/// first bytes of a request are.
+/// The names of all tools, in the order in which they are sent to the model. The order never changes,
+/// so that the beginning of requests stays the same.
 pub const NAMES: [&str; 7] = ["bash", "read", "write", "edit", "list", "glob", "grep"];
 
-/// Makes tools that work in one root.
+/// A factory for tools that work in one root.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
     workspace: Workspace,
@@ -28,7 +28,7 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// A toolbox for a root.
+    /// Creates a toolbox for a root.
     #[must_use]
     pub fn new(root: Root) -> Self {
         let workspace = Workspace {
@@ -43,10 +43,12 @@ impl Toolbox {
         .page(PAGE)
     }
 
-    /// How many bytes of content one result of a file tool shows, [`PAGE`] unless set and
-    /// [`PAGE_MIN`] at least. Where the context is small, set it to what one result may weigh,
-    /// at three bytes a token: then a result is a page that says how to go on, not one that the
-    /// budget has cut.
+    /// Sets the size of the content in one result of a file tool. Default: [`PAGE`]; at least
+    /// [`PAGE_MIN`].
+    ///
+    /// For a small context, set it to the size that one result may have, at three bytes a token. A
+    /// longer file is then returned in pages with a note on how to continue, instead of being shortened
+    /// by the budget.
     #[must_use]
     pub fn page(mut self, page: Bytes) -> Self {
         let page = page.max(PAGE_MIN).0;
@@ -54,9 +56,11 @@ impl Toolbox {
         self
     }
 
-    /// Files and directories that `write` and `edit` change only after the gate was asked, besides
-    /// those that always are: files that programs run or agents obey unasked, such as `AGENTS.md`,
-    /// `.envrc` or all of `.git`. A permission rule that allows exactly that path spares the question.
+    /// Adds files and directories that `write` and `edit` change only with approval.
+    ///
+    /// Files that programs run or agents read without asking, such as `AGENTS.md`, `.envrc` or all of
+    /// `.git`, are always protected. A permission rule that allows exactly such a path makes the
+    /// approval unnecessary.
     #[must_use]
     pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths = paths.into_iter();
@@ -69,7 +73,7 @@ impl Toolbox {
         self
     }
 
-    /// What commands of `bash` may write to and reach. Default: whatever the user may.
+    /// Sets the sandbox for commands of `bash`. Default: no restrictions.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
@@ -80,17 +84,17 @@ impl Toolbox {
         &self.workspace
     }
 
-    /// All tools, in the order of [`NAMES`].
+    /// Returns all tools, in the order of [`NAMES`].
     #[must_use]
     pub fn all(&self) -> Vec<Arc<dyn Tool>> {
         NAMES.iter().filter_map(|name| self.tool(name)).collect()
     }
 
-    /// The tools that a list such as `read,grep` names, in the order of [`NAMES`], each once;
-    /// `all` and `none` are lists too.
+    /// Returns the tools in a list such as `read,grep`, in the order of [`NAMES`], each once. `all` and
+    /// `none` are accepted too.
     ///
     /// # Errors
-    /// A name that no tool has.
+    /// If no tool has one of the names.
     pub fn select(&self, list: &str) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
         let names: Vec<&str> = list.split(',').map(str::trim).collect();
         match names.as_slice() {
@@ -105,7 +109,7 @@ impl Toolbox {
         Ok(chosen.filter_map(|name| self.tool(name)).collect())
     }
 
-    /// One tool; `None` where no tool has the name.
+    /// Returns the tool with this name, if there is one.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let all = Arc::new(self.workspace.clone());
@@ -173,7 +177,7 @@ pub(crate) const WRITE: Access = Access {
 };
 pub(crate) const EDIT: Access = Access {
     tool: "edit",
-    // Where it finds nothing it shows the nearest lines.
+    // If it finds nothing, it shows the most similar lines, so it also reads.
     same_as: &["read", "write"],
     ..WRITE
 };

@@ -1,5 +1,5 @@
-//! Going through the files of a folder as `glob` and `grep` do: in one order on every machine,
-//! without what `.gitignore` leaves out, bounded in number and time. It opens no file.
+//! Visits the files of a directory for `glob` and `grep`: in the same order on every machine, without
+//! files ignored by `.gitignore`, and with limits on number and time.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use plimsoll_core::ToolError;
 use crate::file_tool::Stop;
 use crate::scope::{Located, Scope};
 
-/// A walk ends after this many entries: several times the largest source trees.
+/// Maximum number of visited entries: several times the largest source trees.
 pub const WALK_MAX: usize = 500_000;
-/// The folder that holds a repository's history: never searched.
+/// The directory with a repository's history, which is never searched.
 const HISTORY: &str = ".git";
 
-/// How a walk ended.
+/// The end of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walked {
-    /// Everything was seen.
+    /// All files were visited.
     Whole,
-    /// It was stopped before the end, by a bound.
+    /// A limit stopped the walk.
     Part,
 }
 
-/// Calls `visit` with each regular file below `base`, or with `base` if it is one; the rest of
-/// the order is by path. Links are not followed.
+/// Calls `visit` with each regular file below `base`, sorted by path, or with `base` itself if it is a
+/// file. Links are not followed.
 pub(crate) fn files(base: &Path, stop: &Stop, mut visit: impl FnMut(&Path)) -> Walked {
     let walk = WalkBuilder::new(base)
-        // Files with a leading dot are files; what is left out is the business of .gitignore,
-        // inside a repository or not, and the same for every user.
+        // Files with a leading dot are included. Only .gitignore files exclude files, inside a
+        // repository or not, and equally for every user.
         .hidden(false)
         .require_git(false)
         .git_global(false)
@@ -41,7 +41,7 @@ pub(crate) fn files(base: &Path, stop: &Stop, mut visit: impl FnMut(&Path)) -> W
         if seen >= WALK_MAX || stop.now() {
             return Walked::Part;
         }
-        // A folder that may not be read is passed over, as the shell's tools do.
+        // Unreadable directories are skipped, as usual for shell tools.
         let Ok(entry) = entry else { continue };
         if entry.file_type().is_some_and(|kind| kind.is_file()) {
             visit(entry.path());
@@ -50,8 +50,8 @@ pub(crate) fn files(base: &Path, stop: &Stop, mut visit: impl FnMut(&Path)) -> W
     Walked::Whole
 }
 
-/// A pattern of names, as `.gitignore` reads it: without a `/` it is matched with the name
-/// alone, at any depth; with one, with the whole path.
+/// A file name pattern with the rules of `.gitignore`: a pattern without `/` is matched with the name
+/// alone, at any depth; a pattern with `/` is matched with the whole path.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     matcher: GlobMatcher,
@@ -59,8 +59,10 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
+    /// Parses a pattern.
+    ///
     /// # Errors
-    /// A text for the model.
+    /// If the pattern is invalid. The error is a text for the model.
     pub(crate) fn new(pattern: &str, scope: &Scope) -> Result<Self, ToolError> {
         let inside = Path::new(pattern).strip_prefix(scope.root().path());
         let relative = inside.ok().and_then(Path::to_str).unwrap_or(pattern);
@@ -86,7 +88,7 @@ impl Pattern {
         })
     }
 
-    /// Whether it fits a file, seen from the folder that is searched or from the root.
+    /// Checks whether the pattern matches a file, relative to the searched directory or to the root.
     pub(crate) fn fits(&self, file: &Path, base: &Path, root: &Path) -> bool {
         if self.name_only {
             return file
@@ -101,7 +103,7 @@ impl Pattern {
     }
 }
 
-/// Where a search begins: the path that was given, or the root.
+/// Returns the start of a search: the given path, or the root.
 pub(crate) fn base(scope: &Scope, path: Option<&str>) -> Result<Located, ToolError> {
     match path.map(str::trim) {
         None | Some("") => scope.existing("."),

@@ -1,4 +1,4 @@
-//! `write`: a file's whole content, folders on the way included, all or nothing.
+//! `write`: creates or replaces a file and the directories above it, atomically.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,9 +13,9 @@ use crate::file;
 use crate::page::counted;
 use crate::scope::{Located, Scope};
 
-/// What the model is told.
+/// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Creates or replaces a file. To change a part, use edit.";
-/// No content is longer; a reply that long would never fit a window.
+/// Maximum size of the content. A longer reply would not fit any window.
 pub const WRITE_MAX: Bytes = Bytes(16 * 1024 * 1024);
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ pub(crate) struct Input {
     content: String,
 }
 
-/// What a call is to change.
+/// Plans the change of a call.
 pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
     let (file, is_new) = target(scope, input)?;
     let shown = scope.shown(&file);
@@ -53,7 +53,7 @@ pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
     })
 }
 
-/// The file that is written, and whether it is a new one.
+/// Returns the file to write, and whether it is new.
 fn target(scope: &Scope, input: &Input) -> Result<(Located, bool), ToolError> {
     let Input { path, content } = input;
     let bytes = content.len();
@@ -104,7 +104,7 @@ mod tests {
             assert_eq!(got.as_deref(), Ok(told));
             assert_eq!(fs::read_to_string(files.path(path)).unwrap(), content);
         }
-        // Nothing but what was asked for.
+        // No other files were created.
         assert_eq!(fs::read_dir(files.root().path()).unwrap().count(), 3);
     }
 
@@ -148,7 +148,7 @@ mod tests {
             assert!(error.contains(refusal), "{error}");
         }
         assert_eq!(fs::read_dir(outside.root().path()).unwrap().count(), 0);
-        // Through a link that stays inside, its target is written and the link stays.
+        // If a link stays inside, its target is written and the link is kept.
         files
             .call("write", r#"{"path":"inside","content":"new"}"#)
             .unwrap();

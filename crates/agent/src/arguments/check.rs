@@ -1,4 +1,5 @@
-//! What is wrong with arguments by their schema: fields that are missing, values of another type.
+//! Checks arguments against their schema: missing fields and values of another type.
+//!
 //! Bounds, patterns and fixed lists of words are left to the tool.
 
 use std::fmt;
@@ -8,19 +9,19 @@ use serde_json::{Map, Value};
 use super::schema::{Type, Visits, field_schema, is_required, item_schema, list, types};
 use super::{Step, shown, written};
 
-/// Faults that are looked for, at most: the model sees the first few anyway.
+/// Maximum number of reported errors. The model sees only the first few.
 const MAX_FAULTS: usize = 16;
-/// Words of a fixed list that are named, at most.
+/// Maximum number of words of a fixed list in an error.
 const MAX_WORDS: usize = 12;
 
-/// One argument that does not fit.
+/// One argument that does not match the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentFault {
-    /// Where, as `a.b[0]`.
+    /// The path, as `a.b[0]`.
     pub path: String,
-    /// What came, as JSON, shortened; `None` where nothing did.
+    /// The value as JSON, shortened; `None` if it is missing.
     pub came: Option<String>,
-    /// What is wanted, in words.
+    /// A description of the expected value.
     pub wanted: String,
 }
 
@@ -35,7 +36,7 @@ impl fmt::Display for ArgumentFault {
     }
 }
 
-/// Everything that does not fit.
+/// Returns all errors.
 pub(super) fn faults<'a>(visits: &mut Visits<'a>, value: &Value) -> Vec<ArgumentFault> {
     let mut check = Check {
         path: Vec::new(),
@@ -46,8 +47,8 @@ pub(super) fn faults<'a>(visits: &mut Visits<'a>, value: &Value) -> Vec<Argument
     check.faults
 }
 
-/// Whether a value is what a schema asks for, fixed words and unknown fields included: that tells
-/// the branches of a choice apart.
+/// Checks whether a value matches a schema, including fixed words and unknown fields. Used to choose
+/// between the branches of `anyOf` and `oneOf`.
 pub(super) fn fits<'a>(visits: &mut Visits<'a>, schema: &'a Value, value: &Value) -> bool {
     if let Value::Bool(any) = schema {
         return *any;
@@ -148,7 +149,7 @@ impl Check {
                     self.path.pop();
                 }
                 for (name, value) in object {
-                    // A field that may be left out may be null for some tools whose schema forgot it.
+                    // An optional field may be `null`, because the schemas of some tools omit this.
                     let lenient = value.is_null() && !is_required(schema, name);
                     if let Some(field) = field_schema(schema, name).filter(|_| !lenient) {
                         self.path.push(Step::Field(name.clone()));
@@ -174,8 +175,9 @@ impl Check {
         }
     }
 
-    /// One of several schemas must fit. Only what is certain is a fault: no branch takes a value of
-    /// that type, or the only one that does misses something inside it.
+    /// Checks a value against several schemas of which one must match. Only certain errors are
+    /// reported: no branch accepts the type of the value, or the only one that does has an error
+    /// inside.
     fn any<'a>(&mut self, visits: &mut Visits<'a>, branches: &'a [Value], value: &Value) {
         let mut taking = Vec::new();
         for branch in branches {
@@ -210,13 +212,13 @@ impl Check {
     }
 }
 
-/// Whether a value has a type that the schema allows.
+/// Checks whether the schema allows the type of a value.
 fn accepts(schema: &Map<String, Value>, value: &Value) -> bool {
     let nullable = value.is_null() && schema.get("nullable") == Some(&Value::Bool(true));
     nullable || types(schema).is_none_or(|types| types.iter().any(|one| one.takes(value)))
 }
 
-/// What a schema wants, in words; empty where it does not say.
+/// Describes the value that a schema expects. Empty if the schema does not say.
 fn wish<'a>(visits: &mut Visits<'a>, schema: &'a Value) -> String {
     let mut wanted = Vec::new();
     for schema in visits.look(schema) {

@@ -1,5 +1,6 @@
-//! What a model wrote as the wrong type, put right. Only where it loses nothing and can mean nothing
-//! else; everything else stays as it is.
+//! Converts values of the wrong type.
+//!
+//! A value is only converted if nothing is lost and the meaning is unambiguous.
 
 use std::collections::HashMap;
 
@@ -10,12 +11,12 @@ use super::check::fits;
 use super::schema::{Type, Visits, field_schema, is_required, item_schema, list, types};
 use super::{Coercion, Step, shown, written};
 
-/// Whole numbers up to here are the same as floating point numbers.
+/// Integers up to here are represented exactly as floating point numbers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// Strings of JSON within strings of JSON, at most.
+/// Maximum nesting of JSON strings within JSON strings.
 const MAX_SOURCES: usize = 8;
 
-/// Puts a value right, and says what was changed. `text` is what it was read from.
+/// Converts a value, and returns the changes. `text` is the JSON that the value was parsed from.
 pub(super) fn coerce<'a>(visits: &mut Visits<'a>, text: &str, value: &mut Value) -> Vec<Coercion> {
     let mut coerce = Coerce {
         path: Vec::new(),
@@ -29,7 +30,7 @@ pub(super) fn coerce<'a>(visits: &mut Visits<'a>, text: &str, value: &mut Value)
 
 struct Coerce {
     path: Vec<Step>,
-    /// The texts that values were read from, and the length of the path at which each begins.
+    /// The texts that values were parsed from, each with the length of the path at which it begins.
     sources: Vec<(usize, String)>,
     changes: Vec<Coercion>,
 }
@@ -108,7 +109,7 @@ impl Coerce {
         }
     }
 
-    /// Gives the value one of the types, where exactly one other value can be meant.
+    /// Converts the value to one of the types, if exactly one other value can be meant.
     fn typed<'a>(
         &mut self,
         visits: &mut Visits<'a>,
@@ -142,7 +143,8 @@ impl Coerce {
         }
     }
 
-    /// The value as another type, and the text that it was read from where that is a new one.
+    /// Returns the value as another type. If the value was parsed from a new text, that text is
+    /// returned as well.
     fn as_type<'a>(
         &mut self,
         visits: &mut Visits<'a>,
@@ -178,7 +180,7 @@ impl Coerce {
                 let Some(item) = item_schema(schema, 0) else {
                     return plain(Value::Array(vec![single.clone()]));
                 };
-                // It must be one of the list's own items, or it may be anything.
+                // It must match the list's item schema; otherwise anything would be accepted.
                 let mut single = single.clone();
                 let told = self.changes.len();
                 self.value(visits, item, &mut single);
@@ -190,7 +192,7 @@ impl Coerce {
         }
     }
 
-    /// The case of a word out of a fixed list.
+    /// Corrects the case of a word of a fixed list.
     fn word(&mut self, words: &[Value], value: &mut Value) {
         if words.contains(value) {
             return;
@@ -209,8 +211,8 @@ impl Coerce {
         }
     }
 
-    /// One of several schemas must fit; where none does, the value is put right for the only one
-    /// that it can be put right for.
+    /// Converts a value for several schemas of which one must match. If none does, the value is
+    /// converted for the only one that it can be converted for.
     fn any<'a>(&mut self, visits: &mut Visits<'a>, branches: &'a [Value], value: &mut Value) {
         if branches.iter().any(|branch| fits(visits, branch, value)) {
             return;
@@ -244,7 +246,7 @@ impl Coerce {
         });
     }
 
-    /// The number at the path, as it was written: `1.10`, not 1.1.
+    /// Returns the number at the path as it was written: `1.10`, not 1.1.
     fn literal(&self) -> Option<String> {
         let (from, source) = self.sources.last()?;
         let mut text: &str = source;
@@ -266,8 +268,8 @@ impl Coerce {
     }
 }
 
-/// A number out of a string that holds nothing else; `None` where it is no number of JSON or so
-/// large that digits would be lost.
+/// Parses a string that contains only a number. Returns `None` if it is not a JSON number, or if digits
+/// would be lost.
 fn number(text: &str) -> Option<Number> {
     let text = text.trim();
     let number: Number = serde_json::from_str(text).ok()?;
@@ -275,7 +277,7 @@ fn number(text: &str) -> Option<Number> {
     (!(number.is_f64() && is_whole)).then_some(number)
 }
 
-/// A number as a whole one; `None` where it is none or digits would be lost.
+/// Converts a number to an integer. Returns `None` if that would lose precision.
 #[allow(clippy::cast_possible_truncation)]
 fn whole(number: &Number) -> Option<Number> {
     if !number.is_f64() {

@@ -1,15 +1,17 @@
-//! What is read of a JSON schema: whether it is one, its types, where a reference leads. Not a
-//! validator; what is not read here is left to the tool.
+//! Reads the supported part of JSON schemas: validity, types and references.
+//!
+//! It is not a validator. Unsupported keywords are left to the tool.
 
 use serde_json::{Map, Value};
 
 use super::MAX_SCHEMA_VISITS;
 
-/// A schema that nests deeper is not read.
+/// Maximum nesting of a schema.
 const MAX_DEPTH: usize = 64;
-/// Arguments nest 128 deep at most, since the parser refuses more; a choice may lead back to itself.
+/// Maximum nesting of a comparison. Arguments have at most 128 levels, because the parser rejects more,
+/// but a choice may refer to itself.
 const MAX_NESTING: usize = 160;
-/// References that lead to one another, at most.
+/// Maximum length of a chain of references.
 const MAX_REFERENCES: usize = 16;
 
 /// A type of JSON schema.
@@ -24,7 +26,7 @@ pub(super) enum Type {
     Object,
 }
 
-/// A schema, and how often it may still be looked at.
+/// A schema, with the number of remaining visits.
 pub(super) struct Visits<'a> {
     pub(super) root: &'a Value,
     left: usize,
@@ -45,7 +47,7 @@ impl Type {
         })
     }
 
-    /// As a model reads it.
+    /// Returns the name of the type for error messages.
     pub(super) fn wanted(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -83,7 +85,7 @@ impl<'a> Visits<'a> {
         }
     }
 
-    /// Goes one level deeper; where that is too deep, gives up.
+    /// Runs `inside` one level deeper. Stops all visits if the nesting is too deep.
     pub(super) fn nested<T: Default>(&mut self, inside: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth >= MAX_NESTING {
             self.left = 0;
@@ -95,13 +97,13 @@ impl<'a> Visits<'a> {
         result
     }
 
-    /// Whether there was no need to stop.
+    /// Returns `true` if the limit of visits was not reached.
     pub(super) fn are_left(&self) -> bool {
         self.left > 0
     }
 
-    /// One more look at a schema, wherever its references lead: those that lead there come first.
-    /// Empty where it says nothing, or where it has been looked at often enough.
+    /// Visits a schema and follows its references. Returns all schemas on the way, in order. The list
+    /// is empty if the schema is not an object, or if no visits are left.
     pub(super) fn look(&mut self, schema: &'a Value) -> Vec<&'a Map<String, Value>> {
         let mut found = Vec::new();
         let mut next = Some(schema);
@@ -118,7 +120,7 @@ impl<'a> Visits<'a> {
         found
     }
 
-    /// Whether `null` may stand there.
+    /// Checks whether a schema allows `null`.
     pub(super) fn takes_null(&mut self, schema: &'a Value) -> bool {
         self.nested(|visits| visits.takes_null_here(schema))
     }
@@ -143,7 +145,7 @@ impl<'a> Visits<'a> {
     }
 }
 
-/// The types that a schema allows; `None` where it does not say.
+/// Returns the types that a schema allows; `None` if it does not say.
 pub(super) fn types(schema: &Map<String, Value>) -> Option<Vec<Type>> {
     match schema.get("type")? {
         Value::String(name) => Some(vec![Type::named(name)?]),
@@ -164,7 +166,7 @@ pub(super) fn is_required(schema: &Map<String, Value>, field: &str) -> bool {
     required.is_some_and(|names| names.iter().any(|name| name == field))
 }
 
-/// Whether every keyword that is read here has the form that JSON schema gives it.
+/// Checks whether all supported keywords have the form that JSON Schema requires.
 pub(super) fn is_valid(schema: &Value) -> bool {
     is_valid_at(schema, 0)
 }
@@ -203,7 +205,7 @@ fn is_valid_at(schema: &Value, depth: usize) -> bool {
     })
 }
 
-/// The schema of an item of a list.
+/// Returns the schema of an item of a list.
 pub(super) fn item_schema(schema: &Map<String, Value>, at: usize) -> Option<&Value> {
     let items = schema.get("items");
     let first = list(schema, "prefixItems").or_else(|| items.and_then(Value::as_array));
@@ -211,7 +213,7 @@ pub(super) fn item_schema(schema: &Map<String, Value>, at: usize) -> Option<&Val
     placed.or_else(|| items.filter(|items| !items.is_array()))
 }
 
-/// The schema of a field of an object.
+/// Returns the schema of a field of an object.
 pub(super) fn field_schema<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let named = properties.and_then(|properties| properties.get(name));

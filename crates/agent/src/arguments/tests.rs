@@ -1,4 +1,4 @@
-//! Arguments, case by case: what is put right, what is left, what is said of it.
+//! Tests for arguments: conversions, values that stay unchanged, and error messages.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn field(schema: Value) -> Value {
     json!({ "type": "object", "properties": { "x": schema } })
 }
 
-/// What becomes of the field `x`.
+/// Returns the field `x` after conversion.
 fn becomes(schema: &Value, x: &str) -> String {
     let fitted = fitted(&field(schema.clone()), &format!("{{\"x\":{x}}}"));
     let x = fitted.object.get("x").map(Value::to_string);
@@ -88,7 +88,7 @@ fn what_is_put_right() {
             "[\"4\"]",
             "[4]",
         ),
-        // Where several types may stand there, and one of them is meant.
+        // Several types are allowed, and exactly one of them is meant.
         (json!({ "type": ["integer", "null"] }), "\"60\"", "60"),
         (json!({ "type": ["integer", "null"] }), "null", "null"),
         (json!({ "type": ["integer", "number"] }), "\"60\"", "60"),
@@ -119,13 +119,13 @@ fn what_is_left_as_it_is() {
     let kind = |name: &str| json!({ "type": name });
     let list_of = |items: Value| json!({ "type": "array", "items": items });
     let table = [
-        // It loses something.
+        // A conversion would lose information.
         (kind("integer"), "\"60.5\""),
         (kind("integer"), "60.5"),
         (kind("integer"), "\"123456789012345678901234567890\""),
         (kind("integer"), "\"1e30\""),
         (kind("number"), "\"123456789012345678901234567890\""),
-        // It is no number of JSON, but an id, a size or a word.
+        // An id, a size or a word, but not a JSON number.
         (kind("integer"), "\"007\""),
         (kind("integer"), "\"60s\""),
         (kind("integer"), "\"0x10\""),
@@ -145,7 +145,7 @@ fn what_is_left_as_it_is() {
         (kind("array"), "\"[a, b\""),
         (list_of(kind("integer")), "\"a\""),
         (list_of(kind("integer")), "{}"),
-        // It is right already.
+        // The value is already valid.
         (kind("string"), "\"60\""),
         (json!({ "type": ["string", "integer"] }), "\"60\""),
         (
@@ -156,14 +156,14 @@ fn what_is_left_as_it_is() {
         (json!({}), "\"60\""),
         (json!(true), "null"),
         (json!({ "const": null }), "null"),
-        // Several things can be meant.
+        // The value is ambiguous.
         (json!({ "type": ["integer", "array"] }), "\"60\""),
         (json!({ "type": "string", "enum": ["ab", "AB"] }), "\"Ab\""),
         (
             json!({ "anyOf": [{ "type": "integer" }, { "type": "array" }] }),
             "\"60\"",
         ),
-        // What is not read is left to the tool.
+        // Unsupported references are left to the tool.
         (json!({ "$ref": "#/nowhere" }), "\"60\""),
         (json!({ "$ref": "https://example.com/schema" }), "\"60\""),
         (json!({ "$ref": "#" }), "\"60\""),
@@ -217,7 +217,7 @@ fn what_does_not_fit_is_named() {
     });
     let table: &[(&str, &[&str])] = &[
         ("{\"command\":\"ls\",\"how\":\"fast\"}", &[]),
-        // Unknown fields and words are for the tool to judge.
+        // Unknown fields and words are left to the tool.
         ("{\"command\":\"ls\",\"how\":\"quick\",\"more\":1}", &[]),
         (
             "{}",
@@ -353,7 +353,7 @@ fn by_a_schema_that_is_none_nothing_is_changed_and_nothing_is_wrong() {
     }
 }
 
-/// References that lead in a circle, choices of choices, lists without end.
+/// Circular references, nested choices and very long lists.
 #[test]
 fn what_would_take_for_ever_is_left_to_the_tool() {
     let circle = json!({
@@ -405,7 +405,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::Bool),
         any::<i64>().prop_map(Value::from),
-        // Sums of powers of two, which a parser reads as they were written.
+        // Sums of powers of two are parsed exactly as they were written.
         (-4000_i32..4000).prop_map(|n| Value::from(f64::from(n) / 8.0)),
         "[0-9a-z{}\\[\\]\":. -]{0,6}".prop_map(Value::String),
         prop_oneof![
@@ -436,7 +436,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A schema that is one, of the types that matter.
+/// A valid schema of the relevant types.
 fn any_schema() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec![
         "integer", "number", "boolean", "string", "array", "object", "null",
@@ -464,7 +464,7 @@ proptest! {
         prop_assert!(fitted.changes.len() <= MAX_COERCIONS);
     }
 
-    /// What was put right is right, and once is enough.
+    /// Converted values are valid, and a second conversion changes nothing.
     #[test]
     fn putting_right_is_done_once(schema in any_schema(), x in any_json()) {
         let schema = field(schema);
@@ -476,7 +476,7 @@ proptest! {
         prop_assert!(twice.changes.is_empty(), "{:?}", twice.changes);
     }
 
-    /// What fits is never touched.
+    /// Valid values are never changed.
     #[test]
     fn what_fits_is_left(schema in any_schema(), x in any_json()) {
         let schema = field(schema);

@@ -1,12 +1,13 @@
-//! Whether an answer is a summary: it has our headings and says something under them. Not whether
-//! it is true; what must not be lost stands beside it, word for word.
+//! Checks whether an answer is a summary: it must have our headings with text below them.
+//!
+//! The content is not verified. Important messages are quoted separately.
 
 use std::collections::BTreeSet;
 
 use plimsoll_context::{Part, Tokens};
 use serde_json::{Map, Value, json};
 
-/// The headings that a summary has, in order.
+/// The headings of a summary, in order.
 pub(crate) const HEADINGS: [&str; 7] = [
     "Goal",
     "Constraints",
@@ -16,23 +17,24 @@ pub(crate) const HEADINGS: [&str; 7] = [
     "Open work",
     "Next step",
 ];
-/// So many of them it must have: small models leave out what they have nothing to say to.
+/// Minimum number of headings. Small models leave out headings without content.
 const LEAST_HEADINGS: usize = 4;
-/// Less than this many characters under all headings say nothing.
+/// Minimum number of characters below all headings.
 const LEAST_TEXT: usize = 60;
-/// An answer with so many characters of the prompt in a row is the prompt.
+/// An answer that contains this many consecutive characters of the prompt is an echo.
 const ECHO: usize = 80;
-/// A text of fewer lines, or of fewer groups of words, is not judged for repetition.
+/// Texts with fewer lines, or fewer groups of words, are not checked for repetition.
 const LOOP_PARTS: usize = 12;
 /// Words in a group.
 const LOOP_WORDS: usize = 4;
-/// It repeats itself if it has only one part in so many of its own.
+/// A text repeats itself if at most one in this many parts is distinct.
 const LOOP_SHARE: usize = 3;
 
-/// The summary in an answer, in our form: headings in order, what stands under them unchanged.
+/// Extracts the summary from an answer, with the headings in our order and format and the text below
+/// them unchanged.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why the answer is not a summary.
 pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     if parts.iter().any(|part| matches!(part, Part::ToolCall(_))) {
         return Err("it called a tool in place of an answer".to_owned());
@@ -70,7 +72,7 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     let mut summary = String::new();
     for (heading, text) in HEADINGS.iter().zip(sections) {
         if let Some(text) = text.filter(|text| !says_none(text)) {
-            // What was open then may be done by now: newer messages stand behind the summary.
+            // The work may be done by now, because newer messages follow the summary.
             let as_of = match *heading {
                 "Open work" | "Next step" => " (when this was written)",
                 _ => "",
@@ -81,14 +83,14 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     Ok(summary.trim_end().to_owned())
 }
 
-/// Lines under one heading, at most, of a model that is held to a schema.
+/// Maximum number of lines below a heading, for models that follow a schema.
 const SCHEMA_LINES: u64 = 3;
-/// A line of it, in characters: long enough to say something, and within what grammars count to.
+/// Length of such a line in characters. The upper end is the highest count that grammars support.
 const SCHEMA_LINE: std::ops::RangeInclusive<u64> = 60..=600;
 
-/// The schema of a summary whose text weighs about `most`: a list of lines under each heading.
+/// Returns the schema of a summary of about `most` tokens: a list of lines for each heading.
 pub(crate) fn schema(most: Tokens) -> Value {
-    // Four characters a token, and half of the lines as long as they may be.
+    // Assumes four characters a token, and half of the lines at full length.
     let even = most.0.saturating_mul(8) / (HEADINGS.len() as u64 * SCHEMA_LINES);
     let longest = even.clamp(*SCHEMA_LINE.start(), *SCHEMA_LINE.end());
     let lines = json!({
@@ -106,12 +108,12 @@ pub(crate) fn schema(most: Tokens) -> Value {
     })
 }
 
-/// `Open work` → `open_work`.
+/// Converts a heading to a key: `Open work` → `open_work`.
 fn key(heading: &str) -> String {
     heading.to_lowercase().replace(' ', "_")
 }
 
-/// The same of an answer that followed our schema.
+/// Returns the text below each heading of an answer that followed our schema.
 fn of_object(answer: &Map<String, Value>) -> [Option<String>; HEADINGS.len()] {
     HEADINGS.map(|heading| {
         let said = match answer.get(&key(heading))? {
@@ -127,8 +129,8 @@ fn of_object(answer: &Map<String, Value>) -> [Option<String>; HEADINGS.len()] {
     })
 }
 
-/// What stands under each heading; `None` where the heading is missing. Lines before the first
-/// heading are chatter and are left out.
+/// Returns the text below each heading; `None` if the heading is missing. Lines before the first
+/// heading are ignored.
 fn sections(text: &str) -> [Option<String>; HEADINGS.len()] {
     let mut sections: [Option<String>; HEADINGS.len()] = Default::default();
     let mut open = None;
@@ -151,8 +153,8 @@ fn sections(text: &str) -> [Option<String>; HEADINGS.len()] {
     sections
 }
 
-/// The heading that a line is, and what follows it on the line: models write `## Goal`, `**Goal**`,
-/// `Goal:` and `1. Goal`.
+/// Parses a line as a heading, and returns its index and the rest of the line. Models write `## Goal`,
+/// `**Goal**`, `Goal:` and `1. Goal`.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let bare = line
         .trim()
@@ -164,13 +166,13 @@ fn heading(line: &str) -> Option<(usize, &str)> {
             return None;
         }
         let rest = bare.get(heading.len()..)?;
-        // As we write it ourselves in a former summary.
+        // Our own format in a former summary.
         let rest = rest
             .strip_prefix(" (when this was written)")
             .unwrap_or(rest);
         let plain = rest.trim_start_matches('*').trim_start();
         let after = plain.strip_prefix(':').or(plain.is_empty().then_some(""));
-        // A line that merely begins with the word is none.
+        // A line that merely begins with the word is not a heading.
         let after =
             after.filter(|_| decorated || rest.starts_with(':') || rest.trim().is_empty())?;
         Some((index, after.trim_start_matches('*').trim()))
@@ -186,7 +188,7 @@ fn says_none(text: &str) -> bool {
     words.is_empty() || words.eq_ignore_ascii_case("none")
 }
 
-/// Whether an answer repeats its prompt or the frame of its material.
+/// Checks whether an answer repeats its prompt or the tags around its material.
 fn is_echo(text: &str, prompt: &str) -> bool {
     let mut chars = prompt.char_indices();
     let start: String = prompt.chars().take(ECHO).collect();
@@ -203,7 +205,7 @@ fn is_echo(text: &str, prompt: &str) -> bool {
     has(&start) || has(&middle) || text.contains("<transcript>")
 }
 
-/// Returns `true` if most of an answer is the same few lines or words again and again.
+/// Returns `true` if an answer mostly repeats the same few lines or words.
 fn is_loop(text: &str) -> bool {
     let repeats = |parts: Vec<&str>| {
         let distinct: BTreeSet<&str> = parts.iter().copied().collect();
@@ -214,14 +216,14 @@ fn is_loop(text: &str) -> bool {
         .map(str::trim)
         .filter(|line| line.len() > 2)
         .collect();
-    // Of words, groups: single ones repeat in every text.
+    // Single words repeat in every text, so groups of words are compared.
     let words: Vec<&str> = text.split_whitespace().collect();
     let groups_from = |start: usize| {
         let words = words.get(start..).unwrap_or_default();
         let groups = words.chunks(LOOP_WORDS).map(|group| group.join(" "));
         groups.collect::<Vec<String>>()
     };
-    // A second time from the next word, in case the repeated part has an odd number of them.
+    // The second pass starts at the next word, in case the repeated part has an odd number of words.
     repeats(lines)
         || [groups_from(0), groups_from(1)]
             .iter()

@@ -1,5 +1,7 @@
-//! What a summariser reads: messages in elements whose tags no content can forge, long ones
-//! shortened, in pieces that fit its window. Not what is kept; that is its answer.
+//! The input of the summary model: the messages as tagged elements, shortened if they are long, in
+//! pieces that fit the model's window.
+//!
+//! The content of messages cannot forge the tags.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,18 +12,18 @@ use plimsoll_context::{
 
 use super::MAX_SUMMARY_CALLS;
 
-/// A smaller piece is not worth a call.
+/// The smallest piece that is worth a call.
 pub(crate) const LEAST_PIECE: Tokens = Tokens(200);
-/// A tool result, or the arguments of a call, in a summariser's material, at most.
+/// Maximum size of a tool result, or of the arguments of a call.
 const RESULT: Tokens = Tokens(600);
-/// Anything else that was said, at most.
+/// Maximum size of other messages.
 const SAID: Tokens = Tokens(2_000);
-/// Nothing is shortened below this to save calls.
+/// The lower bound when messages are shortened to save calls.
 const LEAST: Tokens = Tokens(24);
-/// Our tags, which content must not have.
+/// Our tags, which are escaped in the content.
 const TAGS: [&str; 3] = ["message", "transcript", "former-summary"];
 
-/// The former summary and one piece as the text of a request.
+/// Returns the text of a request, from the former summary and one piece.
 pub(crate) fn framed(former: Option<&str>, piece: &str) -> String {
     let former = former.map_or_else(String::new, |former| {
         format!(
@@ -34,9 +36,11 @@ pub(crate) fn framed(former: Option<&str>, piece: &str) -> String {
     )
 }
 
-/// The messages in pieces of at most `room`, exchanges whole where they fit. The former summary is
-/// not among them. No more than [`MAX_SUMMARY_CALLS`] pieces: the longest messages give way first,
-/// and if all are as short as may be, the oldest are told by `extract`.
+/// Splits the messages into pieces of at most `room` tokens. Exchanges stay whole if they fit. The
+/// former summary is not included.
+///
+/// There are at most [`MAX_SUMMARY_CALLS`] pieces. The longest messages are shortened first. If all
+/// messages have their minimum size, `extract` replaces the oldest ones by one piece.
 pub(crate) fn pieces(
     messages: &[Arc<Message>],
     room: Tokens,
@@ -57,7 +61,7 @@ pub(crate) fn pieces(
     }
 }
 
-/// The newest pieces as they are, and what is older in one piece by `extract`.
+/// Returns the newest pieces unchanged, with one piece by `extract` in place of the older ones.
 fn with_extract(
     messages: &[Arc<Message>],
     mut packed: VecDeque<String>,
@@ -73,8 +77,8 @@ fn with_extract(
     packed
 }
 
-/// Each message as an element, and its weight; an assistant's message with its results is one
-/// where that fits.
+/// Returns each message as an element with its size. An assistant's message and its results form one
+/// element if they fit.
 fn elements(
     messages: &[Arc<Message>],
     said: Tokens,
@@ -102,7 +106,7 @@ fn elements(
     elements
 }
 
-/// Whole elements together as long as they fit; one that is larger than `room` is cut to it.
+/// Packs whole elements together as long as they fit. An element larger than `room` is shortened to it.
 fn pack(
     elements: Vec<(String, Tokens)>,
     room: Tokens,
@@ -169,7 +173,7 @@ fn cut(text: &str, most: Tokens, counter: &dyn TokenCounter) -> String {
         .unwrap_or_else(|| text.to_owned())
 }
 
-/// A text in which none of our tags opens or closes: `<` before one becomes `&lt;`.
+/// Escapes our tags in a text: the `<` before a tag becomes `&lt;`.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

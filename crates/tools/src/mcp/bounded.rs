@@ -1,5 +1,7 @@
-//! [`Bounded`]: what a server prints, up to a line that is longer than any message may be, or more
-//! lines than anybody asked for: there it ends. It reads bytes; what they say is the SDK's.
+//! [`Bounded`]: limits the output of a server.
+//!
+//! The output ends at a line that is too long for any message, or after too many unrequested lines. The
+//! SDK parses the messages.
 
 use std::io;
 use std::pin::Pin;
@@ -11,15 +13,15 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::ear::{Heard, Misuse};
 
-/// One message of a server, at most: as much as one result of a tool may be at all. The SDK has the
-/// same bound for HTTP.
+/// Maximum size of a server's message, equal to the maximum size of a tool result. The SDK has the same
+/// limit for HTTP.
 pub const MCP_MESSAGE_MAX: Bytes = Bytes(16 * 1024 * 1024);
 
-/// A reader that ends where a line is too long.
+/// A reader that ends at a line that is too long.
 pub(super) struct Bounded<R> {
     inner: R,
     heard: Arc<Heard>,
-    /// How long the line is so far.
+    /// The length of the current line so far.
     line: usize,
     has_ended: bool,
 }
@@ -34,10 +36,10 @@ impl<R> Bounded<R> {
         }
     }
 
-    /// Whether the line is still short enough.
+    /// Counts the bytes, and returns `false` if the line is too long.
     fn takes(&mut self, bytes: &[u8]) -> bool {
         let max = usize::try_from(MCP_MESSAGE_MAX.0).unwrap_or(usize::MAX);
-        // A buffer is far smaller than a line may be, so only the first line of it can be too long.
+        // A buffer is much smaller than the maximum line, so only its first line can be too long.
         let first = bytes.iter().position(|byte| *byte == b'\n');
         let longest = self.line.saturating_add(first.unwrap_or(bytes.len()));
         self.line = match bytes.iter().rposition(|byte| *byte == b'\n') {

@@ -1,5 +1,5 @@
-//! A call of a tool over a [`Connection`]: sent, waited for, given up. Where a server demands a task
-//! for it, it is called as one; see `task`.
+//! A tool call over a [`Connection`]: sending it, waiting for it, and cancelling it. If the server
+//! requires a task for the tool, the call is made as one, see `task`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use super::error::short;
 use super::farewell::Farewells;
 use super::task;
 
-/// What a server is told of a call that nobody waits for.
+/// The reason in the notification about a cancelled call.
 const UNWANTED: &str = "the result is no longer wanted";
 
-/// A call that is waited for. Where it is dropped before it is answered, the server is told.
+/// A call in progress. If it is dropped before its answer, the server is notified.
 struct Pending {
     peer: Peer<RoleClient>,
     heard: Arc<Heard>,
     farewells: Arc<Farewells>,
     wait: Wait,
-    /// Taken away once it is answered.
+    /// `None` once the call is answered.
     id: Option<RequestId>,
     token: ProgressToken,
 }
 
 impl Connection {
-    /// Calls a tool, as a task where its server demands one. Where nobody wants the answer any
-    /// more, or the future is dropped, the server is told.
+    /// Calls a tool, as a task if its server requires one. If the call is cancelled or the future is
+    /// dropped, the server is notified.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -51,7 +51,7 @@ impl Connection {
             return answer;
         };
         match self.call_as_task(tool, arguments, wait, cx).await {
-            // It was no task that it wanted, or it does not keep any.
+            // The server meant something else, or does not support tasks.
             Err(Failure::NoMethod(text)) => Err(Failure::Refused(short(format!(
                 "{demand} (called as a task, it answers: {text})"
             )))),
@@ -91,8 +91,8 @@ impl Connection {
         }
     }
 
-    /// Begins to wait for an answer. A server that was silent the last time is asked for a sign of
-    /// life, so that it is not given up unasked.
+    /// Starts to wait for an answer. If the server did not answer the last time, a ping is sent, so
+    /// that a slow but live server is not given up.
     pub(super) fn waits(&self, limit: Duration) -> Wait {
         let wait = self.heard.waits(limit);
         if wait.is_doubtful() {
@@ -101,7 +101,7 @@ impl Connection {
         wait
     }
 
-    /// Asks for a sign of life; whatever is heard is one.
+    /// Sends a ping. Any message of the server counts as a sign of life.
     fn knock(&self) {
         let peer = self.service.peer().clone();
         self.farewells.say(async move {
@@ -122,7 +122,7 @@ impl Drop for Pending {
     }
 }
 
-/// Tells a server that a request is not wanted any more.
+/// Notifies a server that a request is cancelled.
 pub(super) async fn unwanted(peer: Peer<RoleClient>, id: RequestId) {
     let param = CancelledNotificationParam::new(Some(id), Some(UNWANTED.to_owned()));
     let _ = peer.notify_cancelled(param).await;

@@ -1,4 +1,4 @@
-//! [`Catalog`]: the tools of one server, bounded, in one order. Not what a model is shown of them.
+//! [`Catalog`]: the tools of one server, sorted, within limits.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,36 +11,36 @@ use super::connection::Listed;
 use super::schema::{self, Left, MCP_SCHEMA_MAX, Shown};
 use super::server::Trust;
 
-/// Tools of one server, at most; further ones are not there.
+/// Maximum number of tools of one server; further ones are ignored.
 pub const MCP_TOOLS: usize = 1_000;
-/// Of them, those that are sent whole with every request, at most: no provider takes more. A lazy
-/// server offers all.
+/// Maximum number of these tools that are sent in full with every request; no provider accepts more. A
+/// lazy server offers all its tools.
 pub const MCP_TOOLS_SENT: usize = 128;
-/// Pages of its list, at most.
+/// Maximum number of pages of the list of tools.
 pub const MCP_PAGES: usize = 100;
-/// One description, at most; it is sent with every request.
+/// Maximum size of a description, which is sent with every request.
 pub const MCP_DESCRIPTION_MAX: Bytes = Bytes(4 * 1024);
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Catalog {
-    /// In the order of their names: a server may list them in another order each time, which would
-    /// change every request.
+    /// Sorted by name. A server may list them in another order each time, which would change every
+    /// request.
     pub(super) tools: Vec<Remote>,
-    /// What the server says of itself.
+    /// The server's instructions.
     pub(super) about: Option<String>,
-    /// What was left out.
+    /// One note for each omission.
     pub(super) notes: Vec<String>,
 }
 
 /// One tool of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Remote {
-    /// As the server calls it.
+    /// The server's name for the tool.
     pub(super) name: String,
     pub(super) description: String,
     pub(super) schema: Value,
-    /// What arguments are called in the schema, and what the server calls them.
+    /// The names of renamed arguments: in the schema, and on the server.
     renamed: Vec<(String, String)>,
     pub(super) idempotent: bool,
     pub(super) asks: bool,
@@ -134,7 +134,7 @@ impl Catalog {
 }
 
 impl Remote {
-    /// Arguments as the server calls them.
+    /// Returns the arguments with the server's names.
     pub(super) fn arguments(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let real = |shown: &String| {
             let names = self.renamed.iter().find(|(name, _)| name == shown);

@@ -1,7 +1,9 @@
-//! [`Client`]: the HTTP client that the SDK speaks through. It is reqwest's, but that no error of
-//! it names the server's address or repeats a key, since the SDK logs them, and that an error has
-//! the id of the request that it answers. A redirect is followed within the same origin alone, and
-//! only where the message goes with it, so that nobody else is shown a key.
+//! [`Client`]: the HTTP client for the SDK.
+//!
+//! It is reqwest's client with three changes. Errors do not contain the server's address or keys, since
+//! the SDK logs them. Errors without an id receive the id of the request that they answer. Redirects
+//! are only followed within the same origin and if they keep the message, so that keys are not sent to
+//! another host.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -20,7 +22,7 @@ use rmcp::transport::streamable_http_client::{
 use super::error::short;
 use super::server::McpServer;
 
-/// Redirects of one request that are followed, at most.
+/// Maximum number of redirects of one request.
 pub const MCP_REDIRECTS: usize = 5;
 
 /// reqwest's client, for one server.
@@ -35,7 +37,7 @@ type Answer<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
 impl Client {
     pub(super) fn new(server: &McpServer) -> Result<Self, String> {
-        // As the SDK's own client is: a connection that was not read to its end is slow to use again.
+        // Like the SDK's own client: reusing a connection that was not read to its end is slow.
         let builder = crate::tls::client().pool_max_idle_per_host(0);
         let inner = builder.redirect(Policy::custom(redirected)).build();
         Ok(Self {
@@ -44,7 +46,7 @@ impl Client {
         })
     }
 
-    /// The error without what must not be logged.
+    /// Removes secrets from an error before it is logged.
     fn bare(
         &self,
         error: StreamableHttpError<reqwest::Error>,
@@ -153,9 +155,8 @@ fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     }
 }
 
-/// An error that does not say for which request it is, is for the one that it answers. So servers
-/// speak that have not read it, since they do not know the session, say; nobody would wait for
-/// such an error.
+/// Adds the id of the request to an error without one. Servers send such errors if they have not read
+/// the request, for example because of an unknown session. Without an id the error would be ignored.
 fn of(asked: Option<RequestId>, answer: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
     match answer {
         StreamableHttpPostResponse::Json(JsonRpcMessage::Error(mut error), session) => {
@@ -166,7 +167,7 @@ fn of(asked: Option<RequestId>, answer: StreamableHttpPostResponse) -> Streamabl
     }
 }
 
-/// Whether a redirect is followed.
+/// Decides whether a redirect is followed.
 fn redirected(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps_message = matches!(
         attempt.status(),

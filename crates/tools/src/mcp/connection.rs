@@ -1,5 +1,7 @@
-//! [`Connection`]: one server that is there, spoken with through the SDK. When it is dropped, its
-//! child is killed with all that it has started. It is never mended; whoever needs another opens one.
+//! [`Connection`]: an open connection to one server, through the SDK.
+//!
+//! When it is dropped, the server's process and all its children are killed. A connection is never
+//! repaired; a new one is opened instead.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -37,57 +39,58 @@ use super::http::{self, ENDED, begun_badly, unsent};
 use super::listed;
 use super::server::{McpServer, Reach};
 
-/// The newest of what a server prints on its standard error; shown when it fails.
+/// Maximum size of the newest standard error output of a server, which is shown if it fails.
 pub const MCP_STDERR: Bytes = Bytes(2 * 1024);
-/// Waits in a row that were in vain while not a word was heard of their server, not even of the ping
-/// that was sent with the second: after these the next call finds another. Calls that overlap are one.
+/// Number of consecutive waits without any message of the server, including an answer to the ping that
+/// was sent with the second one. The next call then opens another connection. Overlapping calls count
+/// as one.
 pub const MCP_SILENCES: u32 = 2;
-/// How long a server elsewhere is given to end politely.
+/// Time for a remote server to close the session.
 pub const MCP_CLOSE: Duration = Duration::from_secs(6);
-/// What we are called.
+/// The client name that the server receives.
 const CLIENT: &str = "plimsoll";
 
 type Service = RunningService<RoleClient, ClientConfig>;
 
-/// A server that is there.
+/// An open connection to a server.
 pub(super) struct Connection {
-    // Dropped first: a child reads the end of its input before it is killed.
+    // Dropped first, so that a child reads the end of its input before it is killed.
     pub(super) service: Service,
     child: Mutex<Option<Server>>,
     pub(super) heard: Arc<Heard>,
     pub(super) farewells: Arc<Farewells>,
-    /// Tools that are known to demand a task; no more than there are tools.
+    /// Tools that are known to require a task; at most one entry for each tool.
     tasks: Lock<HashSet<String>>,
     is_elsewhere: bool,
 }
 
-/// Why a request came to nothing.
+/// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The server is gone.
+    /// The server has ended.
     Broken(String),
-    /// It answers with an error of the protocol.
+    /// The server returned a protocol error.
     Refused(String),
-    /// It answers that there is no such method.
+    /// The server does not support the method.
     NoMethod(String),
-    /// It does not know us any more, and has not looked at the request.
+    /// The server does not know the session any more, and has not processed the request.
     NoSession(String),
-    /// It answers what cannot be read.
+    /// The answer cannot be parsed.
     Odd(String),
-    /// Nobody wants the answer any more.
+    /// The call was cancelled.
     Cancelled,
 }
 
-/// Tools as they are listed, and whether there are more than are taken.
+/// The listed tools, and whether the list was cut at the limit.
 pub(super) struct Listed {
     pub(super) tools: Vec<Described>,
     pub(super) cut: bool,
-    /// Tools that cannot be read.
+    /// Number of tools that cannot be parsed.
     pub(super) odd: usize,
 }
 
 impl Connection {
-    /// Starts or reaches a server, and greets it, within its time.
+    /// Starts or contacts a server and initializes the connection, within the server's timeout.
     pub(super) async fn open(server: &McpServer) -> Result<Self, McpError> {
         match &server.reach {
             Reach::Command(command) => Self::child(server, command).await,
@@ -103,28 +106,28 @@ impl Connection {
         }
     }
 
-    /// Whether it is still there, as far as is known.
+    /// Returns `true` if the connection is open, as far as known.
     pub(super) fn is_open(&self) -> bool {
         !self.service.is_transport_closed() && !self.service.is_closed()
     }
 
-    /// Whether it is there and says nothing at all any more.
+    /// Returns `true` if the connection is open, but the server does not answer any more.
     pub(super) fn is_silent(&self) -> bool {
         self.heard.silences() >= MCP_SILENCES
     }
 
-    /// Whether this tool is known to demand a task.
+    /// Checks whether this tool is known to require a task.
     pub(super) fn wants_task(&self, tool: &str) -> bool {
         self.lock().contains(tool)
     }
 
-    /// This tool has become one.
+    /// Records that this tool was run as a task.
     pub(super) fn has_task(&self, tool: &str) {
         self.lock().insert(tool.to_owned());
     }
 
-    /// Whether it may answer the next request, though it failed to answer one: so it is with one
-    /// that is elsewhere, where each request stands for itself.
+    /// Returns `true` if the connection remains usable after a failed request. This is the case for
+    /// open connections to remote servers, because each HTTP request is independent.
     pub(super) fn outlives_failures(&self) -> bool {
         self.is_elsewhere && self.is_open()
     }
@@ -133,13 +136,13 @@ impl Connection {
         &self.heard
     }
 
-    /// What the server says of itself, for those who are to use it.
+    /// Returns the server's instructions.
     pub(super) fn instructions(&self) -> Option<String> {
         let info = self.service.peer_info()?;
         info.instructions.clone()
     }
 
-    /// Its tools, page after page, within bounds.
+    /// Returns the server's tools, page after page, within limits.
     pub(super) async fn list(&self, limit: Duration) -> Result<Listed, Failure> {
         let pages = async {
             let (mut tools, mut odd) = (Vec::new(), 0);
@@ -187,9 +190,9 @@ impl Connection {
         timeout(limit, pages).await.unwrap_or_else(late)
     }
 
-    /// Lets it end by itself, and ends it.
+    /// Closes the connection. A local server can end by itself, and is stopped otherwise.
     pub(super) async fn close(self) {
-        // One that reads nothing any more is not waited for.
+        // Waiting is limited, because the server may have stopped reading.
         let patience = match self.is_elsewhere {
             true => MCP_CLOSE,
             false => GRACE,
@@ -197,7 +200,7 @@ impl Connection {
         let _ = timeout(patience, self.farewells.are_said()).await;
         let _ = timeout(patience, self.service.cancel()).await;
         if let Some(mut child) = self.child.lock().await.take() {
-            // It has read the end of its input.
+            // The server has read the end of its input.
             let _ = timeout(GRACE, child.exited()).await;
             let _ = child.stop().await;
         }
@@ -209,7 +212,7 @@ impl Connection {
         let heard = Arc::new(Heard::default());
         let output = Bounded::new(talk.output, Arc::clone(&heard));
         let max = usize::try_from(MCP_MESSAGE_MAX.0).unwrap_or(usize::MAX);
-        // Its own bound is never met: the reader ends before.
+        // The limit of the transport is never reached: the reader ends before.
         let transport = AsyncRwTransport::new_client(output, talk.input);
         let transport = transport.with_max_line_length(max.saturating_add(2));
         let transport = Ear::new(transport, Arc::clone(&heard));
@@ -218,7 +221,7 @@ impl Connection {
             Ok(Err(error)) => {
                 let why = match heard.misuse() {
                     Some(misuse) => misuse_text(misuse),
-                    // What cannot be written to it ended before it could be read.
+                    // The server ended before the message could be written.
                     None => match error {
                         ClientInitializeError::TransportError { .. } => ENDED.to_owned(),
                         error => begun_badly(&error),
@@ -261,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// A request, and its result. It may be dropped before.
+    /// Sends a request and returns its result. May be dropped before.
     pub(super) async fn ask(&self, request: ClientRequest) -> Result<ServerResult, Failure> {
         let handle = self.send(request).await?;
         let answer = {
@@ -274,7 +277,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request, whose answer is awaited by what comes back.
+    /// Sends a request. The returned handle awaits the answer.
     pub(super) async fn send(
         &self,
         request: ClientRequest,
@@ -287,7 +290,7 @@ impl Connection {
         }
     }
 
-    /// What became of a request that has no result.
+    /// Converts the error of a request.
     pub(super) async fn failure(&self, error: ServiceError) -> Failure {
         match error {
             ServiceError::McpError(error) => {
@@ -308,7 +311,7 @@ impl Connection {
         }
     }
 
-    /// How it ended, in words.
+    /// Describes how the server ended.
     async fn end(&self, error: &ServiceError) -> String {
         let child = self.child.lock().await.take();
         if let Some(misuse) = self.heard.misuse() {
@@ -322,13 +325,13 @@ impl Connection {
         }
     }
 
-    /// Nothing that panics is done under the lock.
+    /// Locks the set. No code that panics runs under the lock, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request whose answer is waited for, until it is dropped.
+/// A request that waits for its answer until it is dropped.
 struct Asked<'a>(&'a Heard, RequestId);
 
 impl Drop for Asked<'_> {
@@ -340,12 +343,12 @@ impl Drop for Asked<'_> {
 
 type Greeting = Pin<Box<dyn Future<Output = Result<Service, ClientInitializeError>> + Send>>;
 
-/// The SDK's first exchange with a server; boxed, since its own type is beyond the compiler.
+/// Initializes the connection. Boxed, because the compiler cannot handle its own type.
 fn greet<T: Transport<RoleClient> + 'static>(transport: T) -> Greeting {
     Box::pin(serve_client(we(), transport))
 }
 
-/// How we present ourselves: a client that offers nothing.
+/// Returns our client information, without any capabilities.
 fn we() -> ClientConfig {
     let us = Implementation::new(CLIENT, env!("CARGO_PKG_VERSION"));
     ClientConfig::new(ClientCapabilities::default(), us)
@@ -379,7 +382,7 @@ fn misuse_text(misuse: Misuse) -> String {
     }
 }
 
-/// How a child ended, and what it said last.
+/// Describes how a child ended, with its last output.
 async fn last_words(mut child: Server) -> String {
     let _ = timeout(GRACE, child.exited()).await;
     let words = said(&mut child);

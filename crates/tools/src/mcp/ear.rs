@@ -1,6 +1,7 @@
-//! [`Ear`]: stands between the SDK and a server's messages. It hands progress to the calls that
-//! it is of, notes that the tools have changed, finds the request that an error is for where the
-//! server does not say it, drops what nobody asked for, and counts. It answers nothing.
+//! [`Ear`]: a transport between the SDK and a server that inspects the messages.
+//!
+//! It forwards progress to the calls, notes changes of the tools, adds missing request ids to errors,
+//! drops unrequested messages, and counts. It never answers.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -17,73 +18,74 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio::time::Instant;
 
-/// What a server says unasked within [`MCP_NOTICES_IN`], at most: requests, notifications, answers to
-/// nothing, lines that are no message. One that says more floods, and is ended.
+/// Maximum number of unrequested items from a server within [`MCP_NOTICES_IN`]: requests,
+/// notifications, answers without a request, and lines that are not messages. A server that sends more
+/// is stopped.
 pub const MCP_NOTICES: usize = 5_000;
-/// The time in which they are counted.
+/// The period in which they are counted.
 pub const MCP_NOTICES_IN: Duration = Duration::from_secs(10);
 
-/// How long a call has to wait to say something of its server's silence where it is given up; half
-/// of its own limit where that is less. What is given up sooner was interrupted.
+/// The minimum duration of a cancelled call that counts as a silence of its server; half of the call's
+/// own limit if that is less. A call that is cancelled earlier was interrupted.
 pub const MCP_SILENCE: Duration = Duration::from_secs(10);
 
-/// What was heard of a server besides its answers.
+/// The state of a server besides its answers.
 #[derive(Default)]
 pub(super) struct Heard {
     has_changed: AtomicBool,
     inner: Mutex<Inner>,
 }
 
-/// When a request began to be waited for, and what was known of its server's silence then.
+/// The start of waiting for a request, and the state of the server at that time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
     since: Instant,
     limit: Duration,
-    /// How many messages had come of it.
+    /// Number of messages received at that time.
     messages: u64,
     silences: u32,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// What it has said, ever.
+    /// Total number of messages.
     messages: u64,
-    /// Waits in vain, one after the other, since it last said anything.
+    /// Number of consecutive unanswered waits since the last message.
     silences: u32,
-    /// The calls that wait; one entry a call.
+    /// The waiting calls, one entry for each.
     calls: HashMap<ProgressToken, ToolContext>,
-    /// The requests that have no answer yet; one entry each. As text: some servers make the number
-    /// a string.
+    /// The requests without an answer, one entry for each. Ids are stored as text, because some servers
+    /// return a number as a string.
     asked: HashSet<String>,
     misuse: Option<Misuse>,
     began: Option<Instant>,
-    /// What was said unasked since.
+    /// Number of unrequested messages in the current period.
     count: usize,
-    /// Lines that were read since and have not become a message, or not yet.
+    /// Number of lines read in the current period that have not become a message yet.
     lines: usize,
 }
 
-/// Why we ended a connection ourselves.
+/// The reason why we closed a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Misuse {
-    /// A message larger than any may be.
+    /// A message was too large.
     TooLong,
-    /// More messages than anybody wants.
+    /// There were too many messages.
     Flood,
 }
 
-/// Put into a request's extensions, which are not sent: who is told of its progress.
+/// The receiver of a request's progress. Stored in the request's extensions, which are not sent.
 #[derive(Clone)]
 pub(super) struct Listener(pub(super) ToolContext);
 
-/// A transport whose messages are heard first.
+/// A transport that inspects messages first.
 pub(super) struct Ear<T> {
     transport: T,
     heard: Arc<Heard>,
 }
 
 impl Heard {
-    /// Whether the server has said that its tools are others now.
+    /// Returns `true` if the server has reported a change of its tools.
     pub(super) fn has_changed(&self) -> bool {
         self.has_changed.load(Ordering::Acquire)
     }
@@ -100,7 +102,7 @@ impl Heard {
         self.lock().misuse
     }
 
-    /// It is waited for an answer from now on.
+    /// Starts to wait for an answer.
     pub(super) fn waits(&self, limit: Duration) -> Wait {
         let inner = self.lock();
         Wait {
@@ -111,8 +113,8 @@ impl Heard {
         }
     }
 
-    /// It is not waited for any more, and no answer has come. This is a silence where it was waited
-    /// for long enough. Waits that overlap are one together: each adds to what it found.
+    /// Handles the end of a wait without an answer. It counts as a silence if it lasted long enough.
+    /// Overlapping waits count as one, because each adds to the number at its start.
     pub(super) fn was_in_vain(&self, wait: &Wait) {
         if wait.since.elapsed() < (wait.limit / 2).min(MCP_SILENCE) {
             return;
@@ -125,13 +127,13 @@ impl Heard {
         inner.silences = inner.silences.max(before.saturating_add(1));
     }
 
-    /// How often it was waited for in vain since it last said anything.
+    /// Returns the number of unanswered waits since the last message.
     pub(super) fn silences(&self) -> u32 {
         self.lock().silences
     }
 
-    /// So many lines were read of it: whether it may go on. Each that becomes a message is taken off
-    /// again.
+    /// Counts lines read. Returns `false` if there were too many. Lines that become a message are
+    /// subtracted later.
     pub(super) fn reads(&self, lines: usize) -> bool {
         let mut inner = self.lock();
         inner.renew();
@@ -139,7 +141,7 @@ impl Heard {
         inner.is_in_bounds()
     }
 
-    /// Nobody waits for this call any more.
+    /// Removes a call that no longer waits.
     pub(super) fn forget(&self, token: &ProgressToken) {
         self.lock().calls.remove(token);
     }
@@ -159,12 +161,12 @@ impl Heard {
         self.lock().asked.insert(id.to_string());
     }
 
-    /// Nobody waits for an answer to this any more, or it was never sent.
+    /// Removes a request that no longer waits for an answer, or was never sent.
     pub(super) fn gives_up(&self, id: &RequestId) {
         self.lock().asked.remove(&id.to_string());
     }
 
-    /// One more message has come: whether it may go on.
+    /// Counts a message. Returns `false` if there were too many.
     fn hears(&self, message: &mut ServerJsonRpcMessage) -> bool {
         let mut inner = self.lock();
         inner.messages = inner.messages.wrapping_add(1);
@@ -174,7 +176,8 @@ impl Heard {
         let was_asked = match message {
             JsonRpcMessage::Response(response) => inner.asked.remove(&response.id.to_string()),
             JsonRpcMessage::Error(error) => {
-                // Where it cannot say for which request an error is, and only one waits, it is that.
+                // If an error has no id and only one request is waiting, the error belongs to that
+                // request.
                 if error.id.is_none()
                     && inner.asked.len() == 1
                     && let Some(only) = inner.asked.iter().next()
@@ -192,14 +195,14 @@ impl Heard {
         inner.is_in_bounds()
     }
 
-    /// Nothing that panics is done under the lock.
+    /// Locks the state. No code that panics runs under the lock, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
-    /// Begins to count anew where the time is over.
+    /// Resets the counters at the start of a new period.
     fn renew(&mut self) {
         let now = Instant::now();
         let fresh = |began: Instant| now.duration_since(began) < MCP_NOTICES_IN;
@@ -219,7 +222,7 @@ impl Wait {
         self.limit
     }
 
-    /// Whether it has to be asked for a sign of life: it was silent the last time.
+    /// Returns `true` if the server did not answer the last time, so that a ping is needed.
     pub(super) fn is_doubtful(&self) -> bool {
         self.silences > 0
     }
@@ -276,7 +279,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
                     ServerNotification::ToolListChangedNotification(_) => {
                         self.heard.set_changed(true);
                     }
-                    // Logs and resources are nobody's concern here.
+                    // Log messages and resources are ignored.
                     _ => {}
                 },
                 other => return Some(other),
@@ -289,7 +292,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
     }
 }
 
-/// The id that was written as this.
+/// Parses the text form of an id.
 fn request_id(text: &str) -> RequestId {
     match text.parse() {
         Ok(number) => RequestId::Number(number),
@@ -297,7 +300,7 @@ fn request_id(text: &str) -> RequestId {
     }
 }
 
-/// `3/10: reading`, as far as it is said.
+/// Formats progress as `3/10: reading`; missing parts are omitted.
 fn progress_text(progress: &ProgressNotificationParam) -> String {
     let number = match progress.total {
         Some(total) => format!("{}/{total}", progress.progress),
@@ -315,7 +318,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_what_was_waited_for_is_a_silence_and_what_overlaps_is_one() {
-        // The limit, how long it was waited, and what is counted.
+        // The limit, the duration of the wait, and the expected number of silences.
         for (limit, waited, silences) in [
             (300, 9, 0),
             (300, 10, 1),

@@ -1,55 +1,56 @@
-//! [`McpError`]: why a server of tools is not there. Not what a tool answers; that is a result,
-//! good or bad.
+//! [`McpError`]: the reasons why an MCP server is not available.
+//!
+//! Errors of tools are results, not errors of this type.
 
 use std::fmt::Display;
 
 use plimsoll_context::{Bytes, head_tail};
 
-/// What is told of a server's own words when something went wrong, at most.
+/// Maximum size of a server's own text in an error.
 pub const MCP_ERROR_MAX: Bytes = Bytes(4 * 1024);
 
-/// Why a server is not there.
+/// The reason why a server is not available.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// It could not be started or reached, or would not begin.
+    /// The server could not be started or contacted, or the initialization failed.
     #[error("the MCP server `{server}` is not there: {why}")]
     Absent {
-        /// Its name.
+        /// The server's name.
         server: String,
-        /// What happened, with its last words.
+        /// The cause, with the server's last output.
         why: String,
     },
-    /// It was not ready in time.
+    /// The server was not ready in time.
     #[error(
         "the MCP server `{server}` was not ready within {secs} s{words}; set `timeout` to wait longer"
     )]
     Late {
-        /// Its name.
+        /// The server's name.
         server: String,
-        /// How long it was waited for.
+        /// The timeout in seconds.
         secs: f32,
-        /// Its last words, if it had any.
+        /// The server's last output, if any.
         words: String,
     },
-    /// It has ended so often that it is left alone for a while.
+    /// The server has ended repeatedly and is not started again for a while.
     #[error(
         "the MCP server `{server}` has ended {times} times without an answer; it is started again by a \
          call in {secs} s or later. The last time: {why}"
     )]
     Resting {
-        /// Its name.
+        /// The server's name.
         server: String,
-        /// How often.
+        /// Number of failures.
         times: u32,
-        /// How long it rests.
+        /// Remaining pause in seconds.
         secs: u64,
-        /// What happened last.
+        /// The cause of the last failure.
         why: String,
     },
 }
 
-/// An error with all that caused it, in bounds.
+/// Returns an error with all its causes, shortened to the limit.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -63,7 +64,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     short(text)
 }
 
-/// A text in bounds.
+/// Returns a text, shortened to the limit.
 pub(super) fn short(text: impl Display) -> String {
     let text = text.to_string();
     head_tail(&text, MCP_ERROR_MAX).unwrap_or(text)

@@ -1,5 +1,6 @@
-//! [`Farewells`]: what a server is still to be told of calls that nobody waits for any more. It is
-//! said beside everything else, in bounded time, and nobody reads the answers.
+//! [`Farewells`]: sends the remaining notifications about cancelled calls to a server.
+//!
+//! They are sent in the background, within a time limit, and their answers are ignored.
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,18 +10,18 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a server is listened to that is told that a call is not wanted any more; it may still
-/// have to say which task it has begun for it.
+/// Time for the notification about a cancelled call. The server may still have to report the id of its
+/// task.
 pub const MCP_FAREWELL: Duration = Duration::from_secs(5);
 
-/// What is being said; one entry a call that was given up.
+/// The notifications in progress, one for each cancelled call.
 #[derive(Default)]
 pub(super) struct Farewells(Mutex<JoinSet<()>>);
 
 impl Farewells {
-    /// Says something beside everything else.
+    /// Sends a notification in the background.
     pub(super) fn say(&self, what: impl Future<Output = ()> + Send + 'static) {
-        // Without a runtime there is no connection any more either.
+        // Without a runtime the connection does not exist either.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
@@ -32,13 +33,13 @@ impl Farewells {
         saying.spawn_on(what, &runtime);
     }
 
-    /// Returns once all is said.
+    /// Waits until all notifications are sent.
     pub(super) async fn are_said(&self) {
         let mut saying = std::mem::take(&mut *self.lock());
         while saying.join_next().await.is_some() {}
     }
 
-    /// Nothing that panics is done under the lock.
+    /// Locks the set. No code that panics runs under the lock, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -46,7 +47,7 @@ impl Farewells {
 
 impl Drop for Farewells {
     fn drop(&mut self) {
-        // Whoever is still listening hears it to its end.
+        // Notifications in progress may finish.
         self.lock().detach_all();
     }
 }

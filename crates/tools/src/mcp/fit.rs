@@ -1,25 +1,27 @@
-//! The outermost level of a schema as every provider takes it: an object with named properties, no
-//! choice between forms (Anthropic, OpenAI and Bedrock refuse the whole request), names of the
-//! characters that Anthropic takes. What is within a property is `refs`' concern.
+//! Converts the top level of a schema to a form that every provider accepts.
+//!
+//! The result is an object with named properties. It has no choices at the top level, since Anthropic,
+//! OpenAI and Bedrock reject the whole request otherwise. Property names only contain characters that
+//! Anthropic accepts. `refs` handles the schemas of the properties.
 
 use std::collections::BTreeSet;
 
 use plimsoll_context::{Bytes, clip};
 use serde_json::{Map, Value, json};
 
-/// The longest name of a property that every provider takes.
+/// Maximum length of a property name that every provider accepts.
 const MAX_KEY: usize = 64;
-/// What is told of a tool's forms, at most.
+/// Maximum size of the description of a tool's forms.
 const MAX_FORMS: Bytes = Bytes(500);
-/// Words that may not stand at the outermost level.
+/// Keywords that are not allowed at the top level.
 const GONE: [&str; 11] = [
     "allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else", "items", "$ref",
 ];
-/// Choices within choices that are looked into, at most.
+/// Maximum nesting of choices.
 const MAX_DEPTH: usize = 8;
 
-/// The same arguments without a choice at the outermost level: all properties of all forms, and of
-/// what is required what all of them require. Besides, what each form requires.
+/// Removes choices at the top level. The result has the properties of all forms, and requires only
+/// those that all forms require. Also returns the required properties of each form.
 pub(super) fn flat(mut schema: Map<String, Value>) -> (Map<String, Value>, Vec<BTreeSet<String>>) {
     let mut forms = Vec::new();
     flatten(&mut schema, &mut forms, MAX_DEPTH);
@@ -30,7 +32,7 @@ pub(super) fn flat(mut schema: Map<String, Value>) -> (Map<String, Value>, Vec<B
     (schema, forms)
 }
 
-/// The forms in words, by the names that are shown.
+/// Describes the forms in words, with the new property names.
 pub(super) fn told(forms: &[BTreeSet<String>], renamed: &[(String, String)]) -> Option<String> {
     let form = |form: &BTreeSet<String>| {
         let shown = |name: &String| {
@@ -51,8 +53,8 @@ pub(super) fn told(forms: &[BTreeSet<String>], renamed: &[(String, String)]) -> 
     Some(clip(&told, MAX_FORMS).to_owned())
 }
 
-/// Gives each property a name that every provider takes: what it is now called, and what the server
-/// calls it.
+/// Renames properties so that every provider accepts them. Returns pairs of the new and the server's
+/// name.
 pub(super) fn renamed(schema: &mut Map<String, Value>) -> Vec<(String, String)> {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else {
         return Vec::new();
@@ -86,7 +88,7 @@ pub(super) fn renamed(schema: &mut Map<String, Value>) -> Vec<(String, String)> 
     names
 }
 
-/// Takes the choices of a schema into itself, and notes what each form requires.
+/// Merges the choices of a schema into it, and collects the required properties of each form.
 fn flatten(schema: &mut Map<String, Value>, forms: &mut Vec<BTreeSet<String>>, depth: usize) {
     let mut parts = Vec::new();
     for word in GONE {
@@ -121,14 +123,14 @@ fn flatten(schema: &mut Map<String, Value>, forms: &mut Vec<BTreeSet<String>>, d
             });
             join(schema, branch);
         }
-        // What holds under a condition is required of nobody.
+        // Conditional requirements are not required in general.
         if !matches!(word, "then" | "else") {
             require(schema, shared.unwrap_or_default());
         }
     }
 }
 
-/// Adds the properties of a form that are not there yet.
+/// Adds the missing properties of a form.
 fn join(schema: &mut Map<String, Value>, branch: Map<String, Value>) {
     let Some(Value::Object(more)) = branch.into_iter().find_map(|(key, value)| {
         let is_it = key == "properties";
@@ -169,7 +171,7 @@ fn is_good_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
-/// A name like this that every provider takes and that is not taken.
+/// Returns a similar name that every provider accepts and that is not used yet.
 fn good(name: &str, taken: &BTreeSet<String>) -> String {
     let clean = name.chars().map(|c| if is_good_char(c) { c } else { '_' });
     let clean: String = clean.take(MAX_KEY).collect();
@@ -198,13 +200,13 @@ mod tests {
     fn no_choice_is_left_at_the_outermost_level() {
         let (a, b) = (json!({ "type": "string" }), json!({ "type": "integer" }));
         for (schema, told, forms) in [
-            // As the servers of a code index and of an image model have it.
+            // As in servers of a code index and of an image model.
             (
                 json!({ "type": "object", "properties": { "p": a, "x": a, "y": a }, "required": ["p"], "anyOf": [{ "required": ["x"] }, { "required": ["y"] }] }),
                 json!({ "type": "object", "properties": { "p": a, "x": a, "y": a }, "required": ["p"] }),
                 Some("Its arguments take one of these forms: `x`; or `y`."),
             ),
-            // As Notion's has it: only forms.
+            // As in Notion's server: only forms.
             (
                 json!({ "type": "object", "anyOf": [
                     { "type": "object", "properties": { "id": a, "text": a }, "required": ["id", "text"], "additionalProperties": false },
@@ -233,7 +235,7 @@ mod tests {
                 json!({ "type": "object", "properties": {} }),
                 None,
             ),
-            // Within a property it may stand.
+            // Choices within a property are allowed.
             (
                 json!({ "properties": { "a": { "anyOf": [a, b] } } }),
                 json!({ "type": "object", "properties": { "a": { "anyOf": [a, b] } } }),
@@ -257,7 +259,7 @@ mod tests {
         let shown = schema["properties"].as_object().unwrap();
         assert_eq!(shown.len(), 7);
         assert!(shown.keys().all(|name| is_good(name)), "{shown:?}");
-        // What was good has stayed, and each value is where it was.
+        // Valid names are unchanged, and each value is still in its place.
         assert_eq!(
             (&shown["a.b"], &shown["StartTime_"]),
             (&json!(1), &json!(4))

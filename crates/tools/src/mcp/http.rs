@@ -1,5 +1,4 @@
-//! Streamable HTTP as the SDK speaks it: what each request carries, and what is said of one that
-//! did not get through. Not the client that sends them.
+//! Streamable HTTP for the SDK: the headers of requests, and descriptions of failed requests.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -18,14 +17,14 @@ use rmcp::transport::streamable_http_client::{
 use super::bounded::MCP_MESSAGE_MAX;
 use super::error::{chain, short};
 
-/// How often a stream of a server elsewhere is taken up again after it broke.
+/// Maximum number of reconnections of a remote server's stream.
 pub const MCP_RECONNECTS: usize = 5;
-/// How long it is waited before the first of these times; twice as long before each further one.
+/// Delay before the first reconnection; doubled for each further one.
 pub const MCP_RECONNECT_AFTER: Duration = Duration::from_millis(200);
-/// What is said of a server that never began.
+/// The description of a server that ended during initialization.
 pub(super) const ENDED: &str = "it ended before it was ready";
 
-/// What every request to a server carries.
+/// Returns the configuration of the requests to a server.
 pub(super) fn config(
     url: &str,
     headers: &[(String, String)],
@@ -53,7 +52,7 @@ pub(super) fn config(
     })
 }
 
-/// Why a server did not begin, in words for a person.
+/// Describes why the initialization failed, for the user.
 pub(super) fn begun_badly(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => ENDED.to_owned(),
@@ -65,7 +64,7 @@ pub(super) fn begun_badly(error: &ClientInitializeError) -> String {
     }
 }
 
-/// Why a request did not get through, down to the cause, which the SDK's own error leaves out.
+/// Describes why a request failed, including the cause, which the SDK's own error omits.
 pub(super) fn unsent(error: &DynamicTransportError) -> String {
     let error = &*error.error;
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
@@ -85,9 +84,9 @@ pub(super) fn unsent(error: &DynamicTransportError) -> String {
     }
 }
 
-/// Whether an error means that the server does not know our session any more. It should say so with
-/// the status 404, which the SDK mends; some say 400, or answer as if it were any error. They have
-/// not looked at the request then.
+/// Checks whether an error means that the server does not know the session any more. It should respond
+/// with the status 404, which the SDK handles. Some servers respond with 400 or an ordinary error. They
+/// have not processed the request then.
 pub(super) fn has_forgotten_us(error: &ErrorData) -> bool {
     const SAID: [&str; 6] = [
         "no valid",
@@ -97,7 +96,7 @@ pub(super) fn has_forgotten_us(error: &ErrorData) -> bool {
         "unknown",
         "not initialized",
     ];
-    // The SDKs' own codes for it; a tool's error has others.
+    // The codes that SDKs use for it; errors of tools have other codes.
     let codes = [
         ErrorCode(-32000),
         ErrorCode(-32001),
@@ -109,7 +108,7 @@ pub(super) fn has_forgotten_us(error: &ErrorData) -> bool {
         && SAID.iter().any(|said| text.contains(said))
 }
 
-/// What can be done about a status.
+/// Adds advice about a status.
 fn with_cure(text: String, status: Option<u16>) -> String {
     match status {
         Some(401) => format!(

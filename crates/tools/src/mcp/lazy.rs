@@ -1,6 +1,7 @@
-//! [`LazyTool`]: three tools that stand for a server with many: one lists and finds its tools, one
-//! describes a tool, one calls it. Only these three are sent with every request. What they say of
-//! the server's tools is always what the server has now.
+//! [`LazyTool`]: three tools that represent a server with many tools.
+//!
+//! One lists and searches the server's tools, one describes a tool, and one calls it. Only these three
+//! are sent with every request. Their results always reflect the server's current tools.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -19,11 +20,11 @@ use super::catalog::{Catalog, Remote};
 use super::link::Link;
 use super::names;
 
-/// Tools in one listing, at most; a search finds the others.
+/// Maximum number of tools in one listing; others are found with a search.
 pub const MCP_LISTED: usize = 200;
-/// What a listing says of one tool.
+/// Maximum size of a tool's line in a listing.
 const LINE: Bytes = Bytes(120);
-/// What is said of the server in every request.
+/// Maximum size of the server's instructions in every request.
 const ABOUT: Bytes = Bytes(300);
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,7 +49,7 @@ struct Calling {
     arguments: Map<String, Value>,
 }
 
-/// Which of the three it is.
+/// The kind of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     List,
@@ -56,19 +57,20 @@ enum Does {
     Call,
 }
 
-/// One of the three.
+/// One of the three tools.
 pub(super) struct LazyTool {
     spec: ToolSpec,
     does: Does,
     link: Arc<Link>,
-    /// Whether every tool of the server may run unasked, and again.
+    /// `true` if no tool of the server needs approval.
     is_harmless: bool,
     is_idempotent: bool,
-    /// What the one that lists is called.
+    /// The name of the tool that lists.
     list: String,
 }
 
-/// The three tools of a server, under names that `name` makes of `tools`, `describe` and `call`.
+/// Returns the three tools of a server. `name` converts `tools`, `describe` and `call` to their full
+/// names.
 pub(super) fn tools(link: &Arc<Link>, mut name: impl FnMut(&str) -> String) -> Vec<LazyTool> {
     let catalog = link.catalog();
     let (list, describe, call) = (name("tools"), name("describe"), name("call"));
@@ -211,7 +213,7 @@ impl Tool for LazyTool {
     }
 }
 
-/// `name: first line`, a tool a line.
+/// Returns one line `name: first line` for each tool.
 fn listing(catalog: &Catalog, search: &str) -> String {
     let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
     let matches = |tool: &&Remote| {
@@ -236,7 +238,7 @@ fn listing(catalog: &Catalog, search: &str) -> String {
     text
 }
 
-/// What a schema asks for that is not there.
+/// Returns a required argument that is missing.
 fn missing<'a>(schema: &'a Value, arguments: &Map<String, Value>) -> Option<&'a str> {
     let required = schema.get("required")?.as_array()?;
     let names = required.iter().filter_map(Value::as_str);

@@ -1,5 +1,7 @@
-//! [`Link`]: a server over its whole life: started, ended, started again at the next call, left
-//! alone for a while when it ends again and again. It repeats only what may be repeated.
+//! [`Link`]: a server over its whole life. It is started, restarted by the next call after it ended,
+//! and paused if it ends repeatedly.
+//!
+//! Only idempotent calls are repeated.
 
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,19 +18,20 @@ use super::error::McpError;
 use super::output;
 use super::server::McpServer;
 
-/// How often an idempotent call is made again after its server ended.
+/// Maximum number of repetitions of an idempotent call after its server ended.
 pub const MCP_REPEATS: u32 = 1;
-/// How often a call is made anew of a server that does not know us any more: it has not looked at it.
+/// Maximum number of repetitions of a call whose server does not know the session any more: it has not
+/// processed the call.
 pub const MCP_SESSIONS: u32 = 1;
-/// How long a server rests that was started twice without one answer to a call; doubled each time.
+/// Pause after a server was started twice without answering a call; doubled each time.
 pub const MCP_BACKOFF: Duration = Duration::from_secs(1);
-/// And at most.
+/// Upper bound of this pause.
 pub const MCP_BACKOFF_MAX: Duration = Duration::from_secs(60);
 
-/// What is said of a server that was ended because of its silence.
+/// The description of a server that was stopped because it did not answer.
 const SILENT: &str = "it said nothing while it was waited for";
 
-/// A server over its life.
+/// A server with its current state.
 pub(super) struct Link {
     pub(super) server: McpServer,
     state: Mutex<State>,
@@ -38,10 +41,10 @@ pub(super) struct Link {
 #[derive(Default)]
 struct State {
     connection: Option<Arc<Connection>>,
-    /// How often it was started since it last answered a call.
+    /// Number of starts since the last answered call.
     starts: u32,
     not_before: Option<Instant>,
-    /// What happened last.
+    /// The cause of the last failure.
     why: String,
 }
 
@@ -54,27 +57,28 @@ impl Link {
         }
     }
 
-    /// Its tools, as they were last read.
+    /// Returns the tools as last read.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.lock())
     }
 
-    /// Reads its tools where they have not been read, or the server says that they are others now.
+    /// Returns the tools. They are read if they were not read before, or if the server has reported a
+    /// change.
     pub(super) async fn read(&self) -> Result<Arc<Catalog>, McpError> {
         let connection = self.connection().await?;
         self.current(&connection).await
     }
 
-    /// The same of a server that is there, and only then; it is not started for it.
+    /// Reads the tools again if the server is running; does not start it.
     pub(super) async fn reread(&self) {
         let connection = self.state.lock().await.connection.clone();
         if let Some(connection) = connection.filter(|connection| connection.is_open()) {
-            // Where it fails, what was read before stays, and the next call says what is wrong.
+            // On failure the tools stay as they were, and the next call reports the error.
             let _ = self.current(&connection).await;
         }
     }
 
-    /// Calls a tool, again where its server ended and the tool is idempotent.
+    /// Calls a tool. The call is repeated if its server ended and the tool is idempotent.
     pub(super) async fn call(
         &self,
         tool: &Remote,
@@ -139,16 +143,16 @@ impl Link {
         }
     }
 
-    /// Ends it.
+    /// Closes the connection.
     pub(super) async fn close(&self) {
         let connection = self.state.lock().await.connection.take();
-        // A call that still waits holds it, and ends with its run.
+        // A waiting call keeps the connection, which ends with its run.
         if let Some(Ok(connection)) = connection.map(Arc::try_unwrap) {
             connection.close().await;
         }
     }
 
-    /// Its connection: the one that is there, or a new one where it may be started.
+    /// Returns the current connection, or opens a new one if a start is allowed.
     async fn connection(&self) -> Result<Arc<Connection>, McpError> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection
@@ -173,19 +177,19 @@ impl Link {
                 why: state.why.clone(),
             });
         }
-        // Counted before: it may be given up in the middle.
+        // Counted before, because the start may be cancelled halfway.
         state.starts = state.starts.saturating_add(1);
         state.not_before = Some(now + rest(state.starts));
         match Connection::open(&self.server).await {
             Ok(connection) => {
-                // What it offers now is not known.
+                // The server's tools may have changed.
                 connection.heard().set_changed(true);
                 let connection = Arc::new(connection);
                 state.connection = Some(Arc::clone(&connection));
                 Ok(connection)
             }
             Err(error) => {
-                // A time that was set before it was waited for may be over already.
+                // The time set before the start may have passed already.
                 state.not_before = Some(Instant::now() + rest(state.starts));
                 state.why = error.to_string();
                 Err(error)
@@ -197,7 +201,7 @@ impl Link {
         if !connection.heard().has_changed() {
             return Ok(self.catalog());
         }
-        // Before it is read, so that a change meanwhile is not lost.
+        // Before reading, so that a change in the meantime is not lost.
         connection.heard().set_changed(false);
         match connection.list(self.server.timeout).await {
             Ok(listed) => {
@@ -233,7 +237,7 @@ impl Link {
         state.not_before = None;
     }
 
-    /// A connection is of no use any more.
+    /// Handles a broken connection.
     async fn broken(&self, connection: &Connection, why: String) -> String {
         let why = self.server.strike_out(why);
         match connection.outlives_failures() {
@@ -243,7 +247,7 @@ impl Link {
         why
     }
 
-    /// The next call finds another connection than this.
+    /// Drops this connection, so that the next call opens another one.
     async fn leave(&self, connection: &Connection, why: String) {
         let mut state = self.state.lock().await;
         let is_it = |other: &Arc<Connection>| std::ptr::eq(Arc::as_ptr(other), connection);
@@ -273,13 +277,13 @@ impl Link {
         ))
     }
 
-    /// Nothing that panics is done under the lock.
+    /// Locks the catalog. No code that panics runs under the lock, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, Arc<Catalog>> {
         self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long it rests after so many starts: not at all, 1 s, 2 s, 4 s …
+/// Returns the pause after this many starts: 0, 1 s, 2 s, 4 s …
 fn rest(starts: u32) -> Duration {
     match starts.checked_sub(2) {
         None => Duration::ZERO,

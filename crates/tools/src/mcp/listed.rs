@@ -1,5 +1,4 @@
-//! A page of a server's list of tools, read leniently: one tool that is not as it should be does not
-//! take the others away. What is made of them is the catalog's.
+//! Parses a page of a server's list of tools leniently: an invalid tool does not affect the others.
 
 use rmcp::model::{ServerResult, Tool as Described};
 use serde_json::{Value, json};
@@ -9,11 +8,11 @@ use serde_json::{Value, json};
 pub(super) struct Page {
     pub(super) tools: Vec<Described>,
     pub(super) next: Option<String>,
-    /// Tools that cannot be read.
+    /// Number of tools that cannot be parsed.
     pub(super) odd: usize,
 }
 
-/// The page that a server answers; `None` where it is none.
+/// Parses a server's answer as a page; `None` if it is not one.
 pub(super) fn page(result: ServerResult) -> Option<Page> {
     if let ServerResult::ListToolsResult(page) = result {
         return Some(Page {
@@ -34,7 +33,7 @@ pub(super) fn page(result: ServerResult) -> Option<Page> {
     Some(Page { tools, next, odd })
 }
 
-/// One tool, as far as it can be read: its name is what it cannot do without.
+/// Parses one tool as far as possible. Only its name is required.
 fn tool(mut tool: Value) -> Option<Described> {
     let name = tool.get("name")?.as_str()?.to_owned();
     if !tool.get("inputSchema").is_some_and(Value::is_object) {

@@ -1,7 +1,9 @@
-//! Tools of servers that speak the Model Context Protocol, over the pipes of a child or over HTTP,
-//! through the official SDK. What a server says is never trusted: everything of it is bounded, its
-//! hints count only where its owner vouches for it, and one that dies, floods, hangs or changes
-//! leaves the run standing. Not servers of our own, and no resources, prompts or sampling.
+//! Tools of servers that speak the Model Context Protocol, over the pipes of a child process or over
+//! HTTP, through the official SDK.
+//!
+//! Servers are not trusted. All their output is limited, and their hints only count if the user trusts
+//! the server. A server that ends, floods, hangs or changes does not end the run. Resources, prompts
+//! and sampling are not supported.
 //!
 //! ```no_run
 //! use plimsoll_core::process::Command;

@@ -1,14 +1,16 @@
-//! Names of a server's tools as a model sees them: valid for every provider, each one once, the same
-//! every time. Not what the server is called with; that is the name it gave.
+//! Names for a server's tools: valid for every provider, unique and stable.
+//!
+//! The server itself is called with its original names.
 
 use std::collections::HashSet;
 
-/// The longest name that every provider takes.
+/// Maximum length of a name that every provider accepts.
 pub const MCP_NAME_MAX: usize = 64;
-/// What a hash takes of it, with the `_` before.
+/// Length of the hash in a name, including the `_` before it.
 const HASHED: usize = 9;
 
-/// `server_tool` in the characters that every provider takes, and unlike any that is taken.
+/// Returns `server_tool` in characters that every provider accepts, different from all names in
+/// `taken`.
 pub(super) fn name(server: &str, tool: &str, taken: &mut HashSet<String>) -> String {
     let plain = clean(&format!("{server}_{tool}"));
     let is_whole = plain.len() <= MCP_NAME_MAX;
@@ -16,7 +18,7 @@ pub(super) fn name(server: &str, tool: &str, taken: &mut HashSet<String>) -> Str
         true => plain,
         false => {
             let kept: String = plain.chars().take(MCP_NAME_MAX - HASHED).collect();
-            // Two tools of a server never have one name, so that the second try is always free.
+            // The tools of a server have different names, so the second attempt always succeeds.
             let hashed = |salt| format!("{kept}_{:08x}", hash(&format!("{server}/{tool}{salt}")));
             (0..u8::MAX)
                 .map(|salt| match salt {
@@ -33,14 +35,14 @@ pub(super) fn name(server: &str, tool: &str, taken: &mut HashSet<String>) -> Str
 
 fn clean(name: &str) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    // Some providers want a letter first.
+    // Some providers require a letter first.
     let first = name.starts_with(|c: char| !c.is_ascii_alphabetic());
     let before = first.then_some('_').into_iter();
     let rest = name.chars().map(|c| if good(c) { c } else { '_' });
     before.chain(rest).collect()
 }
 
-/// FNV-1a, 32 bits: the same in every version and on every machine.
+/// FNV-1a with 32 bits, which is the same in every version and on every machine.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

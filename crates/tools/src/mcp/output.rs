@@ -1,5 +1,7 @@
-//! A server's result as parts of a message. What no provider takes becomes a line that says so: one
-//! bad image would make every further request of a session invalid.
+//! Converts a server's result to parts of a message.
+//!
+//! Content that providers do not accept is replaced by a line of text. Otherwise one invalid image
+//! would make every further request of the session invalid.
 
 use plimsoll_context::{Bytes, File, Image, Part, Source};
 use plimsoll_core::{ToolError, ToolOutput};
@@ -7,23 +9,23 @@ use serde_json::Value;
 
 use super::structured;
 
-/// Parts of one result, at most.
+/// Maximum number of parts in one result.
 pub const MCP_PARTS: usize = 100;
-/// One image or file in base64, at most: what providers take.
+/// Maximum size of one image or file in base64, as accepted by providers.
 pub const MCP_DATA_MAX: Bytes = Bytes(5 * 1024 * 1024);
 
-/// How the images that providers take begin, in base64.
+/// The base64 prefixes of the image formats that providers accept.
 const IMAGES: [(&str, &str); 4] = [
     ("iVBORw0KGgo", "image/png"),
     ("/9j/", "image/jpeg"),
     ("R0lGOD", "image/gif"),
     ("UklGR", "image/webp"),
 ];
-/// What is told of a failure without a word.
+/// The text of a failure without a message.
 const SILENT_FAILURE: &str = "the tool has failed and does not say why";
 const PDF: (&str, &str) = ("JVBERi", "application/pdf");
 
-/// The parts of a result, or the text of a failure.
+/// Returns the parts of a result, or the text of a failure.
 pub(super) fn of(result: &Value) -> Result<ToolOutput, ToolError> {
     let mut parts = Vec::new();
     let content = result.get("content").and_then(Value::as_array);
@@ -41,7 +43,7 @@ pub(super) fn of(result: &Value) -> Result<ToolOutput, ToolError> {
     {
         parts.push(Part::text(data.to_string()));
     }
-    // Neither content nor data: then it is what it is, for one who speaks an older dialect, say.
+    // A result without content or data, for example of an older protocol version, is shown as it is.
     if parts.is_empty()
         && !["content", "structuredContent", "isError"]
             .iter()
@@ -92,9 +94,9 @@ fn resource(resource: &Value) -> Part {
     }
 }
 
-/// Bytes that a provider takes, by what they are and not by what they are called.
+/// Converts data to a part. The format is detected from the content, not from its declared type.
 fn data(base64: &str, said: &str, uri: Option<&str>) -> Part {
-    // Some put a whole data address there.
+    // Some servers send a whole data URL.
     let base64 = match base64.strip_prefix("data:") {
         Some(rest) => rest.split_once(',').map_or(rest, |(_, base64)| base64),
         None => base64,
@@ -172,7 +174,7 @@ mod tests {
                 "a|b",
             ),
             (image(PNG, "image/png"), "<image/png 24>"),
-            // It is what it is, whatever it is called.
+            // The actual format counts, not the declared one.
             (image(PNG, "image/jpeg"), "<image/png 24>"),
             (
                 image(&format!("data:image/png;base64,{PNG}"), "image/png"),
@@ -210,7 +212,7 @@ mod tests {
                 json!({"content": [{"type": "odd", "x": 1}]}),
                 "{\"type\":\"odd\",\"x\":1}",
             ),
-            // Data is told once.
+            // Repeated data is sent once.
             (
                 json!({"content": [], "structuredContent": {"a": 1}}),
                 "{\"a\":1}",
@@ -235,7 +237,7 @@ mod tests {
                 json!({"content": [{"type": "text", "text": " "}], "isError": true}),
                 "error: the tool has failed and does not say why",
             ),
-            // As the protocol had it in 2024.
+            // The format of the protocol in 2024.
             (
                 json!({"toolResult": {"a": 1}}),
                 "{\"toolResult\":{\"a\":1}}",
@@ -250,7 +252,7 @@ mod tests {
     #[test]
     fn structured_content_that_repeats_the_text_is_sent_once() {
         for (content, structured, told) in [
-            // FastMCP, for a function that returns `str`.
+            // FastMCP, if a Python function returns `str`.
             (json!(["# Title"]), json!({"result": "# Title"}), "# Title"),
             // The official filesystem server.
             (json!(["a\nb\n"]), json!({"content": "a\nb\n"}), "a\nb\n"),
@@ -264,7 +266,7 @@ mod tests {
             ),
             // Several blocks as one text.
             (json!(["a", "b"]), json!({"text": "a\nb"}), "a|b"),
-            // The official memory server: only what the text does not say remains.
+            // The official memory server: only the data that the text does not contain remains.
             (
                 json!(["Entities deleted"]),
                 json!({"success": true, "message": "Entities deleted"}),
@@ -297,7 +299,7 @@ mod tests {
             let result = json!({"content": content, "structuredContent": structured});
             assert_eq!(shown(&result), told, "{result}");
         }
-        // The official filesystem server, for a picture.
+        // The official filesystem server, for an image.
         let image = json!([{"type": "image", "data": PNG, "mimeType": "image/png"}]);
         let result = json!({"content": image, "structuredContent": {"content": image}});
         assert_eq!(shown(&result), "<image/png 24>");

@@ -1,18 +1,20 @@
-//! A schema without references: what they lead to stands in their place. Gateways and local servers
-//! do not follow them or refuse them (`$defs` that are sent elsewhere, Bedrock's AgentCore, Gemini).
-//! On the way what no provider takes is mended: lists without `items`, words of older drafts. It judges
-//! no values.
+//! Removes references from a schema by replacing them with their targets.
+//!
+//! Gateways and local servers do not follow references or reject them (`$defs` that are sent elsewhere,
+//! Bedrock's AgentCore, Gemini). Other parts that providers reject are repaired at the same time: lists
+//! without `items`, and keywords of older drafts. Values are not validated.
 
 use serde_json::{Map, Value, json};
 
-/// References within one another that are followed, at most; where a schema becomes too large, fewer.
+/// Maximum nesting of replaced references. The smaller numbers are used if the schema becomes too
+/// large.
 pub(super) const DEPTHS: [usize; 4] = [8, 3, 1, 0];
-/// Schemas that one schema may become, at most: references can double at every step.
+/// Maximum number of schemas after replacement. References can double them at every step.
 const MAX_SCHEMAS: usize = 5_000;
-/// Schemas within one another, at most; what is deeper is not told. A request is read again as JSON,
-/// which may be 128 deep at most, and each schema takes up to three of them.
+/// Maximum nesting of schemas; deeper ones are omitted. A request is parsed again as JSON, which may
+/// have at most 128 levels, and each schema takes up to three of them.
 const MAX_NESTING: usize = 32;
-/// Words that have no place where there are no references.
+/// Keywords that are meaningless without references.
 const GONE: [&str; 12] = [
     "$ref",
     "$dynamicRef",
@@ -27,24 +29,24 @@ const GONE: [&str; 12] = [
     "$vocabulary",
     "$comment",
 ];
-/// Words whose value is data and no schema.
+/// Keywords with data instead of a schema as their value.
 const DATA: [&str; 5] = ["enum", "const", "default", "examples", "example"];
-/// Words whose value is a table of names that are no words themselves.
+/// Keywords with a map from names to schemas as their value.
 pub(super) const NAMES: [&str; 3] = ["properties", "patternProperties", "dependentSchemas"];
 
-/// A walk through a schema.
+/// A traversal of a schema.
 struct Walk<'a> {
     root: &'a Value,
     /// The references that are being followed.
     trail: Vec<&'a str>,
     depth: usize,
     nesting: usize,
-    /// Schemas that may still come.
+    /// The number of schemas that may still be added.
     left: usize,
 }
 
-/// The schema without references, of which so many are followed within one another. Of one that is
-/// not, or that leads nowhere or back to itself, the type is left.
+/// Returns the schema without references, replaced up to this nesting. Only the type remains of a
+/// reference that is nested deeper, is broken, or refers to itself.
 pub(super) fn inlined(schema: &Map<String, Value>, depth: usize) -> Map<String, Value> {
     let root = Value::Object(schema.clone());
     let mut walk = Walk {
@@ -97,7 +99,7 @@ impl<'a> Walk<'a> {
         Value::Object(out)
     }
 
-    /// What stands under a word, where it may stand there.
+    /// Returns the value of a keyword, if the keyword is kept.
     fn value(&mut self, key: &str, value: &'a Value) -> Option<Value> {
         if GONE.contains(&key) || (key == "id" && value.is_string()) {
             return None;
@@ -119,7 +121,7 @@ impl<'a> Walk<'a> {
                 let names = names.iter().filter(|name| name.is_string());
                 Some(Value::Array(names.cloned().collect()))
             }
-            // So did drafts 3 and 4 say it.
+            // The form of drafts 3 and 4.
             ("required" | "exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_))
             | ("required", _) => None,
             (_, Value::Object(_)) => Some(self.schema(value)),
@@ -154,7 +156,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What is left of a schema that is not shown: its type.
+/// Returns only the type of an omitted schema.
 fn bare(schema: &Value) -> Map<String, Value> {
     let kind = schema.get("type").filter(|kind| kind.is_string());
     let kind = kind.map(|kind| ("type".to_owned(), kind.clone()));
@@ -195,7 +197,7 @@ mod tests {
             },
         });
         assert_eq!(of(schema.clone(), 8), told);
-        // Fewer are followed where a schema has to be smaller.
+        // Fewer references are replaced if a schema has to be smaller.
         let flat = of(schema.clone(), 1);
         assert_eq!(
             flat["properties"]["who"]["properties"]["name"],
@@ -224,7 +226,7 @@ mod tests {
         }
         let read = serde_json::from_str::<Value>(&of(deep, 8).to_string());
         assert!(read.is_ok());
-        // Each three times the one before.
+        // Each refers three times to the next.
         let mut defs = Map::new();
         for at in 0..40 {
             let next = json!({ "$ref": format!("#/$defs/d{}", at + 1) });

@@ -1,6 +1,7 @@
-//! A tool's input schema as its server gave it, in a form that every provider takes and within a
-//! bound: one schema that is refused would make every request of a session invalid. What it means is
-//! kept as far as that form can say it; the server judges the arguments itself.
+//! Converts a tool's input schema to a form that every provider accepts, within a size limit.
+//!
+//! One rejected schema would make every request of a session invalid. The meaning is kept as far as
+//! possible; the server validates the arguments itself.
 
 use plimsoll_context::Bytes;
 use serde_json::{Map, Value, json};
@@ -8,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::fit;
 use super::refs::{DEPTHS, NAMES, inlined};
 
-/// One schema, at most: it is sent with every request. A larger one loses its words first, and
-/// then everything.
+/// Maximum size of a schema, which is sent with every request. A larger one is sent without
+/// descriptions, or else without content.
 pub const MCP_SCHEMA_MAX: Bytes = Bytes(32 * 1024);
-/// What says nothing of what is valid.
+/// Keywords that do not affect validation.
 const WORDS: [&str; 6] = [
     "description",
     "title",
@@ -20,17 +21,17 @@ const WORDS: [&str; 6] = [
     "$comment",
     "markdownDescription",
 ];
-/// Words whose value is data and no schema.
+/// Keywords with data instead of a schema as their value.
 const DATA: [&str; 2] = ["enum", "const"];
 
-/// A schema as it is shown.
+/// A converted schema.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shown {
     pub(super) schema: Value,
     pub(super) left: Left,
-    /// What properties are called there, and what the server calls them.
+    /// Pairs of the new and the server's name of renamed properties.
     pub(super) renamed: Vec<(String, String)>,
-    /// The forms that arguments may take, in words, where the schema cannot say it.
+    /// The allowed forms of the arguments in words, if the schema cannot express them.
     pub(super) forms: Option<String>,
 }
 
@@ -42,7 +43,7 @@ pub(super) enum Left {
     Nothing,
 }
 
-/// The schema as it is shown.
+/// Converts a schema.
 pub(super) fn shown(schema: &Map<String, Value>) -> Shown {
     let mut smallest = None;
     for depth in DEPTHS {
@@ -78,15 +79,15 @@ fn fits(schema: &Value) -> bool {
     schema.to_string().len() as u64 <= MCP_SCHEMA_MAX.0
 }
 
-/// Takes the words out. The depth is bounded: whatever was read as JSON is at most 128 deep, and
-/// references are followed a few times only.
+/// Removes descriptions. The depth is limited: parsed JSON has at most 128 levels, and few references
+/// are followed.
 fn strip(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             object.retain(|key, _| !WORDS.contains(&key.as_str()));
             for (key, value) in object {
                 match value {
-                    // What stands in there are names that somebody chose.
+                    // The keys are names and not keywords.
                     Value::Object(names) if NAMES.contains(&key.as_str()) => {
                         names.values_mut().for_each(strip);
                     }
@@ -126,7 +127,7 @@ mod tests {
         ] {
             assert_eq!(of(bare).0, empty);
         }
-        // A property may be called like a word, and data may look like one.
+        // A property may have the name of a keyword, and data may contain keywords.
         let words = "x".repeat(40_000);
         let wordy = json!({"type": "object", "properties": {"title": {"type": "string", "description": words, "enum": [{"title": 1}]}}});
         let short = json!({"type": "object", "properties": {"title": {"type": "string", "enum": [{"title": 1}]}}});
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_references_make_too_large_is_shown_less_deep() {
-        // Ten kinds, each of which has ten of the next.
+        // Ten schemas, each of which refers to ten of the next.
         let kind = |next: usize| {
             let of = |at| {
                 (
@@ -160,8 +161,7 @@ mod tests {
         );
     }
 
-    /// Anything that a server may call a schema: words in places where they mean something and
-    /// where they do not.
+    /// Arbitrary JSON, with schema keywords at valid and invalid places.
     fn anything() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -239,7 +239,7 @@ mod tests {
                 prop_assert!(!name.is_empty() && name.chars().all(good), "{}", text);
             }
             prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), shown.schema);
-            // What was made is taken as it is.
+            // A converted schema is not changed again.
             let again = super::shown(&serde_json::from_str(&text).unwrap());
             prop_assert_eq!(again.schema.to_string(), text);
         }

@@ -1,4 +1,4 @@
-//! [`McpServer`]: how a server of tools is reached, and how far it is trusted. Not a connection.
+//! [`McpServer`]: the configuration of a server: its address or command, and how far it is trusted.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use plimsoll_context::Part;
 use plimsoll_core::process::Command;
 use plimsoll_core::{Secret, ToolOutput};
 
-/// How long a server is waited for, where nothing is said: to be ready, and for each of its answers.
+/// Default timeout of a server, for its start and for each of its answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
-/// What stands in a text in place of a server's own address.
+/// The replacement for a server's own address in texts.
 const ADDRESS: &str = "its address";
 
-/// A server of tools. Its `Debug` shows no header and no variable.
+/// The configuration of an MCP server. Its `Debug` output contains no headers and no variables.
 #[derive(Clone)]
 pub struct McpServer {
     pub(super) name: String,
@@ -21,12 +21,13 @@ pub struct McpServer {
     pub(super) trust: Trust,
     pub(super) need: Need,
     pub(super) offer: Offer,
-    /// Its own address, as it was written and as errors repeat it: some have a key for a path.
+    /// The server's address, in the spellings that errors repeat. Some addresses contain a key in the
+    /// path.
     addresses: Vec<String>,
     secrets: Vec<Secret>,
 }
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Clone)]
 pub(super) enum Reach {
     Command(Command),
@@ -44,14 +45,14 @@ pub(super) enum Trust {
     Nothing,
 }
 
-/// Whether a run can do without it.
+/// Whether a run can do without the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Required,
     Welcome,
 }
 
-/// How its tools are offered to a model.
+/// How the server's tools are offered to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offer {
     Whole,
@@ -59,12 +60,12 @@ pub(super) enum Offer {
 }
 
 impl McpServer {
-    /// A server that is a child of this process, spoken with over its standard input and output.
+    /// Creates a server that runs as a child process and communicates over standard input and output.
     pub fn command(name: impl Into<String>, command: Command) -> Self {
         Self::new(name.into(), Reach::Command(command))
     }
 
-    /// A server at an address, by streamable HTTP.
+    /// Creates a server with an address, for streamable HTTP.
     pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
         let url = url.into();
         let (addresses, secrets) = secrets_of(&url);
@@ -81,7 +82,7 @@ impl McpServer {
         server
     }
 
-    /// One more header of each request; only where it is at an address. Never shown.
+    /// Adds a header to each request, if the server has an address. Its value is never shown.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let value = value.into();
@@ -92,8 +93,8 @@ impl McpServer {
         self
     }
 
-    /// The token that it is shown as `Authorization: Bearer`; only where it is at an address. Never
-    /// shown to anybody else.
+    /// Sets the token for the `Authorization: Bearer` header, if the server has an address. It is never
+    /// shown.
     #[must_use]
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         let token = Secret::new(&token.into());
@@ -104,51 +105,52 @@ impl McpServer {
         self
     }
 
-    /// A value that is struck out wherever the server repeats it in an error: that of a variable that
-    /// its command was given, say.
+    /// Adds a secret that is removed from the server's errors, for example the value of an environment
+    /// variable of its command.
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
         self.secrets.push(Secret::new(&value.into()));
         self
     }
 
-    /// How long it is waited for. Default [`MCP_TIMEOUT`].
+    /// Sets the timeout. Default: [`MCP_TIMEOUT`].
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// What it says of its tools is true: those that only read run without asking, and are called
-    /// again after a crash. Default: no hint counts, and each call is asked for.
+    /// Trusts the server's hints about its tools: read-only tools run without approval, and are called
+    /// again after a crash. Default: hints are ignored, and each call needs approval.
     #[must_use]
     pub fn trusted(mut self) -> Self {
         self.trust = Trust::Hints;
         self
     }
 
-    /// Without it there is no run. Default: a warning, and the run goes on without its tools.
+    /// Makes the server mandatory for a run. Default: a warning, and the run continues without its
+    /// tools.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.need = Need::Required;
         self
     }
 
-    /// Three tools stand for it, which list, describe and call its tools. Default: each of its tools
-    /// is offered with its whole schema.
+    /// Offers three tools that list, describe and call the server's tools. Default: each tool is
+    /// offered with its whole schema.
     #[must_use]
     pub fn lazy(mut self) -> Self {
         self.offer = Offer::Lazy;
         self
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A text without any secret of this server.
+    /// Removes all secrets of this server from a text.
     pub(super) fn strike_out(&self, mut text: String) -> String {
         for address in &self.addresses {
             if text.contains(address.as_str()) {
@@ -159,7 +161,7 @@ impl McpServer {
         secrets.fold(text, |text, secret| secret.strike_out(text))
     }
 
-    /// A result without the token that the server was shown.
+    /// Removes the server's token from a result.
     pub(super) fn without_token(&self, mut output: ToolOutput) -> ToolOutput {
         if let Reach::Url {
             bearer: Some(token),
@@ -189,8 +191,8 @@ impl McpServer {
     }
 }
 
-/// What of an address may be a key, as it was written and as errors repeat it: the address itself,
-/// the longest first, and then what follows its `?`, and a name and a password.
+/// Returns the parts of an address that may be a key, in the spellings that errors repeat: first the
+/// address itself, the longest spelling first, then its query, user name and password.
 fn secrets_of(url: &str) -> (Vec<String>, Vec<String>) {
     let query = url.split_once('?').map(|(_, query)| query);
     let place = url.split_once("://").map_or("", |(_, place)| place);
@@ -206,7 +208,7 @@ fn secrets_of(url: &str) -> (Vec<String>, Vec<String>) {
         secrets.extend(read.query().map(str::to_owned));
         secrets.extend(read.password().map(str::to_owned));
         addresses = vec![url.to_owned(), read.to_string()];
-        // So it is repeated where a name and a password have become a header.
+        // Errors repeat it in this form after user name and password have become a header.
         if read.set_username("").is_ok() && read.set_password(None).is_ok() {
             addresses.push(read.to_string());
         }
@@ -239,7 +241,7 @@ mod tests {
                 "error sending request for url (https://mcp.example.com/s/0123456789-hush/mcp): refused",
                 "error sending request for url (its address): refused",
             ),
-            // As it is read, blanks and all.
+            // In its parsed form, with escaped spaces.
             (
                 "https://me:pass-hush-word@mcp.example.com/mcp?key=a hush&x={1}",
                 "url (https://mcp.example.com/mcp?key=a%20hush&x={1})",

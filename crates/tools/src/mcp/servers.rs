@@ -1,5 +1,5 @@
-//! [`McpServers`]: the servers of an agent, connected side by side. Which of their tools may run is
-//! the gate's to say.
+//! [`McpServers`]: the servers of an agent, connected in parallel. The gate decides which of their
+//! tools may run.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,36 +15,36 @@ use super::names;
 use super::server::{McpServer, Need, Offer};
 use super::tool::McpTool;
 
-/// Servers that are there, or will be when they can. Dropped with the last of their tools, their
-/// children are killed.
+/// A set of servers, including those that are currently unavailable. When the last of their tools is
+/// dropped, their processes are killed.
 pub struct McpServers {
     links: Vec<Arc<Link>>,
     seen: Mutex<Vec<Seen>>,
 }
 
-/// How a server does.
+/// The status of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpStatus {
-    /// Its name.
+    /// The server's name.
     pub name: String,
-    /// How it does.
+    /// Its state.
     pub state: McpState,
-    /// What was left out of what it offers, each in a sentence.
+    /// A sentence for each part of its tools that was omitted.
     pub notes: Vec<String>,
 }
 
-/// How a server does.
+/// The state of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum McpState {
-    /// It is there, with this many tools.
+    /// Available, with this number of tools.
     Ready(usize),
-    /// It is there, with this many tools, for which three stand.
+    /// Available, with this number of tools behind the three lazy ones.
     Lazy(usize),
-    /// It is not there: why.
+    /// Not available, for this reason.
     Absent(McpError),
 }
 
-/// What is known of a server: what was last offered of it, and whether it is missed.
+/// The known state of a server: the tools that were last offered, and the error if it is unavailable.
 #[derive(Default)]
 struct Seen {
     offered: Option<Arc<Catalog>>,
@@ -52,11 +52,11 @@ struct Seen {
 }
 
 impl McpServers {
-    /// Connects to all side by side; `told` hears of each as soon as it is known. A server that
-    /// cannot be had is left out.
+    /// Connects to all servers in parallel. `told` receives the status of each as soon as it is known.
+    /// Unavailable servers are left out.
     ///
     /// # Errors
-    /// One that is required cannot be had; the others are ended.
+    /// If a required server is unavailable; the others are closed.
     pub async fn connect(
         servers: impl IntoIterator<Item = McpServer>,
         told: impl Fn(&McpStatus) + Send + Sync,
@@ -80,13 +80,14 @@ impl McpServers {
         }
     }
 
-    /// Their tools, in the order of the servers and then of the names; named unlike any of `others`.
+    /// Returns the tools, in the order of the servers and then of the names. Their names differ from
+    /// those in `others`.
     #[must_use]
     pub fn tools(&self, others: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         self.tools_of(|_| true, others)
     }
 
-    /// The same of those servers alone whose name `wants`.
+    /// Returns the tools of the servers whose name `wants` accepts.
     #[must_use]
     pub fn tools_of(
         &self,
@@ -128,9 +129,9 @@ impl McpServers {
         tools
     }
 
-    /// Reads the tools anew of those who say that theirs have changed. To be called between runs:
-    /// within one, tools stay as they were offered. Whether [`tools`](Self::tools) now gives others
-    /// than before.
+    /// Reads the tools again from the servers that have reported a change. Call it between runs; within
+    /// a run the tools stay the same. Returns `true` if [`tools`](Self::tools) now returns different
+    /// tools.
     pub async fn refresh(&self) -> bool {
         let mut reading = JoinSet::new();
         for link in &self.links {
@@ -146,7 +147,7 @@ impl McpServers {
         })
     }
 
-    /// How each does, in their order.
+    /// Returns the status of each server, in order.
     #[must_use]
     pub fn status(&self) -> Vec<McpStatus> {
         let seen = self.lock();
@@ -156,7 +157,8 @@ impl McpServers {
             .collect()
     }
 
-    /// Ends all of them politely. Otherwise they are killed when the last of their tools is dropped.
+    /// Closes all connections. Without it, the processes are killed when the last of their tools is
+    /// dropped.
     pub async fn close(&self) {
         let mut closing = JoinSet::new();
         for link in &self.links {
@@ -166,7 +168,8 @@ impl McpServers {
         closing.join_all().await;
     }
 
-    /// Reads all side by side. The first that is required and not there.
+    /// Reads the tools of all servers in parallel. Returns the error of the first required server that
+    /// is unavailable.
     async fn read(&self, told: &(dyn Fn(&McpStatus) + Sync)) -> Option<McpError> {
         let mut reading = JoinSet::new();
         for (at, link) in self.links.iter().enumerate() {
@@ -179,7 +182,7 @@ impl McpServers {
             let Some(link) = self.links.get(at) else {
                 continue;
             };
-            // Of one that is required, the error tells.
+            // For a required server, the error is returned instead.
             match (link.server.need, &absent) {
                 (Need::Required, Some(error)) => missed = missed.or_else(|| Some(error.clone())),
                 _ => told(&status(link, absent.clone())),
@@ -191,7 +194,7 @@ impl McpServers {
         missed
     }
 
-    /// Nothing that panics is done under the lock.
+    /// Locks the list. No code that panics runs under the lock, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, Vec<Seen>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,12 +223,12 @@ fn status(link: &Link, absent: Option<McpError>) -> McpStatus {
     }
 }
 
-/// Whether a model would be offered the same.
+/// Checks whether the model would be offered the same tools.
 fn is_same(link: &Link, offered: &Catalog) -> bool {
     let now = link.catalog();
     match link.server.offer {
         Offer::Whole => now.tools == offered.tools,
-        // Whether calls ask depends on all tools; the rest is told when it is asked for.
+        // The approval of calls depends on all tools; the rest is read on request.
         Offer::Lazy => {
             let asks = |catalog: &Catalog| catalog.tools.iter().any(|tool| tool.asks);
             now.about == offered.about && asks(&now) == asks(offered)

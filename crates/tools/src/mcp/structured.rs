@@ -1,4 +1,4 @@
-//! Removes from the structured content of a result what its text content already says.
+//! Removes data from the structured content of a result if its text content repeats it.
 //!
 //! The protocol asks servers to repeat structured content as text. FastMCP and the official servers
 //! repeat it inside an object such as `{"result": …}`, so a comparison of the whole is not enough.
@@ -14,7 +14,7 @@ pub(super) fn not_in_content(data: &Value, content: &[Value]) -> Option<Value> {
     let Some(members) = data.as_object() else {
         return Some(data.clone());
     };
-    // A text is left out once: another member with the same text has a meaning of its own.
+    // A text is removed once: another member with the same text has a meaning of its own.
     let is_text = |value: &Value| value.is_string() && content.repeats(value);
     let repeated = members.iter().find(|(_, value)| is_text(value));
     let repeated = repeated.map(|(name, _)| name);
@@ -49,7 +49,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Checks whether a value is the content itself, its text, or the JSON that its text spells.
+    /// Checks whether a value equals the content itself, its text, or the JSON in its text.
     fn repeats(&self, value: &Value) -> bool {
         if self.blocks.is_empty() {
             return false;

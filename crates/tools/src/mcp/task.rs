@@ -1,12 +1,13 @@
-//! Tools that demand to be run as a task (`taskSupport: required` of the protocol's revision
-//! 2025-11-25): begun with the parameter `task`, asked after with `tasks/get`, fetched with
-//! `tasks/result`, ended with `tasks/cancel` where nobody waits any more.
+//! Tools that must run as a task (`taskSupport: required` of the protocol's revision 2025-11-25).
 //!
-//! The SDK knows the later extension `io.modelcontextprotocol/tasks` alone: it has no `task` among
-//! the parameters of `tools/call` and no `tasks/result`, and drops what a server says of tasks in
-//! its list of tools and of its capabilities. So these two requests are written here, and that a
-//! tool demands a task is learned from the server's refusal. Tools that may run either way do not
-//! become tasks.
+//! A task is started with the parameter `task`, polled with `tasks/get`, fetched with `tasks/result`,
+//! and cancelled with `tasks/cancel` if its result is not needed any more.
+//!
+//! The SDK only supports the later extension `io.modelcontextprotocol/tasks`. It has no `task` among
+//! the parameters of `tools/call` and no `tasks/result`, and drops the information about tasks in a
+//! server's capabilities and list of tools. Therefore these two requests are built here, and the
+//! server's refusal of a plain call shows that a tool requires a task. Tools with optional task support
+//! are called without one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,38 +28,38 @@ use super::ear::{Heard, Listener, Wait};
 use super::error::short;
 use super::farewell::{Farewells, MCP_FAREWELL};
 
-/// How often a server is asked after a task where it does not say how often it wants to be.
+/// Default interval between polls of a task.
 pub const MCP_TASK_POLL: Duration = Duration::from_secs(1);
-/// Never more often than this, whatever it says.
+/// Lower bound of the server's interval.
 pub const MCP_TASK_POLL_MIN: Duration = Duration::from_millis(50);
-/// And never more seldom, so that a result is not left lying.
+/// Upper bound of the server's interval, so that a result is fetched soon.
 pub const MCP_TASK_POLL_MAX: Duration = Duration::from_secs(5);
-/// Questions after a task in a row that may come to nothing, of a server elsewhere, where each
-/// stands for itself; a task outlives them.
+/// Maximum number of consecutive failed polls of a remote server. Each HTTP request is independent, so
+/// the task survives them.
 pub const MCP_TASK_FAILURES: usize = 3;
-/// How much longer than it is waited for a server is asked to keep a task.
+/// The time that a server is asked to keep a task beyond our own limit.
 const SPARE: Duration = Duration::from_secs(60);
-/// How the SDKs say that a tool demands a task where they say it as a tool's own error.
+/// The texts by which SDKs report, as a tool's own error, that a tool requires a task.
 const DEMANDS: [&str; 2] = ["requires task augmentation", "requires task-augmented"];
 
-/// A task that is waited for: asked for first, then begun. Where it is dropped before its end, it is
-/// cancelled at the server.
+/// A task in progress, from its request to its end. If it is dropped before, the task is cancelled on
+/// the server.
 struct Wish {
     peer: Peer<RoleClient>,
     heard: Arc<Heard>,
     farewells: Arc<Farewells>,
     wait: Wait,
     token: ProgressToken,
-    /// Until the server says which task it is.
+    /// The pending request, until the server returns the task's id.
     asked: Option<RequestHandle<RoleClient>>,
-    /// Until it has ended.
+    /// The task's id, until the task has ended.
     id: Option<String>,
 }
 
-/// The words with which a server refuses a call because it is no task.
+/// Returns the server's text if it refused a call because the tool requires a task.
 pub(super) fn demanded(answer: &Result<Value, Failure>) -> Option<String> {
     let result = match answer {
-        // What the protocol says that it shall answer; whatever it means, nothing has been done.
+        // The error that the protocol specifies. In any case the call was not executed.
         Err(Failure::NoMethod(text)) => return Some(text.clone()),
         Ok(result) => result,
         Err(_) => return None,
@@ -106,7 +107,7 @@ impl Connection {
         };
         let answer = self.read(answer).await?;
         let Some((id, task)) = begun(&answer) else {
-            // A server that keeps no tasks answers as if none had been asked for.
+            // A server without task support ignores the parameter.
             return match is_result(&answer) {
                 true => Ok(answer),
                 false => Err(Failure::Odd("its task cannot be read".to_owned())),
@@ -125,7 +126,7 @@ impl Connection {
         result
     }
 
-    /// Waits for the end of a task, and tells of its steps.
+    /// Waits for the end of a task, and reports its progress.
     async fn follow(&self, id: &str, task: Value, cx: &ToolContext) -> Result<Value, Failure> {
         let every = poll_interval(&task);
         let (mut task, mut told, mut failures) = (task, String::new(), 0);
@@ -159,9 +160,9 @@ impl Connection {
         }
     }
 
-    /// What comes of a task that is over, or that has something to ask.
+    /// Returns the result of a task that has ended or asks for input.
     async fn result(&self, id: &str, task: &Value, cx: &ToolContext) -> Result<Value, Failure> {
-        // The extension that came later has the result at hand.
+        // In the later extension the task contains its result.
         if let Some(result) = task.get("result").filter(|result| result.is_object()) {
             return Ok(result.clone());
         }
@@ -172,7 +173,7 @@ impl Connection {
             let text = "its task asks for input, which is not offered";
             return Err(Failure::Odd(text.to_owned()));
         }
-        // Where it has something to ask, it does so now, and is told no.
+        // If the task asks for input, the server requests it now, and we decline.
         let request = CustomRequest::new("tasks/result", Some(json!({ "taskId": id })));
         let answer = self
             .ask_for(ClientRequest::CustomRequest(request), cx)
@@ -191,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// A request whose answer is not waited for longer than anybody wants it.
+    /// Sends a request, and waits for its answer unless the call is cancelled.
     async fn ask_for(&self, request: ClientRequest, cx: &ToolContext) -> Result<Value, Failure> {
         let answer = tokio::select! {
             biased;
@@ -210,7 +211,7 @@ impl Connection {
 }
 
 impl Wish {
-    /// What the server says to the wish.
+    /// Waits for the server's answer to the request for a task.
     async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
         let Some(handle) = &mut self.asked else {
             return Err(ServiceError::TransportClosed);
@@ -227,7 +228,7 @@ impl Drop for Wish {
         let (peer, id) = (self.peer.clone(), self.id.take());
         match (id, self.asked.take()) {
             (Some(id), _) => self.farewells.say(cancelled(peer, id)),
-            // Which task it is is not known yet; it is listened to for a moment longer.
+            // The task's id is not known yet, so its answer is awaited a little longer.
             (None, Some(handle)) => {
                 self.heard.gives_up(&handle.id);
                 self.heard.was_in_vain(&self.wait);
@@ -250,28 +251,29 @@ impl Drop for Wish {
     }
 }
 
-/// Ends a task that nobody waits for.
+/// Cancels a task.
 async fn cancelled(peer: Peer<RoleClient>, id: String) {
     let request = CancelTaskRequest::new(CancelTaskParams::new(id));
     let request = ClientRequest::CancelTaskRequest(request);
     let _ = peer.send_request(request).await;
 }
 
-/// A task and its id, in the answer to the wish for it.
+/// Returns the id and the task from the answer to the request for a task.
 fn begun(answer: &Value) -> Option<(&str, &Value)> {
-    // The extension that came later has its parts in the answer itself.
+    // In the later extension the answer itself is the task.
     let task = answer.get("task").unwrap_or(answer);
     let id = task.get("taskId")?.as_str()?;
     Some((id, task))
 }
 
-/// Whether an answer is a tool's result, and no task.
+/// Checks whether an answer is a tool's result instead of a task.
 fn is_result(answer: &Value) -> bool {
     let parts = ["content", "structuredContent", "isError"];
     parts.iter().any(|part| answer.get(part).is_some())
 }
 
-/// Whether there is nothing more to wait for. What is not known is waited for, in bounded time.
+/// Checks whether a task has ended or asks for input. Unknown states count as running; waiting is
+/// limited in time.
 fn is_over(task: &Value) -> bool {
     let status = text(task, "status");
     matches!(
@@ -280,7 +282,7 @@ fn is_over(task: &Value) -> bool {
     )
 }
 
-/// How often a server wants to be asked after a task, within reason.
+/// Returns the interval between polls that the server wants, within our bounds.
 fn poll_interval(task: &Value) -> Duration {
     let said = ["pollInterval", "pollIntervalMs"].map(|key| task.get(key).and_then(Value::as_u64));
     let said = said.into_iter().flatten().next();

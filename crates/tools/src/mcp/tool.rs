@@ -1,5 +1,5 @@
-//! [`McpTool`]: one tool of a server, as a model is offered it. What it is stays as it was offered,
-//! whatever the server says later.
+//! [`McpTool`]: one tool of a server as offered to the model. Its definition does not change, even if
+//! the server's does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Tool for McpTool {
     }
 }
 
-/// Arguments are always an object.
+/// Returns the arguments as an object.
 pub(super) fn object(arguments: Value) -> Map<String, Value> {
     match arguments {
         Value::Object(arguments) => arguments,

@@ -1,4 +1,4 @@
-//! [`Finder`]: every simple command that a script may run, wherever it stands in it.
+//! [`Finder`]: finds every simple command that a script may run, at any place.
 
 use plimsoll_agent::ShellText;
 use rable::{Node, NodeKind};
@@ -6,13 +6,13 @@ use rable::{Node, NodeKind};
 use super::word::Word;
 use super::{parse, quoted};
 
-/// Characters and words of all commands together; a script with more is not understood. A command
-/// counts in each way in which a rule may spell it.
+/// Maximum length of all found commands, in characters and words. A longer script counts as not
+/// parseable. A command counts once for each spelling that a rule may use.
 const MAX_TEXT: usize = 512 * 1024;
-/// Scripts within scripts, at most.
+/// Maximum nesting of scripts within scripts.
 const MAX_DEPTH: usize = 8;
 
-/// Programs that run the command that stands behind their options.
+/// Programs that run the command after their options.
 const WRAPPERS: [&str; 40] = [
     "builtin",
     "busybox",
@@ -55,9 +55,9 @@ const WRAPPERS: [&str; 40] = [
     "watch",
     "xargs",
 ];
-/// Those that add arguments to it.
+/// Programs that run a command with additional arguments.
 const ADDING: [&str; 2] = ["parallel", "xargs"];
-/// Programs that run a script which they are given as an argument, or read.
+/// Programs that run a script, given as an argument or read from a file.
 const SHELLS: [&str; 9] = [
     "ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh",
 ];
@@ -66,15 +66,15 @@ const SHELLS: [&str; 9] = [
 #[derive(Debug, Default)]
 pub(super) struct Finder {
     commands: Vec<Vec<ShellText>>,
-    /// Their length together.
+    /// The total length of the commands.
     size: usize,
     depth: usize,
-    /// Something in it cannot be read.
+    /// A part of the script cannot be parsed.
     is_opaque: bool,
 }
 
 impl Finder {
-    /// All simple commands in a script. `None` if it was not understood.
+    /// Returns all simple commands in a script. Returns `None` if it could not be parsed.
     pub(super) fn commands_in(nodes: &[Node]) -> Option<Vec<Vec<ShellText>>> {
         let mut finder = Self::default();
         finder.all(nodes);
@@ -219,7 +219,7 @@ impl Finder {
         }
     }
 
-    /// Text that the shell expands as if it stood in double quotes.
+    /// Handles text that the shell expands like a text in double quotes.
     fn embedded(&mut self, text: &str) {
         if !["`", "$(", "<(", ">("]
             .iter()
@@ -228,19 +228,19 @@ impl Finder {
             return;
         }
         match text.contains('"') {
-            // Which quotes belong together is not known any more.
+            // The matching pairs of quotes are no longer known.
             true => self.is_opaque = true,
             false => self.script(&format!(": \"{text}\"")),
         }
     }
 
-    /// An expression of numbers and variables. One with more in it is not understood.
+    /// Handles an arithmetic expression. An expression with other elements counts as not parseable.
     fn arithmetic(&mut self, text: &str) {
         self.is_opaque |= text.contains(['`', '"', '\'', '\\', '{', '\n']);
         self.embedded(text);
     }
 
-    /// The elements of an array.
+    /// Handles the elements of an array.
     fn elements(&mut self, elements: &str) {
         match elements.contains([';', '&', '|', '<', '>']) {
             true => self.is_opaque = true,
@@ -248,7 +248,7 @@ impl Finder {
         }
     }
 
-    /// A script within the script.
+    /// Handles a script within the script.
     fn script(&mut self, script: &str) {
         match parse(script) {
             Some(nodes) if self.depth < MAX_DEPTH => {
@@ -260,7 +260,7 @@ impl Finder {
         }
     }
 
-    /// A command, and those that it runs in its turn.
+    /// Handles a command, and the commands that it runs.
     fn command(&mut self, words: &[Word<'_>]) {
         self.one(words, false);
         let Some(program) = words.first().and_then(program) else {
@@ -298,7 +298,7 @@ impl Finder {
         }
     }
 
-    /// What a shell is given to run.
+    /// Handles the arguments of a shell.
     fn shell(&mut self, arguments: &[Word<'_>]) {
         let mut has_script = false;
         for (word, at) in arguments.iter().zip(0..) {
@@ -311,16 +311,16 @@ impl Finder {
                 Some(_) if has_script => {
                     return self.texts(arguments.get(at..=at).unwrap_or_default());
                 }
-                // A file with a script, which cannot be looked into here.
+                // A script file, which cannot be read here.
                 Some(_) => return,
                 None => return self.is_opaque = true,
             }
         }
-        // It reads a script from elsewhere.
+        // The script comes from elsewhere.
         self.is_opaque = true;
     }
 
-    /// Words that are a script together.
+    /// Handles words that form a script together.
     fn texts(&mut self, words: &[Word<'_>]) {
         let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
         match texts {
@@ -329,8 +329,8 @@ impl Finder {
         }
     }
 
-    /// Notes a command in each way in which a rule may spell it: with quotes and without, with the
-    /// directory of the program and without.
+    /// Adds a command in each spelling that a rule may use: with and without quotes, with and without
+    /// the directory of the program.
     fn add(&mut self, words: &[Word<'_>], adds: bool) {
         let Some((first, arguments)) = words.split_first() else {
             return;
@@ -361,8 +361,8 @@ impl Finder {
     }
 }
 
-/// The words with a blank between them. What is unknown may be several words or none, so it stands for
-/// the blanks around it too.
+/// Joins the words with spaces. An unknown word may be several words or none, so it also replaces the
+/// spaces around it.
 fn joined<'a>(
     words: impl Iterator<Item = &'a Word<'a>>,
     with_quotes: bool,
@@ -392,7 +392,7 @@ fn joined<'a>(
     command
 }
 
-/// The name of a program without its directory.
+/// Returns the name of a program without its directory.
 fn program<'a>(word: &'a Word<'_>) -> Option<&'a str> {
     word.literal()?.rsplit('/').next()
 }

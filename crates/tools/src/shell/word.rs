@@ -1,26 +1,26 @@
-//! [`Word`]: a word of a shell command as the program would get it, as far as that is known before the
-//! command runs.
+//! [`Word`]: a word of a shell command as the program would receive it, as far as it is known before
+//! the command runs.
 
 use plimsoll_agent::ShellText;
 use rable::{Node, NodeKind};
 
-/// What ends a word, unless it is quoted.
+/// The characters that end an unquoted word.
 const METACHARACTERS: &str = " \t\n;&|<>()";
 
 /// A word without its quotes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Word<'a> {
-    /// Its text, as far as it is known.
+    /// The text; parts may be unknown.
     pub(super) text: Vec<ShellText>,
-    /// Commands in substitutions that stand in it.
+    /// Commands in substitutions within the word.
     pub(super) nodes: Vec<&'a Node>,
-    /// Text in it that the shell expands in its turn, such as the default of a variable.
+    /// Text within the word that the shell expands as well, such as the default value of a variable.
     pub(super) embedded: Vec<String>,
-    /// Scripts in substitutions that the parser has left as they were.
+    /// Scripts in substitutions that the parser has not parsed.
     pub(super) scripts: Vec<&'a str>,
-    /// The elements, if it sets an array.
+    /// The elements, if the word assigns an array.
     pub(super) elements: Option<&'a str>,
-    /// It is no word as this reader knows them.
+    /// The word has an unsupported form.
     pub(super) is_odd: bool,
     quote: Quote,
 }
@@ -34,14 +34,14 @@ enum Quote {
 }
 
 impl<'a> Word<'a> {
-    /// Reads a word. `None` if it is none.
+    /// Parses a word. Returns `None` if the node is not a word.
     pub(super) fn of(node: &'a Node) -> Option<Self> {
         let NodeKind::Word { value, parts, .. } = &node.kind else {
             return None;
         };
         let mut word = Self::default();
         if let Some(elements) = array(value) {
-            // The elements are words, and what they hold is found as if a command had them.
+            // The elements are parsed later like the words of a command.
             word.elements = Some(elements);
             word.add_unknown();
             return Some(word);
@@ -50,14 +50,14 @@ impl<'a> Word<'a> {
             word.part(&part.kind, value);
         }
         word.is_odd |= word.quote != Quote::None;
-        // An empty word is one as well.
+        // An empty word is valid as well.
         if word.text.is_empty() {
             word.add("");
         }
         Some(word)
     }
 
-    /// A word of which nothing is known.
+    /// Returns a completely unknown word.
     pub(super) fn unknown() -> Self {
         Self {
             text: vec![ShellText::Unknown],
@@ -65,7 +65,7 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// A literal word.
+    /// Returns a literal word.
     pub(super) fn of_text(text: &str) -> Self {
         Self {
             text: vec![ShellText::Literal(text.to_owned())],
@@ -73,7 +73,7 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// The text of a word that is literal as a whole.
+    /// Returns the text if the whole word is literal.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.text.as_slice() {
             [ShellText::Literal(text)] => Some(text),
@@ -102,7 +102,8 @@ impl<'a> Word<'a> {
                 self.add_unknown();
             }
             NodeKind::ArithmeticExpansion { .. } => {
-                // Its own text is not there; without its sign the word shows what else is in it.
+                // The node has no text of its own. Without the `$`, the whole word is searched for
+                // other expansions.
                 self.embedded.push(value.replace("$((", "(("));
                 self.add_unknown();
             }
@@ -115,7 +116,7 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// Reads text in which quotes may stand.
+    /// Reads text that may contain quotes.
     fn read(&mut self, raw: &str) {
         let mut chars = raw.chars().peekable();
         let mut is_first = true;
@@ -155,7 +156,7 @@ impl<'a> Word<'a> {
         self.add_unknown();
     }
 
-    /// What is quoted may be empty and is a word all the same.
+    /// An empty quoted text still makes a word.
     fn enter(&mut self, quote: Quote) {
         self.quote = quote;
         self.add("");
@@ -179,7 +180,7 @@ impl<'a> Word<'a> {
     }
 }
 
-/// What stands between the parentheses of `name=(…)` and `name+=(…)`.
+/// Returns the text between the parentheses of `name=(…)` and `name+=(…)`.
 fn array(value: &str) -> Option<&str> {
     let (name, elements) = value.strip_suffix(')')?.split_once("=(")?;
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -187,7 +188,7 @@ fn array(value: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(elements)
 }
 
-/// The script in `$(…)` where the parser has left that as it was.
+/// Returns the script of a `$(…)` that the parser has not parsed.
 fn substituted(raw: &str) -> Option<&str> {
     raw.strip_prefix("$(")?.strip_suffix(')')
 }
