@@ -1,5 +1,4 @@
-//! Reading a [`ContextConfig`] from a table of settings, by all names that its keys have had. Not
-//! what the settings mean together; that is `compaction.rs`.
+//! Reads a [`ContextConfig`] from a table of settings, under all accepted names of its keys.
 
 use serde::de::{Deserialize, Deserializer, Error};
 
@@ -7,7 +6,7 @@ use super::{CompactionConfig, CompactionScope, ContextConfig, Summarization};
 use crate::settings::{Given, Loaded, Settings, SettingsError};
 use crate::tokens::{Ppm, Tokens};
 
-/// Names of the trigger in the systems that ours stands for; ours first.
+/// The names of the trigger in the systems that Plimsoll's replaces, our own name first.
 const TRIGGER: [&str; 5] = [
     "trigger",
     "max_token",
@@ -18,7 +17,7 @@ const TRIGGER: [&str; 5] = [
 const TARGET: [&str; 2] = ["target", "context_token_limit"];
 const SUMMARY: [&str; 2] = ["max_summary_tokens", "summary_token_limit"];
 
-/// What a configuration says of compaction, wherever it says it.
+/// The compaction settings of a configuration, from all their places.
 #[derive(Default)]
 struct Said {
     at: Option<Ppm>,
@@ -34,9 +33,11 @@ struct Said {
 }
 
 impl ContextConfig {
-    /// Reads a configuration's `[context]`, its `compaction` within it, and what stands beside it as
-    /// `[compaction]`. What is wrong, also with what the settings mean together, is noted in
-    /// `context`; see [`Settings::finish`].
+    /// Reads a configuration's `[context]`, the `compaction` table in it, and a separate
+    /// `[compaction]` table.
+    ///
+    /// Errors, including conflicts between settings, are recorded in `context`; see
+    /// [`Settings::finish`].
     pub fn read(context: &mut Settings, beside: Option<Settings>) -> Self {
         let default = Self::default();
         let max = context.tokens(&[
@@ -113,7 +114,7 @@ impl CompactionConfig {
         }
     }
 
-    /// What was said, the rest at its default.
+    /// Fills the missing settings with their defaults.
     fn of(settings: &mut Settings, said: &Said) -> Self {
         let default = Self::default();
         if let (Some(_), Some(share)) = (
@@ -147,7 +148,7 @@ impl CompactionConfig {
     }
 }
 
-/// Settings of compaction that used to stand in `[context]`.
+/// Reads the compaction settings that used to be in `[context]`.
 fn old_places(context: &mut Settings) -> Said {
     let mut old = |names: &[&'static str], now: &str| {
         let count = context.count(names)?;
@@ -169,7 +170,7 @@ fn old_places(context: &mut Settings) -> Said {
     }
 }
 
-/// What is said in either place; in both, it is a fault.
+/// Merges the settings of both places. A setting in both places is an error.
 fn merged(context: &mut Settings, old: Said, new: Said) -> Said {
     fn either<T>(
         context: &mut Settings,
@@ -217,7 +218,7 @@ fn merged(context: &mut Settings, old: Said, new: Said) -> Said {
     }
 }
 
-/// `FixedCount(3)` and `TokenBudget`, as a text, a table or a number alone.
+/// Reads `FixedCount(3)` or `TokenBudget`, given as a text, a table or a plain number.
 fn scope(settings: &mut Settings) -> Option<CompactionScope> {
     let (key, given) = settings.take(&["compaction_scope"])?;
     let scope = scope_of(&given);
@@ -249,14 +250,14 @@ fn scope_of(given: &Given) -> Option<CompactionScope> {
 }
 
 impl<'de> Deserialize<'de> for ContextConfig {
-    /// As [`ContextConfig::load`], without the warnings.
+    /// Reads a configuration like [`ContextConfig::load`], without the warnings.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::load(deserializer).map(|loaded| loaded.value)
     }
 }
 
 impl<'de> Deserialize<'de> for CompactionConfig {
-    /// By all names of its keys; an unknown key, and two names of one thing, are errors.
+    /// Accepts all names of the keys. An unknown key or two names of one setting are errors.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut settings = Settings::new("[compaction]", Given::deserialize(deserializer)?);
         let said = Self::said(&mut settings);
