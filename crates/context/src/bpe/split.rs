@@ -1,5 +1,5 @@
-//! [`Splitter`]: a text in the pieces that an encoding merges into tokens, each by itself. The published
-//! patterns of both encodings, read from left to right:
+//! [`Splitter`]: splits a text into the pieces that an encoding merges into tokens. Each piece is
+//! merged on its own. These are the published patterns of both encodings, from left to right:
 //!
 //! | | cl100k | o200k |
 //! |---|---|---|
