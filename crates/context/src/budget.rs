@@ -16,9 +16,9 @@ pub const OUTPUT_RESERVE: Tokens = Tokens(4_096);
 pub const FALLBACK_WINDOW: Tokens = Tokens(200_000);
 /// The default maximum size of one tool result.
 pub const MAX_RESULT: Tokens = Tokens(8_000);
-/// The share of room at which a plan is due, unless it pays earlier or later.
+/// The share of the available tokens at which a plan is due, unless it pays earlier or later.
 pub const TRIGGER: Ppm = Ppm(800_000);
-/// The same in tokens, for windows in which that would be more.
+/// The maximum of that trigger in tokens, for large windows.
 pub const WORKING_TRIGGER: Tokens = Tokens(80_000);
 /// The share of room at which a plan ends.
 pub const TARGET: Ppm = Ppm(260_000);

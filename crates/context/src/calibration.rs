@@ -46,7 +46,7 @@ struct Sample {
 }
 
 impl Calibration {
-    /// Hears that a request counted as `counted` was reported as `reported`.
+    /// Records that the provider reported `reported` tokens for a request counted as `counted`.
     ///
     /// ```
     /// use plimsoll_context::{Calibration, Tokens};
@@ -95,8 +95,10 @@ impl Calibration {
         counted >= LEAST_SAMPLE && reported > Tokens::ZERO && reported < counted.share(LOWEST)
     }
 
-    /// Hears what the provider says that a request weighs which it was only asked about. Nobody cuts
-    /// such a request, so a low number is believed at once, down to three quarters of ours.
+    /// Records the result of a count request: `reported` tokens for a request counted as `counted`.
+    ///
+    /// A server never truncates such a request. A low number is therefore accepted at once, down to
+    /// three quarters of our own count.
     ///
     /// ```
     /// use plimsoll_context::{Calibration, Tokens};

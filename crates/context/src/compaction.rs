@@ -154,12 +154,12 @@ impl From<bool> for Summarization {
 }
 
 impl ContextConfig {
-    /// When a compaction fires beside a system prompt of `system` tokens, in a window of `window`
-    /// where that is known.
+    /// Returns the sizes at which a compaction starts and ends, for a system prompt of `system`
+    /// tokens and a model with the given window, if it is known.
     ///
-    /// It fires above `max · (at − threshold) − max(set aside, system)` of all but the system
-    /// prompt, and ends at 0.70 of that; an explicit trigger is one of everything. Whole numbers,
-    /// rounded down:
+    /// A compaction starts when everything except the system prompt exceeds
+    /// `max · (at − threshold) − max(set aside, system)`, and ends at 0.70 of that. An explicit
+    /// trigger includes the system prompt. The sizes are whole numbers, rounded down:
     ///
     /// ```
     /// use plimsoll_context::{ContextConfig, Tokens};

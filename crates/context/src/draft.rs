@@ -238,7 +238,7 @@ impl<'a> Draft<'a> {
         freed
     }
 
-    /// Returns the positions of the messages that were made lighter, oldest first.
+    /// Returns the positions of the shrunk messages, oldest first.
     pub(crate) fn shrunk(&self) -> Vec<usize> {
         let shrunk = self.changes.iter();
         let shrunk = shrunk.filter(|(_, change)| matches!(change, Change::Shrunk(_)));

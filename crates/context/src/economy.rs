@@ -73,16 +73,20 @@ impl Economy {
         }
     }
 
-    /// Returns the budget to plan with, made of the line's: `Priced` moves its trigger.
+    /// Returns the budget for the next plan, derived from the budget of the line: `Priced` moves its
+    /// trigger.
     ///
-    /// A view that is cut to its target and then grows is a saw. A cut costs what it keeps and
-    /// writes again, `P`, and what the model reads again because of it, `R` ([`REREADING`] of the
-    /// target). `P` is the target less the [`head`], which stays in the cache, and less the tokens
-    /// that a turn adds, which are new anyway; or the tokens that the last plan rewrote
-    /// ([`Pace::planned`]), if those were fewer. The view may outgrow its target by
-    /// [`batch`]`(P, R)`, and by `1 - √(Δ/P)` of that if `Δ` more than usual has just arrived: at
-    /// such a turn a cut writes less again (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal
-    /// to `b·(P-Δ)` at that share). It must also pay for itself in the turns that are left.
+    /// The size of a view that is repeatedly cut to its target and grows again has the shape of a
+    /// saw. A cut has two costs: the kept tokens that are written to the cache again, `P`, and the
+    /// tokens that the model reads again because of the cut, `R` ([`REREADING`] of the target). `P`
+    /// is the target less the [`head`], which stays in the cache, and less the tokens that a turn
+    /// adds, which are new anyway. If the last plan rewrote fewer tokens ([`Pace::planned`]), `P` is
+    /// that number.
+    ///
+    /// The view may exceed its target by [`batch`]`(P, R)`. If `Δ` tokens more than usual have just
+    /// arrived, it may only exceed it by `1 - √(Δ/P)` of that, because a cut on such a turn rewrites
+    /// less (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal to `b·(P-Δ)` at that share). The
+    /// cut must also pay for itself in the remaining turns.
     ///
     /// The trigger is never above [`Budget::forced`]. If the cache has expired, a plan ends at
     /// [`Budget::cold_target`], and is due as soon as it saves more than `R`.
@@ -158,13 +162,14 @@ pub fn head(transcript: &Transcript) -> Tokens {
     weight
 }
 
-/// The batch that minimises money: by how much a view that is cut to `kept` tokens, all of them
-/// written again, may grow before the next cut, if `reread` tokens are read again after each cut.
+/// Returns the batch with the lowest cost: the number of tokens by which a view may grow between two
+/// cuts. Each cut keeps `kept` tokens, all of which are written again, and `reread` tokens are read
+/// again after it.
 ///
-/// A token in the view costs `a = r(1-λ) + wλ` a turn, so that a batch of `M` costs `a·M/2` a turn
-/// on average; a cut costs `b·P + w·R` with `b = (w-r)(1-λ)`, and there is one in `M/(g+c)` turns.
-/// The sum is least at `M* = √(2·(b·P + w·R)·(g+c)/a)`. `r` and `w` are the prices of reading and of
-/// writing the cache.
+/// A token in the view costs `a = r(1-λ) + wλ` per turn, so a batch of `M` costs `a·M/2` per turn on
+/// average. A cut costs `b·P + w·R` with `b = (w-r)(1-λ)`, and there is one every `M/(g+c)` turns.
+/// The sum is smallest at `M* = √(2·(b·P + w·R)·(g+c)/a)`. `r` and `w` are the prices of reading and
+/// of writing the cache.
 ///
 /// ```
 /// use plimsoll_context::{Outlook, Tokens, batch};

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The maximum number of hosted tools in one request; no provider offers as many.
 pub const MAX_HOSTED_TOOLS: usize = 32;
 
-/// A tool of the provider's own, in the provider's words, as it is sent.
+/// A hosted tool, in the JSON form that is sent to the provider.
 ///
 /// ```
 /// use plimsoll_context::HostedTool;

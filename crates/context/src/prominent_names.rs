@@ -1,7 +1,7 @@
 //! Finds the names that a text mentions most: identifiers, paths and file names.
 //!
-//! The marker of a shortened tool result lists them, so that the model can decide what to recall
-//! without reading the whole result again.
+//! The marker of a shortened tool result lists them, so that the model can decide which
+//! results to recall without reading the whole result again.
 
 use std::collections::HashMap;
 

@@ -37,25 +37,25 @@ pub fn clip(text: &str, max: Bytes) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or(text)
 }
 
-/// [`Marker::head_tail`] with the plain marker.
+/// Shortens with [`Marker::head_tail`] and the plain marker.
 #[must_use]
 pub fn head_tail(text: &str, max: Bytes) -> Option<String> {
     Marker::default().head_tail(text, max)
 }
 
-/// [`Marker::head_tail_tokens`] with the plain marker.
+/// Shortens with [`Marker::head_tail_tokens`] and the plain marker.
 #[must_use]
 pub fn head_tail_tokens(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     Marker::default().head_tail_tokens(text, max, counter)
 }
 
-/// [`Marker::shorten`] with the plain marker.
+/// Shortens with [`Marker::shorten`] and the plain marker.
 #[must_use]
 pub fn shorten(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     Marker::default().shorten(text, max, counter)
 }
 
-/// [`Marker::shorten_bytes`] with the plain marker.
+/// Shortens with [`Marker::shorten_bytes`] and the plain marker.
 #[must_use]
 pub fn shorten_bytes(text: &str, max: Bytes) -> Option<String> {
     Marker::default().shorten_bytes(text, max)

@@ -244,7 +244,7 @@ impl SessionLog {
         });
     }
 
-    /// Returns the log if it contains any blocks, or the error that says what is missing.
+    /// Returns the log if it contains any blocks, or an error with the likely cause.
     pub(crate) fn checked(self, why: &str) -> Result<Self, LogError> {
         if self.blocks.is_empty() {
             let damaged = match self.damaged {

@@ -13,7 +13,7 @@ use crate::cache::{Cached, Caching};
 use crate::pieces::Piece;
 use crate::turn::Turn;
 
-/// Returns a header of a request by its lower-case name.
+/// A function that returns a header of a request by its lower-case name.
 pub(crate) type Header<'h> = &'h dyn Fn(&str) -> Option<String>;
 
 /// The server side of a protocol.

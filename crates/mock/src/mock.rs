@@ -39,10 +39,10 @@ pub struct Mock {
     pub(crate) address: SocketAddr,
 }
 
-/// Returns the turn for a request and its number, from 0.
+/// A function that returns the turn for a request and its number, from 0.
 pub(crate) type Then = dyn Fn(&Value, u64) -> Turn + Send + Sync;
 
-/// Returns the size of a request in tokens.
+/// A function that returns the size of a request in tokens.
 pub(crate) type Scales = dyn Fn(&Value) -> u64 + Send + Sync;
 
 /// A fixed answer for a path.

@@ -28,7 +28,7 @@ use stored::Stored;
 const TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust your \
                         input and try again.";
 
-/// Returns the requirements of the model with this name.
+/// A function that returns the requirements of the model with this name.
 pub(crate) type ProfileOf = dyn Fn(&str) -> Profile + Send + Sync;
 
 /// OpenAI's API, or a compatible one.

@@ -3,10 +3,10 @@
 //!
 //! | | cl100k | o200k |
 //! |---|---|---|
-//! | words | letters, with one sign or blank before them | the same with marks, but a new word begins at a capital letter behind a small one |
+//! | words | letters, with one sign or blank before them | the same with marks, but a new word begins at a capital letter after a small one |
 //! | `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll`, `'d` | pieces | part of the word before them |
 //! | numbers | up to three digits | the same |
-//! | signs | a run, with a blank before it and the line ends behind it | the same, with `/` among the line ends |
+//! | signs | a run, with a blank before it and the line ends after it | the same, with `/` among the line ends |
 //! | blanks | up to the last line end; else all but the last one, if anything follows | the same |
 
 /// Character classes, as the numbers that `build.rs` assigns.

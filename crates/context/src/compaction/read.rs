@@ -72,7 +72,7 @@ impl ContextConfig {
         read
     }
 
-    /// Reads a configuration in any format that serde reads, with what to tell whoever wrote it.
+    /// Reads a configuration in any format that serde reads, with warnings for its author.
     ///
     /// ```
     /// use plimsoll_context::{ContextConfig, Tokens};
@@ -89,8 +89,8 @@ impl ContextConfig {
     /// ```
     ///
     /// # Errors
-    /// Every fault in one text: unknown keys with the nearest known, two settings of one thing,
-    /// values out of their bounds, and such as do not go together.
+    /// If the configuration has errors, one message that lists all of them: unknown keys with the
+    /// nearest known key, two settings of one thing, values out of range, and conflicting values.
     pub fn load<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Loaded<Self>, D::Error> {
         let mut settings = Settings::new("[context]", Given::deserialize(deserializer)?);
         let read = Self::read(&mut settings, None);

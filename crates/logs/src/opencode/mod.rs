@@ -209,7 +209,7 @@ fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<Messag
     Ok(messages)
 }
 
-/// Returns the index of the first message after the last finished compaction.
+/// Returns the index of the first active message: the request for the last finished compaction, or 0.
 fn active_from(export: &Export) -> usize {
     let summary = export.messages.iter().rposition(is_summary);
     let summary = summary.and_then(|at| export.messages.get(at));
