@@ -1,6 +1,7 @@
-//! [`Bpe`]: exact token counts by the byte-pair encodings that OpenAI publishes, and
-//! [`RunningCount`], the same for a text that arrives in deltas.
-//! Not an encoder: nothing here gives token ids, and control tokens are plain text.
+//! [`Bpe`]: exact token counts with the byte-pair encodings that OpenAI publishes, and
+//! [`RunningCount`]: the same count for a text that arrives in deltas.
+//!
+//! Only counts are computed, no token ids. Control tokens are counted as plain text.
 
 mod merge;
 mod split;
@@ -16,39 +17,43 @@ use vocabulary::Vocabulary;
 use crate::counter::TokenCounter;
 use crate::tokens::Tokens;
 
-/// Longest stretch of text that is split at once, in bytes: what a [`RunningCount`] holds is
-/// bounded by it. A multiple of three, because both vocabularies take
-/// digits in threes: a number longer than this is parted where they part it anyway.
+/// The longest stretch of text that is split at once, in bytes. It bounds the memory of a
+/// [`RunningCount`].
+///
+/// The size is a multiple of three because both vocabularies split numbers into groups of three
+/// digits. A number that is longer than a piece is therefore cut between two tokens.
 pub const PIECE_MAX: usize = 4_095;
 
 static O200K: OnceLock<Encoding> = OnceLock::new();
 static CL100K: OnceLock<Encoding> = OnceLock::new();
 
-/// Mergers that are kept, with the pieces that they know, for the next text.
+/// The number of mergers that are kept, with their cached pieces, for later texts.
 const MERGERS: usize = 8;
 
-/// How a text becomes tokens.
+/// A vocabulary with the pattern that splits a text before merging.
 struct Encoding {
     pattern: Pattern,
     vocabulary: Vocabulary,
     mergers: Mutex<Vec<Merger>>,
 }
 
-/// Exact counts in one of OpenAI's vocabularies.
+/// An exact token counter for one of OpenAI's vocabularies.
 ///
-/// A text is counted in pieces of at most [`PIECE_MAX`] bytes, cut where no token of either
-/// vocabulary can reach across, so that the sum is the count of the whole. Only a stretch
-/// longer than that without such a place (4,096 equal letters, say) is cut by length, which
-/// adds a few tokens for each such cut.
+/// A text is counted in pieces of at most [`PIECE_MAX`] bytes. The pieces are cut at places that no
+/// token of either vocabulary can span, so their sum is the count of the whole text. A stretch of
+/// more than [`PIECE_MAX`] bytes without such a place (4,096 equal letters, for example) is cut by
+/// length, which adds a few tokens for each cut.
 #[derive(Clone, Copy)]
 pub struct Bpe {
     name: &'static str,
     encoding: fn() -> &'static Encoding,
 }
 
-/// The tokens of a text that grows at its end, equal at any moment to [`Bpe`]'s count of the
-/// whole. Holds only the text that the next delta can still change, [`PIECE_MAX`] bytes at most
-/// beside the delta itself.
+/// The token count of a text that grows at its end. It always equals [`Bpe`]'s count of the whole
+/// text.
+///
+/// Keeps only the text that the next delta can still change: at most [`PIECE_MAX`] bytes besides
+/// the delta.
 #[derive(Debug, Clone)]
 pub struct RunningCount {
     bpe: Bpe,
@@ -57,8 +62,10 @@ pub struct RunningCount {
 }
 
 impl Bpe {
-    /// The vocabulary of GPT-4o, GPT-4.1, GPT-5 and the o-models. The first text that is counted
-    /// reads it, which takes a few milliseconds; all counters share it.
+    /// Returns a counter with the vocabulary of GPT-4o, GPT-4.1, GPT-5 and the o-models.
+    ///
+    /// The vocabulary is loaded when the first text is counted, which takes a few milliseconds. All
+    /// counters share it.
     #[must_use]
     pub fn o200k() -> Self {
         Self {
@@ -74,8 +81,10 @@ impl Bpe {
         }
     }
 
-    /// The vocabulary of GPT-4 and GPT-3.5. The first text that is counted reads it, which takes
-    /// a few milliseconds; all counters share it.
+    /// Returns a counter with the vocabulary of GPT-4 and GPT-3.5.
+    ///
+    /// The vocabulary is loaded when the first text is counted, which takes a few milliseconds. All
+    /// counters share it.
     #[must_use]
     pub fn cl100k() -> Self {
         Self {
@@ -115,7 +124,7 @@ impl Encoding {
         }
     }
 
-    /// Counts with a merger that nobody else uses.
+    /// Calls `count` with a merger that no other thread uses at the same time.
     fn merging(&self, count: impl FnOnce(&Self, &mut Merger) -> Tokens) -> Tokens {
         let mergers = || self.mergers.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = mergers().pop();
@@ -155,7 +164,7 @@ impl TokenCounter for Bpe {
         })
     }
 
-    /// A token has at least one byte.
+    /// Returns the number of bytes, since a token has at least one byte.
     fn text_at_most(&self, text: &str) -> Tokens {
         Tokens(text.len() as u64)
     }
@@ -184,30 +193,31 @@ impl RunningCount {
         self.tail.drain(..settled);
     }
 
-    /// The tokens of everything pushed so far.
+    /// Returns the number of tokens pushed so far.
     #[must_use]
     pub fn total(&self) -> Tokens {
         self.done + self.bpe.piece(&self.tail)
     }
 }
 
-/// The next piece to count and what follows it; `None` where all of `text` is one piece.
+/// Returns the next piece to count and the rest of the text, or `None` if all of `text` is one
+/// piece.
 ///
-/// The piece ends at the last joint within the bound, else at the bound. Since a piece always
-/// begins at a joint or at such a forced cut, where the forced cuts fall depends on the text
-/// alone, not on how it was cut before: deltas and whole texts count the same.
+/// The piece ends at the last joint within the bound, or at the bound if there is no joint. Every
+/// piece begins at a joint or at such a forced cut, so the forced cuts depend only on the text and
+/// not on its deltas. Deltas and whole texts therefore have the same count.
 fn split_piece(text: &str) -> Option<(&str, &str)> {
     if text.len() <= PIECE_MAX {
         return None;
     }
     let bound = text.floor_char_boundary(PIECE_MAX);
-    // One more character, so that a joint exactly at the bound is seen.
+    // Look at one more character to find a joint exactly at the bound.
     let seen = text.ceil_char_boundary(bound + 1);
     let cut = text.get(..seen).and_then(last_joint).unwrap_or(bound);
     text.split_at_checked(cut)
 }
 
-/// The last place in `text`, between two of its characters, that no token reaches across.
+/// Returns the last place in `text`, between two of its characters, that no token spans.
 fn last_joint(text: &str) -> Option<usize> {
     let mut chars = text.char_indices().rev();
     let (mut at, mut after) = chars.next()?;
@@ -220,11 +230,13 @@ fn last_joint(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether no token of either vocabulary reaches from `before` to `after`, whatever stands
-/// around them. Both split a text into words (letters, perhaps after one sign or blank), numbers
-/// of up to three digits, runs of signs with the line ends after them, and blanks, before any
-/// merging; so a letter ends its run before anything that is not a letter, and nothing but
-/// blanks or `/` follows a line end in its run. `'` may begin the contraction of a word.
+/// Returns `true` if no token of either vocabulary can contain both `before` and `after`, in any
+/// context.
+///
+/// Before merging, both vocabularies split a text into words (letters, perhaps after one sign or
+/// blank), numbers of up to three digits, runs of signs with the line ends after them, and blanks.
+/// A letter therefore ends its run before any other character, and only blanks or `/` can follow a
+/// line end in its run. `'` may begin the contraction of a word.
 fn is_joint(before: char, after: char) -> bool {
     match before {
         '\n' | '\r' => !after.is_whitespace() && after != '/',
@@ -240,7 +252,8 @@ fn is_joint(before: char, after: char) -> bool {
     }
 }
 
-/// Common ideographs, kana and Hangul syllables: letters of no case in every version of Unicode.
+/// Returns `true` for common ideographs, kana and Hangul syllables: caseless letters in all
+/// versions of Unicode.
 fn is_cjk_letter(c: char) -> bool {
     matches!(c, '\u{4E00}'..='\u{9FA5}' | '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{AC00}'..='\u{D7A3}')
 }
@@ -261,10 +274,10 @@ mod tests {
 
     /// Any character.
     const ANY: &str = "\\PC{1,4}";
-    /// Some of every class of letters, numbers and symbols.
+    /// Some characters of every class of letters, numbers and symbols.
     const SOME: &str = "[ā-ĕЀ-П\u{623}-\u{62e}\u{905}-\u{90f}\u{e01}-\u{e0a}ǅªʰ²½Ⅷ€→─]{1,4}";
 
-    /// Runs of every class that the vocabularies tell apart, in any order.
+    /// Runs of every class that the vocabularies distinguish, in any order.
     fn any_text(rare: &'static str) -> impl Strategy<Value = String> {
         let run = prop_oneof![
             " ?[a-z]{1,12}",
@@ -287,7 +300,7 @@ mod tests {
         prop::collection::vec(run, 0..60).prop_map(|runs| runs.concat())
     }
 
-    /// The published tokenisers, from which the tables are made.
+    /// Returns the published tokenisers, from which the tables are generated.
     fn published() -> &'static [(Bpe, tiktoken::CoreBpe); 2] {
         static PUBLISHED: OnceLock<[(Bpe, tiktoken::CoreBpe); 2]> = OnceLock::new();
         PUBLISHED.get_or_init(|| {
@@ -327,7 +340,7 @@ mod tests {
         fn deltas_are_the_whole(
             text in any_text(SOME), filler in 0..6_000usize, cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40)
         ) {
-            // A stretch without joints, now and then longer than a piece.
+            // A stretch without joints, sometimes longer than a piece.
             let text = [text.as_str(), &"語".repeat(filler), &text].concat();
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
             cuts.sort_unstable();
@@ -345,12 +358,12 @@ mod tests {
     }
 
     proptest! {
-        // Few, since counting the whole at once is the slow thing that pieces avoid.
+        // Few cases, because counting the whole text at once is slow without pieces.
         #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn pieces_are_the_whole(texts in prop::collection::vec(any_text(SOME), 36)) {
-            // Lines, so that there are joints; 5 to 12 KB, so that there are several pieces.
+            // Lines provide joints, and 5 to 12 KB make several pieces.
             let text = texts.join("\nline");
             for bpe in counters() {
                 prop_assert_eq!(bpe.text(&text), whole(bpe, &text));
@@ -364,7 +377,7 @@ mod tests {
             ("", 0, 0),
             ("hello world", 2, 2),
             ("The quick brown fox jumps over the lazy dog.", 10, 10),
-            // Control tokens are text like any other.
+            // Control tokens are counted as plain text.
             ("<|endoftext|>", 7, 7),
         ] {
             assert_eq!(Bpe::o200k().text(text), Tokens(o200k), "{text}");
@@ -385,7 +398,7 @@ mod tests {
                 );
             }
         }
-        // A number is parted in threes anyway.
+        // A number is split into groups of three digits anyway.
         let number = "7".repeat(20_000);
         assert_eq!(Bpe::o200k().text(&number), whole(Bpe::o200k(), &number));
     }

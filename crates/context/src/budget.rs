@@ -1,21 +1,24 @@
-//! [`Line`]: where a view must stop, as configured; [`Budget`]: the same in tokens of one view.
-//! Not the limits of a run's length; those are in `agent`.
+//! [`Line`]: the configured size of a view; [`Budget`]: the resulting limits for one view, in
+//! tokens.
+//!
+//! Limits on the length of a run are in `agent`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::Calibration;
 use crate::tokens::{Ppm, Tokens};
 
-/// Output tokens set aside where nothing else is said, at most.
+/// The largest default number of output tokens that are set aside.
 pub const OUTPUT_RESERVE: Tokens = Tokens(4_096);
-/// The window where nobody knows it: most hosted models of today have this or more, and one that
-/// has less says so in its refusal, from which the run learns.
+/// The assumed window of a model whose window is unknown. Most current hosted models have at least
+/// this much. If a model has less, it refuses the request, and the run learns the real window from
+/// the refusal.
 pub const FALLBACK_WINDOW: Tokens = Tokens(200_000);
-/// One tool result, at most, where nothing else is said.
+/// The default maximum size of one tool result.
 pub const MAX_RESULT: Tokens = Tokens(8_000);
-/// The share of room at which a plan is due, unless it pays earlier or later.
+/// The share of the available tokens at which a plan is due, unless it pays earlier or later.
 pub const TRIGGER: Ppm = Ppm(800_000);
-/// The same in tokens, for windows in which that would be more.
+/// The maximum of that trigger in tokens, for large windows.
 pub const WORKING_TRIGGER: Tokens = Tokens(80_000);
 /// The share of room at which a plan ends.
 pub const TARGET: Ppm = Ppm(260_000);
@@ -38,66 +41,69 @@ pub const TARGET_OF_EXPLICIT: Ppm = Ppm(700_000);
 /// The share of room that one tool result may take.
 pub const RESULT_SHARE: Ppm = Ppm(250_000);
 
-/// Where the view must stop, as it is configured.
+/// The configured size of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// The model's window; `None` where it is unknown and only an overflow can teach it.
+    /// The model's window; `None` if it is unknown. An unknown window is only learned from an
+    /// overflow.
     pub window: Option<Tokens>,
-    /// Tokens of one answer, at most. The smaller of this (default [`OUTPUT_RESERVE`]) and a
-    /// quarter of the window is set aside.
+    /// The maximum number of tokens of one answer. The smaller of this value (default
+    /// [`OUTPUT_RESERVE`]) and a quarter of the window is set aside.
     pub max_output: Option<Tokens>,
-    /// When a plan is due.
+    /// The size above which a plan is due.
     pub trigger: Threshold,
     /// Where a plan ends. Default: [`TARGET`] of the room, but no less than [`LEAST_TARGET`] and no
     /// more than [`WORKING_TARGET`]; or [`TARGET_OF_EXPLICIT`] of an explicit trigger.
     pub target: Option<Threshold>,
-    /// One tool result, at most. Default: the smaller of [`MAX_RESULT`] and [`RESULT_SHARE`].
+    /// The maximum size of one tool result. Default: the smaller of [`MAX_RESULT`] and
+    /// [`RESULT_SHARE`].
     pub max_result: Option<Tokens>,
-    /// How many of the newest complete exchanges stay. At least 1.
+    /// The number of newest complete exchanges that are protected. At least 1.
     pub keep_recent: usize,
 }
 
-/// A size, as a share of room or as tokens of everything that is sent.
+/// A size, given as a share of the available tokens or as a number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
-    /// As a trigger: [`TRIGGER`] of the room, or [`WORKING_TRIGGER`] if that is less and no target
-    /// is set. Priced timing moves it. As a target: the default.
+    /// As a trigger: [`TRIGGER`] of the available tokens, or [`WORKING_TRIGGER`] if that is less
+    /// and no target is set. Priced timing moves this trigger. As a target: the default.
     Auto,
     /// A share of window − output reserve − overhead.
     Share(Ppm),
-    /// Tokens of everything that is sent: system prompt, schemas and messages. As a trigger it is
-    /// the limit too: no request exceeds it.
+    /// The total size of a request: system prompt, schemas and messages. As a trigger, this is the
+    /// limit too: no request exceeds it.
     Sent(Tokens),
-    /// The same as a mark only: a request may exceed it, as far as there is room, where the
-    /// protected set does.
+    /// The total size of a request, as a trigger only. If the protected messages exceed it, the
+    /// request may exceed it too, up to the available tokens.
     Mark(Tokens),
 }
 
-/// What one view may weigh, in the counter's tokens, the overhead already taken off.
+/// The limits of one view in the counter's tokens, after subtracting the overhead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// No request may exceed this.
+    /// The maximum size of the view in any request.
     pub limit: Tokens,
-    /// Above this a plan is due.
+    /// The size above which a plan is due.
     pub trigger: Tokens,
-    /// A plan ends at or below this, where the protected set allows.
+    /// The size at which a plan ends, if the protected messages allow it.
     pub target: Tokens,
-    /// Above this a plan is made even if it does not pay yet.
+    /// The size above which a plan is made even if it does not pay yet.
     pub forced: Tokens,
     /// The target of a plan that is made because the provider's cache has expired.
     pub cold_target: Tokens,
-    /// One tool result, at most.
+    /// The maximum size of one tool result.
     pub max_result: Tokens,
-    /// How many of the newest complete exchanges stay.
+    /// The number of newest complete exchanges that are protected.
     pub keep_recent: usize,
-    /// What is sent besides the view: system prompt, schemas, dynamic context.
+    /// The size of everything that is sent besides the view: system prompt, schemas, dynamic
+    /// context.
     pub overhead: Tokens,
-    /// The part of the view that is never removed: its system messages.
+    /// The size of the part of the view that is never removed: its system messages.
     pub instructions: Tokens,
 }
 
-/// Not even the protected set fits.
+/// The error if not even the protected messages fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error(
@@ -106,12 +112,12 @@ pub struct Budget {
      the task, the instructions, the tools or the dynamic context"
 )]
 pub struct CannotFit {
-    /// The least that would have to be sent.
+    /// The smallest possible size of the request.
     pub minimum: Tokens,
-    /// The part of it that no plan can remove: system prompt and other instructions, tools, dynamic
-    /// context.
+    /// The part of the minimum that no plan can remove: system prompt and other instructions,
+    /// tools, dynamic context.
     pub overhead: Tokens,
-    /// What may be sent.
+    /// The maximum size of a request.
     pub limit: Tokens,
 }
 
@@ -129,8 +135,8 @@ impl Default for Line {
 }
 
 impl Line {
-    /// A line at exactly `tokens` of everything that is sent, for filters that fill what they are
-    /// given: trigger, target and limit are one.
+    /// Returns a line of exactly `tokens` for the whole request, with equal trigger, target and
+    /// limit. For filters that fill the size they are given.
     #[must_use]
     pub fn exactly(tokens: Tokens) -> Self {
         Self {
@@ -142,8 +148,8 @@ impl Line {
         }
     }
 
-    /// Returns the line moved so that exactly `tokens` may be sent, with the trigger no higher. A
-    /// target that was the trigger moves with it.
+    /// Returns the line changed so that exactly `tokens` may be sent, with a trigger that is no
+    /// higher. A target that equalled the trigger still equals it.
     #[must_use]
     pub fn allowing(self, tokens: Tokens) -> Self {
         let moved = match self.trigger {
@@ -165,7 +171,7 @@ impl Line {
         }
     }
 
-    /// Tokens set aside for the answer.
+    /// Returns the tokens that are set aside for the answer.
     #[must_use]
     pub fn reserve(&self) -> Tokens {
         let asked = self.max_output.unwrap_or(OUTPUT_RESERVE);
@@ -173,15 +179,16 @@ impl Line {
             .map_or(asked, |window| asked.min(Tokens(window.0 / 4)))
     }
 
-    /// Returns the budget of a view that is sent beside `overhead` and of which `instructions` can
-    /// never be removed (see [`Transcript::instructions`](crate::Transcript::instructions)). All
-    /// sizes are in the counter's tokens.
+    /// Returns the budget of a view that is sent with `overhead` and that contains `instructions`
+    /// tokens which can never be removed (see
+    /// [`Transcript::instructions`](crate::Transcript::instructions)). All sizes are in the
+    /// counter's tokens.
     ///
     /// Available are window − output reserve − overhead − instructions. A share is a share of that;
-    /// from an explicit size the overhead is subtracted. Nothing exceeds what is available.
+    /// from an explicit size the overhead is subtracted. Nothing exceeds the available tokens.
     ///
     /// # Errors
-    /// If the overhead alone leaves no room.
+    /// If the overhead alone fills the window.
     pub fn budget(
         &self,
         overhead: Tokens,
@@ -189,7 +196,8 @@ impl Line {
         calibration: Calibration,
     ) -> Result<Budget, CannotFit> {
         let Ok(budget) = self.beside(overhead + instructions, calibration) else {
-            // There is no room beside the instructions; the policy says how much there would have to be.
+            // No tokens are available besides the instructions. The policy reports how many would
+            // be needed.
             let with_instructions = |error: CannotFit| CannotFit {
                 minimum: error.minimum + instructions,
                 overhead: error.overhead + instructions,
@@ -203,7 +211,7 @@ impl Line {
                 ..budget
             });
         };
-        // They are part of the view.
+        // The instructions are part of the view.
         let with = |tokens: Tokens| match tokens {
             Tokens::MAX => tokens,
             tokens => tokens + instructions,
@@ -220,7 +228,7 @@ impl Line {
         })
     }
 
-    /// Returns the budget of a view of which everything may be removed.
+    /// Returns the budget of a view without instructions.
     fn beside(&self, overhead: Tokens, calibration: Calibration) -> Result<Budget, CannotFit> {
         let sendable = self.window.map_or(Tokens::MAX, |window| {
             calibration.counted(window.minus(self.reserve()))
@@ -262,7 +270,7 @@ impl Line {
             threshold => resolve(threshold, TARGET, WORKING_TARGET),
         };
         let target = match (self.target.filter(|_| !is_sized), self.trigger) {
-            // A mark that there is no room for lies lower, and so does its target.
+            // If a mark exceeds the available tokens, it is lowered, and its target with it.
             (Some(target), Threshold::Mark(_)) if trigger == room => {
                 default(target).min(trigger.share(TARGET_OF_EXPLICIT))
             }
@@ -271,8 +279,8 @@ impl Line {
             (None, Threshold::Share(_)) => {
                 default(Threshold::Auto).min(trigger.share(TARGET_OF_EXPLICIT))
             }
-            // Of the trigger as it is, which may be less than was asked for: a target at the trigger
-            // would mean a plan, and a lost cache, every turn.
+            // Based on the effective trigger, which may be lower than the configured one: a target
+            // at the trigger would mean a plan, and a lost cache, on every turn.
             (None, Threshold::Sent(tokens) | Threshold::Mark(tokens)) => off(
                 calibration
                     .counted(tokens)
@@ -315,7 +323,7 @@ impl Line {
 }
 
 impl CannotFit {
-    /// Returns the same in the provider's tokens, in which windows and limits are configured.
+    /// Converts the sizes to the provider's tokens, in which windows and limits are configured.
     #[must_use]
     pub fn reported(self, calibration: Calibration) -> Self {
         let allowing = |tokens| match tokens {
@@ -343,7 +351,7 @@ impl CannotFit {
 }
 
 impl Budget {
-    /// Returns the error for a view that cannot be made lighter than `view` tokens.
+    /// Returns the error for a view that cannot be made smaller than `view` tokens.
     #[must_use]
     pub fn cannot_fit(&self, view: Tokens) -> CannotFit {
         CannotFit {
@@ -493,7 +501,8 @@ mod tests {
             (marked.limit, marked.trigger, marked.target),
             (Tokens(94_904), Tokens(80_100), Tokens(55_800))
         );
-        // Where there is no room for it, it lies lower, and a plan still ends well below it.
+        // If the mark exceeds the available tokens, it is lowered, and a plan still ends well below
+        // it.
         let small = Line {
             window: Some(Tokens(40_000)),
             ..line

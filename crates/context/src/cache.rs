@@ -1,6 +1,8 @@
-//! [`CacheConfig`]: whether a provider's prompt cache is asked for; [`CachePlan`]: what one request
-//! asks of it, as data. Not any provider's form; `wire` writes that. What came of it is in
-//! `cache/monitor.rs`.
+//! [`CacheConfig`]: whether and how a provider's prompt cache is used; [`CachePlan`]: the cache
+//! breakpoints of one request, as data.
+//!
+//! The wire format of breakpoints is written by `wire`. The actual cache reads are compared with
+//! the expected ones in `cache/monitor.rs`.
 
 mod monitor;
 mod trail;
@@ -15,22 +17,25 @@ use crate::item::{Item, Seq};
 use crate::message::{Message, Part};
 use crate::tokens::Tokens;
 
-/// Breakpoints of one request, at most: a fifth is refused (AM11).
+/// The maximum number of breakpoints in one request: a fifth one is refused (AM11).
 pub const MAX_BREAKPOINTS: usize = 4;
-/// How many blocks before a breakpoint an earlier one is found again, itself counted (AM12).
+/// How many blocks back from a breakpoint the provider looks for an earlier one, the breakpoint's
+/// own block included (AM12).
 pub const LOOK_BACK: usize = 20;
-/// How many of those we leave alone: a server may count blocks that we do not see.
+/// How many of these blocks are not relied on: a server may count blocks that Plimsoll does not
+/// see.
 const SAFETY: usize = 5;
-/// The least that can be cached where nobody says: what most models of today have. A breakpoint
-/// below the true minimum does nothing.
+/// The assumed minimum size of a cached prefix if the minimum is unknown, as most current models
+/// have it. A breakpoint below the true minimum has no effect.
 pub const USUAL_MINIMUM: Tokens = Tokens(1_024);
 
-/// Whether and how a provider's prompt cache is used. A provider that caches by itself goes on
-/// doing so whatever is said here.
+/// Whether and how a provider's prompt cache is used.
+///
+/// A provider that caches automatically does so regardless of these settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheConfig {
-    /// Whether it is used at all.
+    /// Whether the prompt cache is used at all. Default: `true`.
     pub enabled: bool,
     /// How breakpoints are placed.
     pub strategy: CacheStrategy,
@@ -40,12 +45,12 @@ pub struct CacheConfig {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheStrategy {
-    /// Wherever they help.
+    /// At every useful position. The default.
     #[default]
     Auto,
-    /// Nowhere.
+    /// No breakpoints.
     Disabled,
-    /// Only after what is named.
+    /// Only at the selected positions.
     Manual {
         /// After the system prompt.
         #[serde(default)]
@@ -59,70 +64,73 @@ pub enum CacheStrategy {
     },
 }
 
-/// How long entries of the prompt cache are asked to be kept, where the provider has a longer life
-/// than its usual one. Nothing that is kept longer follows what is kept as usual (AM11): tools and
-/// system prompt stand before the messages.
+/// How long the provider is asked to keep cache entries, if it offers a longer retention than its
+/// usual one.
+///
+/// An entry with longer retention must not follow one with the usual retention (AM11). Tools and
+/// system prompt come before the messages, so they can be kept longer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheRetention {
-    /// As the provider has it where nothing is said.
+    /// The provider's default retention.
     #[default]
     Usual,
-    /// Tools and system prompt longer, the messages as usual.
+    /// Longer retention for tools and system prompt, the default for messages.
     Head,
-    /// All of it longer.
+    /// Longer retention for the whole request.
     Long,
 }
 
-/// What one request asks of the prompt cache.
+/// The prompt cache settings of one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CachePlan {
-    /// What is cached up to, in the order tools, system prompt, messages.
+    /// The ends of the cached prefixes, in the order tools, system prompt, messages.
     pub breakpoints: Vec<Breakpoint>,
-    /// Names the session, for providers that route by it.
+    /// A name of the session, for providers that use it for routing.
     pub key: Option<Arc<str>>,
-    /// How long it is to be kept.
+    /// How long the entries are to be kept.
     pub retention: CacheRetention,
 }
 
-/// A place up to which a request is cached.
+/// A position up to which a request is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Breakpoint {
-    /// The last tool.
+    /// After the last tool.
     Tools,
-    /// The system prompt.
+    /// After the system prompt.
     System,
-    /// The message at this place of the view, from 0.
+    /// After the message at this position in the view, counted from 0.
     Message(usize),
 }
 
-/// What a provider accepts.
+/// The limits of a provider's prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheRules {
-    /// Breakpoints, at most.
+    /// The maximum number of breakpoints.
     pub max: usize,
-    /// How many blocks before a breakpoint an earlier one is found again, itself counted.
+    /// How many blocks back from a breakpoint the provider looks for an earlier one, the
+    /// breakpoint's own block included.
     pub look_back: usize,
-    /// The least that can be cached.
+    /// The smallest prefix that can be cached.
     pub minimum: Tokens,
 }
 
-/// What a request will hold, as far as its breakpoints depend on it.
+/// The parts of a request that determine its breakpoints.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheView<'a> {
-    /// The weight of the tools; zero where there are none.
+    /// The size of the tools; zero if there are none.
     pub tools: Tokens,
-    /// The weight of the system prompt; zero where there is none.
+    /// The size of the system prompt; zero if there is none.
     pub system: Tokens,
-    /// The view.
+    /// The items of the view.
     pub items: &'a [Item],
-    /// What earlier requests have left in the cache.
+    /// The positions that earlier requests have left in the cache.
     pub trail: CacheTrail,
 }
 
-/// What may be marked, as a configuration says.
+/// The positions at which the configuration allows breakpoints.
 struct Marks {
     system: bool,
     tools: bool,
@@ -131,11 +139,12 @@ struct Marks {
 
 /// Places the breakpoints of a request.
 ///
-/// One stands at the end, one after the system prompt, one at the anchor: the place up to which the
-/// next plan is expected to leave the view alone ([`CacheTrail`]). One more stands where the request
-/// before this one ended, if a look-back from the new end might not reach it. The tools get what is
-/// left of the four: they stand before the system prompt, whose breakpoint covers them. So between
-/// two plans system prompt and anchor stay, and the others only move forward or give way.
+/// There is one at the end, one after the system prompt, and one at the anchor, the position up to
+/// which the next plan is expected to leave the view unchanged ([`CacheTrail`]). Another one marks
+/// the end of the previous request if the provider might not find it by looking back from the new
+/// end. The tools get a breakpoint only if one is left: they come before the system prompt, whose
+/// breakpoint covers them. Between two plans, the breakpoints of system prompt and anchor stay, and
+/// the others only move forward or are dropped.
 #[must_use]
 pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRules) -> CachePlan {
     let marks = config.marks();
@@ -149,7 +158,7 @@ pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRule
     let system = (marks.system && view.system > Tokens::ZERO).then_some(Breakpoint::System);
     let tools = (marks.tools && view.tools > Tokens::ZERO).then_some(Breakpoint::Tools);
     let message = |at: Option<usize>| at.map(Breakpoint::Message);
-    // The first are the last to be given up.
+    // In order of priority: the last ones are dropped first.
     let wanted = [
         message(end),
         message(before.filter(|_| far)),
@@ -172,8 +181,8 @@ pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRule
     }
 }
 
-/// Blocks that a message takes on the wire, at most: a result's images follow it in a message of
-/// their own.
+/// Returns the maximum number of blocks of a message on the wire. The images of a tool result
+/// follow it in a separate message.
 fn blocks(message: &Message) -> usize {
     let others = |parts: &[Part]| {
         let texts = parts.iter().filter(|part| part.as_text().is_some()).count();
@@ -188,14 +197,14 @@ fn blocks(message: &Message) -> usize {
     }
 }
 
-/// Blocks behind the message at this place.
+/// Returns the number of blocks after the message at this position.
 fn blocks_after(items: &[Item], at: usize) -> usize {
     let items = items.get(at + 1..).unwrap_or_default();
     items.iter().map(|item| blocks(&item.message)).sum()
 }
 
-/// Whether what is sent up to a place can be cached. It looks no further than it must: O(1) in the
-/// length of the view.
+/// Checks whether the prefix up to a position is large enough to be cached. Stops as soon as the
+/// minimum is reached: O(1) in the length of the view.
 fn is_cacheable(view: &CacheView<'_>, place: Breakpoint, minimum: Tokens) -> bool {
     let (head, messages) = match place {
         Breakpoint::Tools => (view.tools, 0),
@@ -212,16 +221,16 @@ fn is_cacheable(view: &CacheView<'_>, place: Breakpoint, minimum: Tokens) -> boo
     prefix >= minimum
 }
 
-/// The place of the last item with this number or an earlier one.
+/// Returns the position of the last item with this number or an earlier one.
 fn place_of(items: &[Item], seq: Seq) -> Option<usize> {
     items.partition_point(|item| item.seq <= seq).checked_sub(1)
 }
 
 impl CacheRetention {
-    /// Every name that a configuration may use.
+    /// The names that a configuration may use.
     pub const NAMES: [&'static str; 3] = ["usual", "head", "long"];
 
-    /// The one of this name.
+    /// Parses a name as used in configuration files. Returns `None` for an unknown name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -232,7 +241,7 @@ impl CacheRetention {
         }
     }
 
-    /// As a configuration writes it.
+    /// Returns the name that is used in configuration files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -244,13 +253,13 @@ impl CacheRetention {
 }
 
 impl CacheConfig {
-    /// It is not used.
+    /// A configuration that does not use the prompt cache.
     pub const DISABLED: Self = Self {
         enabled: false,
         strategy: CacheStrategy::Disabled,
     };
 
-    /// Whether anything is asked of the cache.
+    /// Returns `true` if the prompt cache is used.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.enabled && self.strategy != CacheStrategy::Disabled

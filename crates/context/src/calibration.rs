@@ -1,42 +1,43 @@
-//! [`Calibration`]: what a provider's tokens are in the counter's tokens. Not a counter: the
-//! provider has the last word, and this is how it is heard.
+//! [`Calibration`]: converts between the counter's tokens and the tokens that a provider reports.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::{Ppm, Tokens};
 
-/// Below this many tokens a request, or the difference of two, says nothing of the ratio.
+/// The minimum size of a request, or of the difference between two requests, from which a ratio is
+/// computed.
 const LEAST_SAMPLE: Tokens = Tokens(256);
-/// The lowest ratio that is believed. A provider that reports too little makes the view larger by a
+/// The lowest accepted ratio. A provider that reports too few tokens makes the view larger by a
 /// third at most.
 const LOWEST: Ppm = Ppm(750_000);
-/// The highest ratio that is believed: llama.cpp's smallest models need five tokens for one of
-/// o200k's.
+/// The highest accepted ratio: the tokenizers of llama.cpp's smallest models need five tokens for
+/// one of o200k's.
 const HIGHEST: Ppm = Ppm(8_000_000);
-/// A first report above this ratio is rather of a prompt that we do not see, such as a gateway's own,
-/// than of a dear tokenizer. The second report tells them apart.
+/// The ratio above which a first report is explained by a hidden prompt, such as a gateway's own,
+/// rather than by an expensive tokenizer. The second report distinguishes the two cases.
 const PLAUSIBLE: Ppm = Ppm(2_000_000);
-/// A hidden prompt is no larger than this: the largest known are below it.
+/// The maximum size of a hidden prompt. The largest known ones are smaller.
 const MOST_HIDDEN: Tokens = Tokens(32_000);
 
-/// What a provider reports of a request: its hidden prompt, and so much for each counted token.
+/// The relation between counted and reported tokens: the size of a hidden prompt, and a ratio per
+/// counted token.
 ///
-/// It rises at once, because a count that is too low ends in a refusal, and falls by an eighth of
-/// the distance a request, because a report can be low for other reasons (a truncating server). Of
-/// what it has heard last it is never below what was reported, so the line between hidden prompt
-/// and ratio only matters for what comes.
+/// The estimate rises at once, because a count that is too low leads to a refused request. It falls
+/// by an eighth of the distance per request, because a report can be low for other reasons (a
+/// truncating server). For the latest request it is never below the reported number, so the split
+/// between hidden prompt and ratio only matters for later requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     ratio: Ppm,
-    /// What is reported besides what is counted.
+    /// The reported tokens that are not counted.
     #[serde(default)]
     hidden: Tokens,
-    /// The last request that said something.
+    /// The last request with a usable report.
     #[serde(default)]
     last: Option<Sample>,
 }
 
-/// One request, as it was counted and as it was reported.
+/// The counted and the reported size of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Sample {
     counted: Tokens,
@@ -45,7 +46,7 @@ struct Sample {
 }
 
 impl Calibration {
-    /// Hears that a request counted as `counted` was reported as `reported`.
+    /// Records that the provider reported `reported` tokens for a request counted as `counted`.
     ///
     /// ```
     /// use plimsoll_context::{Calibration, Tokens};
@@ -80,22 +81,24 @@ impl Calibration {
         }
     }
 
-    /// Takes what lies between two requests for the ratio, since it has no hidden prompt in it, and
-    /// the rest of the newer one for the hidden prompt.
+    /// Takes the ratio from the difference between two requests, since a hidden prompt cancels out
+    /// in it. The rest of the newer request is taken as the hidden prompt.
     fn fit(&mut self, sample: Sample, between: Ppm) {
         self.ratio = between.min(sample.ratio()).clamp(LOWEST, HIGHEST);
         let seen = sample.counted.share(self.ratio);
         self.hidden = sample.reported.minus(seen).min(MOST_HIDDEN);
     }
 
-    /// Checks whether a report is so low that it is not believed.
+    /// Checks whether a report is too low to be believed.
     #[must_use]
     pub fn is_too_low(counted: Tokens, reported: Tokens) -> bool {
         counted >= LEAST_SAMPLE && reported > Tokens::ZERO && reported < counted.share(LOWEST)
     }
 
-    /// Hears what the provider says that a request weighs which it was only asked about. Nobody cuts
-    /// such a request, so a low number is believed at once, down to three quarters of ours.
+    /// Records the result of a count request: `reported` tokens for a request counted as `counted`.
+    ///
+    /// A server never truncates such a request. A low number is therefore accepted at once, down to
+    /// three quarters of our own count.
     ///
     /// ```
     /// use plimsoll_context::{Calibration, Tokens};
@@ -111,9 +114,11 @@ impl Calibration {
         }
     }
 
-    /// Hears that a request counted as `counted` was refused as one of `reported`. If no other request
-    /// says what of it is hidden, all of it is made smaller, so nothing more is taken to be hidden. A
-    /// number that no tokenizer with a hidden prompt explains is not believed.
+    /// Records that a request counted as `counted` was refused, and that the provider put it at
+    /// `reported` tokens.
+    ///
+    /// Without another request to compare with, the whole excess goes into the ratio and none into
+    /// the hidden prompt. A number that no tokenizer with a hidden prompt explains is ignored.
     pub fn refused(&mut self, counted: Tokens, reported: Tokens) {
         if reported > counted.share(HIGHEST) + MOST_HIDDEN {
             return;
@@ -137,10 +142,11 @@ impl Calibration {
         }
     }
 
-    /// Returns the same with nothing hidden: the least that a request of `counted` tokens can be
-    /// reported as, if what was heard last is true. A request that the estimate leaves no room for
-    /// may still fit then. Returns `None` if nothing was heard, or if what was heard says that the
-    /// request does not fit: it is no smaller than one that was refused, or larger than the last one.
+    /// Returns the most optimistic calibration for a request of `counted` tokens: the last ratio
+    /// and no hidden prompt. A request that does not fit by the estimate may still fit by this one.
+    ///
+    /// Returns `None` if there was no report, or if the last report already shows that the request
+    /// does not fit: it is larger than the last request, or as large as a refused one.
     #[must_use]
     pub fn at_best(self, counted: Tokens) -> Option<Self> {
         let last = self.last?;
@@ -152,14 +158,13 @@ impl Calibration {
         })
     }
 
-    /// Counted tokens as the provider would report them.
+    /// Converts counted tokens to the number that the provider would report.
     #[must_use]
     pub fn reported(self, counted: Tokens) -> Tokens {
         counted.share(self.ratio) + self.hidden
     }
 
-    /// Returns the fewest tokens that the provider may allow for [`counted`](Self::counted) to yield
-    /// `counted`.
+    /// Returns the smallest provider limit for which [`counted`](Self::counted) yields `counted`.
     #[must_use]
     pub fn allowing(self, counted: Tokens) -> Tokens {
         let wide = u128::from(counted.0) * u128::from(self.ratio.0);
@@ -167,7 +172,7 @@ impl Calibration {
         Tokens(u64::try_from(wide).unwrap_or(u64::MAX)) + self.hidden
     }
 
-    /// Reported tokens in the counter's tokens, rounded down.
+    /// Converts reported tokens to the counter's tokens, rounded down.
     #[must_use]
     pub fn counted(self, reported: Tokens) -> Tokens {
         if reported == Tokens::MAX {
@@ -178,13 +183,14 @@ impl Calibration {
         Tokens(u64::try_from(wide).unwrap_or(u64::MAX))
     }
 
-    /// What one more counted token is reported as.
+    /// Returns the number of reported tokens for each further counted token.
     #[must_use]
     pub fn ratio(self) -> Ppm {
         self.ratio
     }
 
-    /// What is reported besides what is counted: a prompt that we do not see.
+    /// Returns the number of reported tokens that are not counted: a prompt that Plimsoll does not
+    /// see.
     #[must_use]
     pub fn hidden(self) -> Tokens {
         self.hidden
@@ -219,8 +225,8 @@ impl Sample {
         ratio(self.reported, self.counted)
     }
 
-    /// The ratio of what lies between two requests; `None` if that is too little, or if the larger one
-    /// is not reported as larger.
+    /// Returns the ratio of the difference between two requests, or `None` if the difference is too
+    /// small or the larger request is not reported as larger.
     fn slope(self, other: Self) -> Option<Ppm> {
         let (small, large) = if self.counted <= other.counted {
             (self, other)
@@ -266,14 +272,15 @@ mod tests {
 
     #[test]
     fn a_hidden_prompt_is_told_from_a_dear_tokenizer() {
-        // 5,000 hidden tokens, and then 1.25 for each counted one.
+        // 5,000 hidden tokens, and 1.25 reported tokens for each counted one.
         let hidden = |counted: u64| (counted, 5_000 + counted * 5 / 4);
         let first = heard(&[hidden(300)]);
         assert_eq!(first.ratio(), Ppm::ONE);
         let second = heard(&[hidden(300), hidden(1_300)]);
         assert_eq!(second.ratio(), Ppm(1_250_000));
         assert_eq!(second.reported(Tokens(40_000)), Tokens(55_000));
-        // A tokenizer that is three times as dear, with nothing hidden: the second report shows it.
+        // A tokenizer that is three times as expensive, without a hidden prompt: the second report
+        // shows it.
         let dear = heard(&[(1_000, 3_000), (3_000, 9_000)]);
         assert_eq!(dear.reported(Tokens(10_000)), Tokens(30_000), "{dear:?}");
         assert!(dear.counted(Tokens(30_000)) <= Tokens(10_000));
@@ -298,7 +305,7 @@ mod tests {
     #[test]
     fn at_best_nothing_is_hidden() {
         assert_eq!(Calibration::default().at_best(Tokens::ZERO), None);
-        // A tokenizer four times as dear looks like a hidden prompt at first.
+        // A tokenizer that is four times as expensive looks like a hidden prompt at first.
         let dear = heard(&[(1_000, 4_000)]);
         assert_eq!(dear.reported(Tokens(100)), Tokens(3_100));
         let best = dear.at_best(Tokens(100)).unwrap();

@@ -1,5 +1,6 @@
-//! [`ContextConfig`] and [`CompactionConfig`]: when a view is compacted and how, as a configuration
-//! says it. Not the doing; that is a policy made of them.
+//! [`ContextConfig`] and [`CompactionConfig`]: the settings for when and how a view is compacted.
+//!
+//! [`ContextConfig::policy`] makes a policy from them.
 
 use std::sync::Arc;
 
@@ -14,98 +15,101 @@ use crate::stages::{
 };
 use crate::tokens::{Ppm, Tokens};
 
-/// The size of a context and how it is compacted. As a setting, `None` means unlimited: nothing is
-/// edited before a provider refuses.
+/// The size of a context and how it is compacted. As a setting, `None` means unlimited: no message
+/// is edited until a provider refuses a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContextConfig {
-    /// All that may be sent, at most; where the model's window is smaller, that. Default 100,000.
+    /// The maximum size of a request. A smaller window of the model takes precedence. Default
+    /// 100,000.
     pub max_context_tokens: Tokens,
-    /// What is set aside for the system prompt; where that weighs more, what it weighs. Default
-    /// 4,000.
+    /// The tokens set aside for the system prompt; a larger system prompt counts with its own size.
+    /// Default 4,000.
     pub system_prompt_tokens: Tokens,
-    /// When to compact, and how.
+    /// When and how to compact.
     pub compaction: CompactionConfig,
 }
 
-/// When to compact, and how.
+/// When and how to compact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompactionConfig {
-    /// The share of the context that may fill. Default 0.90.
+    /// The share of the context that may be filled. Default 0.90.
     #[serde(serialize_with = "as_fraction", deserialize_with = "of_fraction")]
     pub compact_at_pct: Ppm,
     /// The share of the context that is kept free below that. Default 0.05.
     #[serde(serialize_with = "as_fraction", deserialize_with = "of_fraction")]
     pub compact_budget_threshold_pct: Ppm,
-    /// How many earlier runs of the session go into the summary. Default `FixedCount(3)`.
+    /// How many earlier runs of the session are summarised. Default `FixedCount(3)`.
     pub compaction_scope: CompactionScope,
-    /// Turns that stay from the start of the newest run. Default 2.
+    /// Number of turns that are kept at the beginning of the newest run. Default 2.
     pub keep_first_turns: usize,
-    /// Turns that stay from its end, each with all its results. Default 10.
+    /// Number of turns that are kept at the end of the newest run, each with all its results.
+    /// Default 10.
     pub keep_recent_turns: usize,
-    /// What the summary weighs in all, at most. Default 2,000.
+    /// The maximum size of the whole summary. Default 2,000.
     pub max_summary_tokens: Tokens,
-    /// Lines of one tool result among the turns that stay from the end, at most; a long line counts
-    /// as several. Default 50.
+    /// The maximum number of lines of one tool result within the kept turns at the end. A long line
+    /// counts as several. Default 50.
     pub tool_output_max_lines: usize,
-    /// When to compact, in tokens of everything that is sent, in place of the two shares.
+    /// The request size that triggers a compaction, instead of the two shares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Tokens>,
-    /// Where a compaction ends; it counts what its trigger counts. Default 0.70 of that.
+    /// The size at which a compaction ends, counted like the trigger. Default 0.70 of the trigger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Tokens>,
-    /// Whether what leaves is summarised. Default: it is.
+    /// Whether removed messages are summarised. Default: on.
     pub summarization: Summarization,
 }
 
-/// How many earlier runs of a session go into its summary; those before them leave without one.
+/// How many earlier runs of a session are summarised. Runs before these are removed without a
+/// summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionScope {
-    /// So many of the newest.
+    /// This number of the newest runs.
     FixedCount(usize),
-    /// As many of the newest as weigh no more than the target of a compaction.
+    /// As many of the newest runs as fit within the target of a compaction.
     TokenBudget,
 }
 
-/// Whether what leaves the view is summarised.
+/// Whether removed messages are summarised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "bool")]
 pub enum Summarization {
-    /// It is.
+    /// Removed messages are summarised.
     #[default]
     On,
-    /// It is not, and a trigger that was meant for summaries is not heeded.
+    /// No summaries are made, and a trigger meant for summaries is ignored.
     Off,
 }
 
-/// When a compaction fires and where it ends, in tokens.
+/// The sizes at which a compaction starts and ends, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
-    /// It fires above this.
+    /// The size above which a compaction starts.
     pub fires_above: Tokens,
-    /// It ends at this or below.
+    /// The size at or below which it ends.
     pub ends_at: Tokens,
-    /// What both count.
+    /// The parts of a request that both sizes include.
     pub counts: Counts,
 }
 
-/// What thresholds count.
+/// The parts of a request that thresholds count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// Everything that is sent.
+    /// The whole request.
     All,
-    /// Everything that is sent except the system prompt.
+    /// The whole request except the system prompt.
     AllButSystem,
 }
 
-/// Stages of your own in place of ours.
+/// Stages that replace the built-in ones.
 #[derive(Debug, Clone, Default)]
 pub struct OwnStages {
-    /// In place of what compacts the newest run.
+    /// The stage that compacts the newest run.
     pub in_memory: Option<Arc<dyn Stage>>,
-    /// In place of what compacts the runs before it.
+    /// The stage that compacts the earlier runs.
     pub block: Option<Arc<dyn Stage>>,
 }
 
@@ -152,12 +156,12 @@ impl From<bool> for Summarization {
 }
 
 impl ContextConfig {
-    /// When a compaction fires beside a system prompt of `system` tokens, in a window of `window`
-    /// where that is known.
+    /// Returns the sizes at which a compaction starts and ends, for a system prompt of `system`
+    /// tokens and a model with the given window, if it is known.
     ///
-    /// It fires above `max · (at − threshold) − max(set aside, system)` of all but the system
-    /// prompt, and ends at 0.70 of that; an explicit trigger is one of everything. Whole numbers,
-    /// rounded down:
+    /// A compaction starts when everything except the system prompt exceeds
+    /// `max · (at − threshold) − max(set aside, system)`, and ends at 0.70 of that. An explicit
+    /// trigger includes the system prompt. The sizes are whole numbers, rounded down:
     ///
     /// ```
     /// use plimsoll_context::{ContextConfig, Tokens};
@@ -186,7 +190,7 @@ impl ContextConfig {
         }
     }
 
-    /// The line with these thresholds in it, for a system prompt of `system` tokens.
+    /// Returns the line with these thresholds applied, for a system prompt of `system` tokens.
     #[must_use]
     pub fn line(&self, line: Line, system: Tokens) -> Line {
         let thresholds = self.thresholds(system, line.window);
@@ -206,9 +210,9 @@ impl ContextConfig {
         }
     }
 
-    /// Its stages: cap → (digest) → lines → sections → evict → fit.
+    /// Returns the policy with the stages cap → (digest) → lines → sections → evict → fit.
     ///
-    /// What `summary` says of a summary's size gives way to what is said here.
+    /// The summary size of this configuration overrides the one in `summary`.
     #[must_use]
     pub fn policy(
         &self,
@@ -248,7 +252,7 @@ impl ContextConfig {
         Policy::new(stages)
     }
 
-    /// How what leaves is summarised, if it is.
+    /// Returns the settings for summaries, or `None` if removed messages are not summarised.
     #[must_use]
     pub fn summary(&self, summary: SummaryConfig) -> Option<SummaryConfig> {
         let summary = SummaryConfig {
@@ -258,7 +262,7 @@ impl ContextConfig {
         (self.compaction.summarization == Summarization::On).then_some(summary)
     }
 
-    /// Everything that is wrong with it, with the numbers that do not agree.
+    /// Returns all errors in the configuration, with the conflicting numbers.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let compaction = &self.compaction;
@@ -348,7 +352,7 @@ impl ContextConfig {
 }
 
 impl CompactionConfig {
-    /// The trigger that was set and counts: without summaries, none does.
+    /// Returns the explicit trigger. It is ignored if no summaries are made.
     fn explicit_trigger(&self) -> Option<Tokens> {
         self.trigger
             .filter(|_| self.summarization == Summarization::On)

@@ -1,5 +1,6 @@
-//! [`TokenCounter`]: how heavy a text, an image, a message or a tool's schema is.
-//! Not calibrated by what a provider reports; see `calibration.rs`.
+//! [`TokenCounter`]: counts the tokens of a text, an image, a message or a tool's schema.
+//!
+//! The counts are not calibrated by a provider's reports; see `calibration.rs`.
 
 use std::fmt::Debug;
 
@@ -11,34 +12,36 @@ use crate::tool_spec::ToolSpec;
 pub const MESSAGE_OVERHEAD: Tokens = Tokens(4);
 /// Id, type and delimiters that every chat format adds to a tool call.
 pub const CALL_OVERHEAD: Tokens = Tokens(8);
-/// Wrapping of one tool's definition.
+/// The wrapping of one tool's definition.
 pub const TOOL_OVERHEAD: Tokens = Tokens(8);
-/// The sentences that `wire` puts around a summary, so that it is taken as a reference.
+/// The sentences with which `wire` frames a summary, so that the model takes it as a reference.
 pub const SUMMARY_FRAME: Tokens = Tokens(34);
-/// What an image of unknown size weighs: 1024 × 1024 in OpenAI's tiles (85 + 4 · 170).
+/// The tokens of an image of unknown size: 1024 × 1024 in OpenAI's tiles (85 + 4 · 170).
 pub const IMAGE_DEFAULT: Tokens = Tokens(765);
 
-/// Counts tokens. One counter belongs to one agent; counters share no state.
+/// Counts tokens. Each agent has its own counter; counters share no state.
 pub trait TokenCounter: Debug + Send + Sync {
-    /// Its name, as `plimsoll count` prints it.
+    /// Returns the name of the counter, as printed by `plimsoll count`.
     fn name(&self) -> &str;
 
-    /// Tokens of a text.
+    /// Counts the tokens of a text.
     fn text(&self, text: &str) -> Tokens;
 
-    /// Returns a number of tokens that a text does not exceed, if that is quicker than to count it.
+    /// Returns an upper bound for the tokens of a text, if that is faster than counting them.
     fn text_at_most(&self, text: &str) -> Tokens {
         self.text(text)
     }
 
-    /// Tokens of an image. The default is OpenAI's tile rule: 85, and 170 for each tile of
-    /// 512 pixels after fitting into 2048 × 2048 and a shorter side of 768; 85 for `low` detail.
+    /// Counts the tokens of an image.
+    ///
+    /// The default is OpenAI's tile rule: 85, and 170 for each tile of 512 pixels after fitting
+    /// into 2048 × 2048 and a shorter side of 768; 85 for `low` detail.
     fn image(&self, image: &Image) -> Tokens {
         image_tiles(image)
     }
 
-    /// Tokens of a file: its base64 as a PDF-like document, 1 token for 8 bytes of base64,
-    /// at least [`IMAGE_DEFAULT`].
+    /// Counts the tokens of a file: its base64 as a PDF-like document, 1 token for 8 bytes of
+    /// base64, at least [`IMAGE_DEFAULT`].
     fn file(&self, file: &File) -> Tokens {
         match &file.source {
             Source::Url { .. } => IMAGE_DEFAULT,
@@ -46,7 +49,7 @@ pub trait TokenCounter: Debug + Send + Sync {
         }
     }
 
-    /// Tokens of one part.
+    /// Counts the tokens of one part.
     fn part(&self, part: &Part) -> Tokens {
         match part {
             Part::Text { text } => self.text(text),
@@ -54,7 +57,7 @@ pub trait TokenCounter: Debug + Send + Sync {
             Part::File(file) => self.file(file),
             Part::Thinking(thinking) => {
                 let opaque = thinking.opaque.as_ref().map_or(Tokens::ZERO, |opaque| {
-                    // A signature is opaque to the model; only what is hidden in it weighs.
+                    // A signature is opaque to the model; only hidden reasoning in it counts.
                     if thinking.text.is_empty() {
                         Tokens(opaque.data.len() as u64 / 6)
                     } else {
@@ -70,7 +73,8 @@ pub trait TokenCounter: Debug + Send + Sync {
         }
     }
 
-    /// Tokens of a message: [`MESSAGE_OVERHEAD`] and its parts, and [`SUMMARY_FRAME`] for a summary.
+    /// Counts the tokens of a message: [`MESSAGE_OVERHEAD`], its parts, and [`SUMMARY_FRAME`] for a
+    /// summary.
     fn message(&self, message: &Message) -> Tokens {
         let inner = match message {
             Message::Notice { text } => self.text(text),
@@ -80,7 +84,7 @@ pub trait TokenCounter: Debug + Send + Sync {
         MESSAGE_OVERHEAD + inner
     }
 
-    /// Tokens of a tool's definition.
+    /// Counts the tokens of a tool's definition.
     fn tool(&self, tool: &ToolSpec) -> Tokens {
         TOOL_OVERHEAD
             + self.text(&tool.name)
@@ -89,7 +93,8 @@ pub trait TokenCounter: Debug + Send + Sync {
     }
 }
 
-/// A counter that reports [`TokenCounter::text_at_most`] of another: never less than that would count.
+/// A counter that reports [`TokenCounter::text_at_most`] of another counter, an upper bound for its
+/// counts.
 #[derive(Debug, Clone, Copy)]
 pub struct AtMost<'c>(
     /// The other counter.
@@ -114,7 +119,7 @@ impl TokenCounter for AtMost<'_> {
     }
 }
 
-/// `ceil(chars / 4)`: the rule of thumb, for those who want exactly that.
+/// A counter with the rule of thumb `ceil(chars / 4)`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Chars4;
 

@@ -1,7 +1,7 @@
 //! [`Draft`]: a view with the edits that stages have proposed so far.
 //!
-//! It refuses what the invariants forbid: no stage can split an exchange, part an answer from its
-//! question, remove one of the protected set or make a message heavier. `Transcript::apply` applies
+//! It enforces the invariants of a view: no stage can split an exchange, separate an answer from
+//! its question, remove a protected message or make a message larger. `Transcript::apply` applies
 //! the resulting plan.
 
 mod removal;
@@ -29,11 +29,12 @@ use crate::truncate::Marker;
 use runs::{Removal, Runs};
 use structure::Structure;
 
-/// The tokens that two texts may weigh more together than apart.
+/// The maximum number of tokens that two texts count more together than apart.
 const NOTE_SEAM: Tokens = Tokens(2);
 
-/// A view and the edits proposed to it. Making one costs nothing; the exchanges are found when a
-/// stage first asks for them.
+/// A view and the edits proposed to it.
+///
+/// Creating a draft is cheap: the exchanges are only found when a stage first asks for them.
 #[derive(Debug)]
 pub struct Draft<'a> {
     transcript: &'a Transcript,
@@ -41,7 +42,7 @@ pub struct Draft<'a> {
     means: Cow<'a, Means>,
     structure: OnceCell<Structure>,
     changes: BTreeMap<usize, Change>,
-    /// The weight of all messages that are left, without the markers of new gaps.
+    /// The tokens of all remaining messages, without the markers of new gaps.
     left: Tokens,
     /// The runs of removed messages.
     runs: Runs,
@@ -49,7 +50,7 @@ pub struct Draft<'a> {
     due: bool,
     stages: Vec<String>,
     wants: Option<Span>,
-    /// What a new summary may weigh, at most; zero if none may stand.
+    /// The maximum size of a new summary; zero if none is allowed.
     summary_limit: Tokens,
 }
 
@@ -57,17 +58,17 @@ pub struct Draft<'a> {
 enum Change {
     Shrunk(Rendition),
     Dropped,
-    /// Stands for all these positions, of which its own is the first.
+    /// Replaces all these positions; the summary takes the first of them.
     Summary {
         covers: Vec<usize>,
         to: Rendition,
     },
-    /// Is covered by a summary that stands elsewhere.
+    /// Covered by a summary at another position.
     Covered,
 }
 
 impl<'a> Draft<'a> {
-    /// A draft without edits; the newest `keep_recent` complete exchanges are protected.
+    /// Creates a draft without edits. The newest `keep_recent` complete exchanges are protected.
     #[must_use]
     pub fn new(transcript: &'a Transcript, keep_recent: usize) -> Self {
         Self {
@@ -86,25 +87,25 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The same with what a stage may count on besides the view.
+    /// Sets the context, besides the view, that stages may rely on.
     #[must_use]
     pub fn with_means(mut self, means: &'a Means) -> Self {
         self.means = Cow::Borrowed(means);
         self
     }
 
-    /// The same with a new summary of at most `limit` tokens, or none if that is zero.
+    /// Limits a new summary to `limit` tokens; zero allows none.
     pub(crate) fn with_summary_limit(mut self, limit: Tokens) -> Self {
         self.summary_limit = limit;
         self
     }
 
-    /// Returns what a new summary may weigh, at most.
+    /// Returns the maximum size of a new summary.
     pub(crate) fn summary_limit(&self) -> Tokens {
         self.summary_limit
     }
 
-    /// Returns what the summary that a stage has put in weighs.
+    /// Returns the size of the summary that a stage has inserted, if there is one.
     pub(crate) fn summary(&self) -> Option<Tokens> {
         self.changes.values().find_map(|change| match change {
             Change::Summary { to, .. } => Some(to.tokens),
@@ -112,14 +113,14 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// What a stage may count on besides the view.
+    /// Returns the context, besides the view, that stages may rely on.
     #[must_use]
     pub fn means(&self) -> &Means {
         &self.means
     }
 
-    /// The marker for what is cut from an item: it says how to recall the original where that can
-    /// be done.
+    /// Returns the marker for text that is cut from an item. It says how to recall the original, if
+    /// that is possible.
     #[must_use]
     pub fn marker(&self, at: usize) -> Marker {
         match (self.means.recall, self.items().get(at)) {
@@ -130,7 +131,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the weight of the view with the edits so far, the markers of new gaps included.
+    /// Returns the size of the view with the edits so far, including the markers of new gaps.
     ///
     /// O(number of gaps).
     #[must_use]
@@ -138,7 +139,7 @@ impl<'a> Draft<'a> {
         self.left + self.markers()
     }
 
-    /// Returns the weight of the markers of new gaps.
+    /// Returns the size of the markers of new gaps.
     pub(crate) fn markers(&self) -> Tokens {
         let weigh = |run| {
             let gap = Removal::gap(self.removals(), run);
@@ -147,44 +148,44 @@ impl<'a> Draft<'a> {
         self.runs.markers(weigh)
     }
 
-    /// Whether the view is over its trigger, or was when an earlier stage asked: a rewrite that
-    /// has begun goes on to the target, for one that ends just under the trigger is soon followed
-    /// by the next, and each loses the provider's cache.
+    /// Checks whether the view exceeds its trigger, or did so when an earlier stage asked.
+    ///
+    /// A rewrite that has begun continues to the target. If it ended just below the trigger, the
+    /// next rewrite would follow soon, and each one loses the provider's cache.
     pub fn is_due(&mut self, budget: &Budget) -> bool {
         self.due |= self.tokens() > budget.trigger;
         self.due
     }
 
-    /// What weighs the messages.
+    /// Returns the counter of the view.
     #[must_use]
     pub fn counter(&self) -> &dyn TokenCounter {
         self.transcript.counter().as_ref()
     }
 
-    /// The view as it stands, without the edits.
+    /// Returns the items of the view without the edits.
     #[must_use]
     pub fn items(&self) -> &'a [Item] {
         self.transcript.items()
     }
 
-    /// The position of the first item that no request has carried yet.
+    /// Returns the position of the first item that was not sent in any request yet.
     #[must_use]
     pub fn first_unsent(&self) -> usize {
         self.items().len() - self.transcript.unsent().len()
     }
 
-    /// The exchanges of the view as it stands.
+    /// Returns the exchanges of the view without the edits.
     #[must_use]
     pub fn exchanges(&self) -> &[Exchange] {
         &self.structure().exchanges
     }
 
-    /// Returns `true` if an exchange must stay.
+    /// Returns `true` if an exchange must not be removed.
     ///
-    /// Protected are system messages wherever they stand, pins, the first and the newest user
-    /// message, the newest complete exchanges with the questions that they answer, pending calls,
-    /// the last summary, everything that the model has not read yet, and the last message of the
-    /// view.
+    /// Protected are all system messages, pins, the first and the newest user message, the newest
+    /// complete exchanges with the questions that they answer, pending calls, the last summary, all
+    /// messages that the model has not read yet, and the last message of the view.
     #[must_use]
     pub fn is_protected(&self, exchange: usize) -> bool {
         self.structure()
@@ -194,7 +195,8 @@ impl<'a> Draft<'a> {
             .unwrap_or(true)
     }
 
-    /// The message at a position with the edits so far, and its weight; `None` once dropped.
+    /// Returns the message at a position with the edits so far, and its size, or `None` if it was
+    /// dropped.
     #[must_use]
     pub fn current(&self, at: usize) -> Option<(&Message, Tokens)> {
         match self.changes.get(&at) {
@@ -207,9 +209,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Puts a lighter form in a message's place and says what that frees: zero where it is
-    /// refused, because it is not lighter, answers another call, has another role, or because the
-    /// message is pinned or gone.
+    /// Replaces a message by a smaller form and returns the freed tokens.
+    ///
+    /// Returns zero and changes nothing if the form is not smaller, answers another call or has
+    /// another role, or if the message is pinned or already removed.
     pub fn shrink(&mut self, at: usize, to: Message) -> Tokens {
         let Some((now, weight)) = self.current(at) else {
             return Tokens::ZERO;
@@ -235,15 +238,18 @@ impl<'a> Draft<'a> {
         freed
     }
 
-    /// Returns the positions of the messages that were made lighter, oldest first.
+    /// Returns the positions of the shrunk messages, oldest first.
     pub(crate) fn shrunk(&self) -> Vec<usize> {
         let shrunk = self.changes.iter();
         let shrunk = shrunk.filter(|(_, change)| matches!(change, Change::Shrunk(_)));
         shrunk.map(|(at, _)| *at).collect()
     }
 
-    /// Gives a message that was made lighter a form that is heavier, or if there is none its own.
-    /// Refuses a form that is no heavier than it is, or no lighter than it was.
+    /// Replaces the form of a shrunk message by a larger form, or by the original message if `to`
+    /// is `None`.
+    ///
+    /// Changes nothing if the form is smaller than the current one, or not smaller than the
+    /// original.
     pub(crate) fn grow(&mut self, at: usize, to: Option<Message>) {
         let (Some(Change::Shrunk(now)), Some(item)) = (self.changes.get(&at), self.items().get(at))
         else {
@@ -270,8 +276,8 @@ impl<'a> Draft<'a> {
         };
     }
 
-    /// Whether an exchange may be covered by a summary: one that may be dropped, or a former
-    /// summary that is not pinned.
+    /// Returns `true` if an exchange may be covered by a summary: it may be dropped, or it is a
+    /// former summary that is not pinned.
     #[must_use]
     pub fn is_coverable(&self, exchange: usize) -> bool {
         let Some(found) = self.exchanges().get(exchange) else {
@@ -287,7 +293,7 @@ impl<'a> Draft<'a> {
         whole && (!self.is_protected(exchange) || is_former())
     }
 
-    /// What a summary of these exchanges is of.
+    /// Describes a summary of these exchanges.
     #[must_use]
     pub fn span(&self, exchanges: &[usize], max: Tokens, when: When) -> Span {
         let at = self.positions(exchanges);
@@ -301,18 +307,18 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Asks for a model's summary of this; whoever plans decides whether one is written.
+    /// Requests a summary by a model. The planner decides whether the summary is written.
     pub fn want(&mut self, span: Span) {
         if self.summary_limit > Tokens::ZERO {
             self.wants = Some(span);
         }
     }
 
-    /// Puts one summary in the place of these exchanges and returns the freed tokens.
+    /// Replaces these exchanges by one summary and returns the freed tokens.
     ///
-    /// The summary gets a first line that says how many messages it replaces and how to recall
-    /// them. Returns zero and changes nothing if one of the exchanges may not be covered, if a
-    /// question would be covered and its answer stay, or if the summary would not be lighter.
+    /// The first line of the summary says how many messages it replaces and how to recall them.
+    /// Returns zero and changes nothing if one of the exchanges may not be covered, if a question
+    /// would be covered without its answer, or if the summary would not be smaller.
     pub fn summarize(&mut self, exchanges: &[usize], text: impl AsRef<str>) -> Tokens {
         let covers = self.positions(exchanges);
         let to = Message::Summary {
@@ -347,8 +353,8 @@ impl<'a> Draft<'a> {
         freed
     }
 
-    /// Returns what a summary of these exchanges weighs besides its own words: the message, the
-    /// frame around it and the line that says what it replaces.
+    /// Returns the size of a summary of these exchanges without its own text: the message, the
+    /// frame around it and the line that says how many messages it replaces.
     #[must_use]
     pub fn summary_frame(&self, exchanges: &[usize]) -> Tokens {
         let gap = self.gap(&self.positions(exchanges));
@@ -356,14 +362,14 @@ impl<'a> Draft<'a> {
         MESSAGE_OVERHEAD + SUMMARY_FRAME + note + NOTE_SEAM
     }
 
-    /// Notes that a stage had a part in the edits so far.
+    /// Records that a stage contributed to the edits so far.
     pub fn credit(&mut self, stage: &str) {
         if !self.stages.iter().any(|credited| credited == stage) {
             self.stages.push(stage.to_owned());
         }
     }
 
-    /// The edits so far as a plan; `None` where there are none.
+    /// Returns the edits so far as a plan, or `None` if there are none.
     #[must_use]
     pub fn into_plan(self, why: Trigger) -> Option<Plan> {
         let items = self.items();
@@ -410,7 +416,7 @@ impl<'a> Draft<'a> {
                     let covers = ranges(&covers);
                     edits.push((at, Edit::Summarize { covers, to }));
                 }
-                // Named by its gap or its summary.
+                // Included in the edit of its gap or its summary.
                 Change::Dropped | Change::Covered => {}
             }
         }
@@ -427,7 +433,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// What a stage asked for, if one did.
+    /// Takes the summary request of a stage, if there is one.
     pub(crate) fn take_wants(&mut self) -> Option<Span> {
         self.wants.take()
     }

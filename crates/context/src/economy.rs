@@ -1,5 +1,9 @@
-//! [`Economy`]: when a rewrite of the view is worth its money. Integers in, integers out: it sees
-//! no clock, and decides nothing about what leaves.
+//! [`Economy`]: decides when a compaction pays for itself.
+//!
+//! Compacting rewrites part of the prompt, and the provider charges for writing that part to its
+//! cache again. [`Economy::Priced`] weighs this cost against the cheaper requests that follow. All
+//! computations use integers and no clock. The stages of the policy decide which messages are
+//! removed.
 
 mod outlook;
 mod price;
@@ -15,36 +19,39 @@ use crate::price::PriceSheet;
 use crate::tokens::{Ppm, Tokens};
 use crate::transcript::Transcript;
 
-/// A plan is not due for less than this share of its target, so that none is due every turn.
+/// The smallest gain, as a share of the target, that justifies a plan. It prevents a plan on every
+/// turn.
 pub const MIN_GAIN: Ppm = Ppm(100_000);
-/// The cost of reading evicted content again after a plan, calls included, as a share of the plan's
-/// target.
+/// The cost of reading removed content again after a plan, including the calls, as a share of the
+/// plan's target.
 ///
-/// After 50 compactions of a recorded client this was about 5,000 tokens and 3 to 4 calls, in all
-/// about 20,000 tokens of fresh input where 40,000 tokens were left.
+/// After 50 compactions of a recorded client this was about 5,000 tokens and 3 to 4 calls: in all
+/// about 20,000 tokens of fresh input, for a view of 40,000 tokens.
 pub const REREADING: Ppm = Ppm(400_000);
-/// What reading from a cache costs where it is not known, as a share of fresh input: the usual
-/// ratio of today's providers. Only the shape of a decision comes from it, never money.
+/// The assumed price of reading from the cache if it is unknown, as a share of fresh input. This is
+/// the usual ratio of current providers. It only influences decisions and never reported amounts of
+/// money.
 pub const USUAL_READ: Ppm = Ppm(100_000);
-/// What writing to a cache costs where entries are kept longer and it is not known, likewise: the most
-/// that any provider asks.
+/// The assumed price of writing to a cache with longer retention if it is unknown, as a share of
+/// fresh input. This is the highest known price.
 pub const USUAL_LONGER_WRITE: Ppm = Ppm(2_000_000);
 
-/// When plans are due.
+/// When to compact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Economy {
-    /// When it pays, when it must, or when the cache is cold anyway: the default.
+    /// When it saves money, when the limit forces it, or when the cache is cold anyway. The
+    /// default.
     #[default]
     Priced,
-    /// At the trigger, down to the target, whatever it costs.
+    /// As soon as the view exceeds the trigger, down to the target, regardless of cost.
     Fixed,
-    /// Whenever the view is over its trigger, and by no more than that: every turn, once it is
-    /// full.
+    /// As soon as the view exceeds the trigger, by the smallest possible amount. Once the view is
+    /// full, this means on every turn.
     Eager,
 }
 
-/// What a token costs to read from the cache and to write to it, in one unit, whatever that is.
+/// The prices of reading and of writing a token of the cache, in a common unit.
 #[derive(Debug, Clone, Copy)]
 struct Ratio {
     read: u128,
@@ -52,10 +59,10 @@ struct Ratio {
 }
 
 impl Economy {
-    /// Every name that a configuration may use.
+    /// The names that a configuration may use.
     pub const NAMES: [&'static str; 3] = ["priced", "fixed", "eager"];
 
-    /// The one of this name.
+    /// Parses a name as used in configuration files. Returns `None` for an unknown name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -66,16 +73,20 @@ impl Economy {
         }
     }
 
-    /// Returns the budget to plan with, made of the line's: `Priced` moves its trigger.
+    /// Returns the budget for the next plan, derived from the budget of the line: `Priced` moves its
+    /// trigger.
     ///
-    /// A view that is cut to its target and then grows is a saw. A cut costs what it keeps and
-    /// writes again, `P`, and what the model reads again because of it, `R` ([`REREADING`] of the
-    /// target). `P` is the target less the [`head`], which stays in the cache, and less the tokens
-    /// that a turn adds, which are new anyway; or the tokens that the last plan rewrote
-    /// ([`Pace::planned`]), if those were fewer. The view may outgrow its target by
-    /// [`batch`]`(P, R)`, and by `1 - √(Δ/P)` of that if `Δ` more than usual has just arrived: at
-    /// such a turn a cut writes less again (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal
-    /// to `b·(P-Δ)` at that share). It must also pay for itself in the turns that are left.
+    /// The size of a view that is repeatedly cut to its target and grows again has the shape of a
+    /// saw. A cut has two costs: the kept tokens that are written to the cache again, `P`, and the
+    /// tokens that the model reads again because of the cut, `R` ([`REREADING`] of the target). `P`
+    /// is the target less the [`head`], which stays in the cache, and less the tokens that a turn
+    /// adds, which are new anyway. If the last plan rewrote fewer tokens ([`Pace::planned`]), `P` is
+    /// that number.
+    ///
+    /// The view may exceed its target by [`batch`]`(P, R)`. If `Δ` tokens more than usual have just
+    /// arrived, it may only exceed it by `1 - √(Δ/P)` of that, because a cut on such a turn rewrites
+    /// less (waiting at `M` is worth `a·(M*·M - M²/2)/(g+c)`; equal to `b·(P-Δ)` at that share). The
+    /// cut must also pay for itself in the remaining turns.
     ///
     /// The trigger is never above [`Budget::forced`]. If the cache has expired, a plan ends at
     /// [`Budget::cold_target`], and is due as soon as it saves more than `R`.
@@ -136,8 +147,8 @@ impl Economy {
     }
 }
 
-/// The weight of what stands before every cut: leading system messages and the task. O(1) in the
-/// length of the view.
+/// Returns the size of the messages before every cut: the leading system messages and the task.
+/// O(1) in the length of the view.
 #[must_use]
 pub fn head(transcript: &Transcript) -> Tokens {
     let mut weight = Tokens::ZERO;
@@ -151,13 +162,14 @@ pub fn head(transcript: &Transcript) -> Tokens {
     weight
 }
 
-/// The batch that minimises money: by how much a view that is cut to `kept` tokens, all of them
-/// written again, may grow before the next cut, if `reread` tokens are read again after each cut.
+/// Returns the batch with the lowest cost: the number of tokens by which a view may grow between two
+/// cuts. Each cut keeps `kept` tokens, all of which are written again, and `reread` tokens are read
+/// again after it.
 ///
-/// A token in the view costs `a = r(1-λ) + wλ` a turn, so that a batch of `M` costs `a·M/2` a turn
-/// on average; a cut costs `b·P + w·R` with `b = (w-r)(1-λ)`, and there is one in `M/(g+c)` turns.
-/// The sum is least at `M* = √(2·(b·P + w·R)·(g+c)/a)`. `r` and `w` are the prices of reading and of
-/// writing the cache.
+/// A token in the view costs `a = r(1-λ) + wλ` per turn, so a batch of `M` costs `a·M/2` per turn on
+/// average. A cut costs `b·P + w·R` with `b = (w-r)(1-λ)`, and there is one every `M/(g+c)` turns.
+/// The sum is smallest at `M* = √(2·(b·P + w·R)·(g+c)/a)`. `r` and `w` are the prices of reading and
+/// of writing the cache.
 ///
 /// ```
 /// use plimsoll_context::{Outlook, Tokens, batch};
@@ -182,13 +194,13 @@ pub fn batch(
     Tokens(u64::try_from((area / a.max(1)).isqrt()).unwrap_or(u64::MAX))
 }
 
-/// Returns the least by which a view must exceed its target for a plan to be due.
+/// Returns the minimum by which a view must exceed its target for a plan to be due.
 fn least(line: &Budget) -> Tokens {
     line.target.share(MIN_GAIN).max(Tokens(1))
 }
 
-/// Returns how much must be removed from a view that is not in the cache, so that it saves more
-/// than it costs to read again what is missed.
+/// Returns how many tokens must be removed from an uncached view to save more than the lost content
+/// costs to read again.
 fn worth_rereading(line: &Budget, sheet: Option<&PriceSheet>, outlook: &Outlook) -> Tokens {
     let ratio = Ratio::of(sheet);
     let costs = ratio.a_plan(Tokens::ZERO, reread(line), Ppm::ONE);
@@ -197,12 +209,12 @@ fn worth_rereading(line: &Budget, sheet: Option<&PriceSheet>, outlook: &Outlook)
     Tokens(u64::try_from(costs / a_token.max(1)).unwrap_or(u64::MAX))
 }
 
-/// Returns what is read again after a plan that ends at the target.
+/// Returns the tokens that are read again after a plan that ends at the target.
 fn reread(line: &Budget) -> Tokens {
     line.target.minus(line.instructions).share(REREADING)
 }
 
-/// By how much the view may outgrow its target while the cache is warm.
+/// Returns by how much the view may exceed its target while the cache is warm.
 fn over(
     line: &Budget,
     head: Tokens,
@@ -214,7 +226,8 @@ fn over(
     let most = room.minus(outlook.growth());
     let kept = outlook.rewrites.map_or(most, |rewrites| rewrites.min(most));
     let more = u128::from(arrived.minus(outlook.growth()).0);
-    // The root of a share in parts per million of millions is one in parts per million.
+    // The square root of (a share in parts per million times a million) is again in parts per
+    // million.
     let million = u128::from(Ppm::ONE.0);
     let root = (more.saturating_mul(million * million) / u128::from(kept.0.max(1))).isqrt();
     let share = Ppm(Ppm::ONE
@@ -229,7 +242,7 @@ fn over(
     ))
 }
 
-/// The least batch whose removal saves, in the turns that are left, what the plan costs.
+/// Returns the smallest batch whose removal saves as much in the remaining turns as the plan costs.
 fn least_that_pays(
     sheet: Option<&PriceSheet>,
     kept: Tokens,
@@ -244,7 +257,7 @@ fn least_that_pays(
 }
 
 impl Ratio {
-    /// The sheet's prices, or the usual ratio where they are not known, or nothing costs anything.
+    /// Returns the prices of the sheet, or the usual ratio if they are unknown or zero.
     fn of(sheet: Option<&PriceSheet>) -> Self {
         let long = sheet.is_some_and(|sheet| sheet.retention == CacheRetention::Long);
         let write = if long { USUAL_LONGER_WRITE } else { Ppm::ONE };
@@ -267,20 +280,20 @@ impl Ratio {
         })
     }
 
-    /// What a plan costs that writes `kept` again and after which `reread` is read again.
+    /// Returns the cost of a plan that writes `kept` again and after which `reread` is read again.
     fn a_plan(self, kept: Tokens, reread: Tokens, cold: Ppm) -> u128 {
         let kept = self.rewriting(cold).saturating_mul(u128::from(kept.0));
         let reread = (self.write * u128::from(Ppm::ONE.0)).saturating_mul(u128::from(reread.0));
         kept.saturating_add(reread)
     }
 
-    /// What a token in the view costs a turn.
+    /// Returns the cost of a token in the view for one turn.
     fn reading(self, cold: Ppm) -> u128 {
         let cold = u128::from(cold.0.min(Ppm::ONE.0));
         self.read * (u128::from(Ppm::ONE.0) - cold) + self.write * cold
     }
 
-    /// What writing a token costs more than reading it.
+    /// Returns the additional cost of writing a token compared with reading it.
     fn rewriting(self, cold: Ppm) -> u128 {
         let cold = u128::from(cold.0.min(Ppm::ONE.0));
         self.write.saturating_sub(self.read) * (u128::from(Ppm::ONE.0) - cold)

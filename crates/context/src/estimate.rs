@@ -1,10 +1,11 @@
-//! [`Estimate`]: a token count without a vocabulary, in one pass over the bytes.
-//! Not exact; `bpe.rs` is. Not calibrated by what a provider reports; `calibration.rs` is.
+//! [`Estimate`]: estimates token counts without a vocabulary, in one pass over the bytes.
 //!
-//! Every current vocabulary first splits a text into words, numbers, runs of signs and blanks,
-//! and merges within these pieces only. So does this: it finds the pieces and adds up what a
-//! piece of that class and length weighs on average in o200k. The averages were measured on
-//! manuals, source code and JSON that no test uses.
+//! For exact counts see `bpe.rs`; for the calibration by a provider's reports see `calibration.rs`.
+//!
+//! Every current vocabulary first splits a text into words, numbers, runs of signs and blanks, and
+//! merges only within these pieces. The estimate does the same: it finds the pieces and adds up the
+//! average number of o200k tokens for a piece of this class and length. The averages were measured
+//! on manuals, source code and JSON that no test uses.
 
 mod weights;
 
@@ -13,9 +14,9 @@ use crate::tokens::Tokens;
 
 use weights::{MILLI, Script, Weight, script};
 
-/// From how many characters on a run of letters and digits may be base64.
+/// The minimum length of a run of letters and digits that may be base64, in characters.
 const RANDOM_MIN: u32 = 24;
-/// What a character of base64 weighs, in thousandths of a token: 1.47 bytes a token, for random
+/// The size of a base64 character, in thousandths of a token: 1.47 bytes per token, for random
 /// bytes and for encoded text alike.
 const RANDOM: u64 = 680;
 
@@ -36,7 +37,7 @@ impl TokenCounter for Estimate {
     }
 }
 
-/// Classes of bytes. Those above 127 are told apart by their character.
+/// Classes of bytes. Bytes above 127 are classified by their character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Lower,
@@ -48,17 +49,17 @@ enum Class {
     High,
 }
 
-/// What a piece has taken before its first letter, or what stands before it. It decides how
-/// likely the whole is one token.
+/// The character before the first letter of a piece, either part of the piece or just before it. It
+/// influences how likely the whole piece is one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lead {
     /// A blank, which belongs to the piece.
     Blank,
     /// One of `.`, `_` and `(`, which belongs to the piece.
     Joint,
-    /// Another lone sign, which belongs to the piece.
+    /// Another single sign, which belongs to the piece.
     Sign,
-    /// Nothing: a new line, or signs that are a piece of their own.
+    /// Nothing: after a new line, or after signs that are a piece of their own.
     Nothing,
     /// Nothing, after a quotation mark.
     Quote,
@@ -66,7 +67,7 @@ enum Lead {
     Inside,
 }
 
-/// How a word is written.
+/// The capitalization of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Case {
     /// Small letters.
@@ -75,7 +76,7 @@ enum Case {
     Title,
     /// Capitals.
     Upper,
-    /// No matter: digits, or letters beyond ASCII.
+    /// Not applicable: digits, or letters beyond ASCII.
     None,
 }
 
@@ -83,19 +84,19 @@ enum Case {
 struct Scan<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    /// Where the next piece begins, after its lead.
+    /// The position at which the next piece begins, after its lead.
     at: usize,
     lead: Lead,
-    /// Thousandths of tokens.
+    /// The estimate so far, in thousandths of tokens.
     sum: u64,
     run: Run,
 }
 
-/// Letters and digits without a blank between: where they change class all the time, they are
-/// random (base64, a key, a signature), and the averages of words do not hold.
+/// A run of letters and digits without a blank. If its characters change class all the time, it is
+/// random (base64, a key, a signature), and the averages for words do not apply.
 #[derive(Debug, Default)]
 struct Run {
-    /// The sum before it.
+    /// The sum before the run.
     before: u64,
     chars: u32,
     pieces: u32,
@@ -117,7 +118,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes one piece, or the lead of one.
+    /// Consumes one piece, or the lead of one.
     #[inline]
     fn step(&mut self) -> Option<()> {
         match self.class(self.at)? {
@@ -177,13 +178,13 @@ impl<'a> Scan<'a> {
             self.end_run();
         }
         self.lead = Lead::Inside;
-        // Threes of digits are one token each, whatever they are.
+        // Each group of three digits is one token.
         self.letters(len, Case::None, (len as u64).div_ceil(3) * MILLI);
         self.at = end;
     }
 
-    /// Blanks up to the last line end are a piece; of the blanks after it the last one is the
-    /// lead of what follows.
+    /// Consumes blanks. Blanks up to the last line end are one piece; the last blank after it is
+    /// the lead of the next piece.
     fn blanks(&mut self) {
         self.lone_lead();
         self.end_run();
@@ -220,7 +221,7 @@ impl<'a> Scan<'a> {
                 Some(b'.' | b'_' | b'(') => Lead::Joint,
                 _ => Lead::Sign,
             };
-            // Signs of base64 do not end a run of it.
+            // Signs that occur in base64 do not end a run.
             if !matches!(first, Some(b'+' | b'/' | b'-' | b'_')) {
                 self.end_run();
             }
@@ -247,7 +248,7 @@ impl<'a> Scan<'a> {
         self.at = lines;
     }
 
-    /// A run of one script above ASCII.
+    /// Consumes a run of one script above ASCII.
     fn high(&mut self) -> Option<()> {
         let first = self.script_at(self.at)?;
         match first {
@@ -277,7 +278,8 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// A clause of Chinese, Japanese or Korean: by character, since its words are not parted.
+    /// Consumes a clause of Chinese, Japanese or Korean by character, since its words are not
+    /// separated.
     fn cjk(&mut self) {
         let (mut end, mut han, mut traditional, mut kana, mut rest) = (self.at, 0, 0, 0, 0);
         for c in self.rest(self.at).chars() {
@@ -293,7 +295,7 @@ impl<'a> Scan<'a> {
         }
         let ideographs = match kana {
             0 => han * weights::HAN + traditional * weights::TRADITIONAL,
-            // Japanese, which has its own forms and fewer of its words in the vocabulary.
+            // Japanese has its own forms, and fewer of its words are in the vocabulary.
             _ => (han + traditional) * weights::KANJI,
         };
         self.apart((weights::CLAUSE + ideographs + kana + rest).max(MILLI));
@@ -301,7 +303,7 @@ impl<'a> Scan<'a> {
         self.at = end;
     }
 
-    /// Adds letters or digits, and keeps the account of the run that they stand in.
+    /// Adds letters or digits, and updates the statistics of the run they belong to.
     #[inline]
     fn letters(&mut self, len: usize, case: Case, weight: u64) {
         if matches!(self.lead, Lead::Blank | Lead::Nothing | Lead::Quote) {
@@ -315,7 +317,7 @@ impl<'a> Scan<'a> {
         self.lead = Lead::Inside;
     }
 
-    /// Adds what is no part of a run of letters and digits.
+    /// Adds a piece that is no part of a run of letters and digits.
     #[inline]
     fn apart(&mut self, weight: u64) {
         self.end_run();
@@ -326,7 +328,7 @@ impl<'a> Scan<'a> {
     #[inline]
     fn end_run(&mut self) {
         let run = &self.run;
-        // A piece every three characters, capitals and small letters mixed: no names are so.
+        // A piece every three characters, with capitals and small letters mixed, is not a name.
         if run.chars >= RANDOM_MIN
             && run.pieces * 10 >= run.chars * 3
             && run.capitals.min(run.smalls) * 5 >= run.pieces
@@ -339,7 +341,7 @@ impl<'a> Scan<'a> {
         };
     }
 
-    /// A lead that turned out to have no word after it is a token of its own.
+    /// Counts a lead without a word after it as a token of its own.
     #[inline]
     fn lone_lead(&mut self) {
         if matches!(self.lead, Lead::Blank | Lead::Joint | Lead::Sign) {
@@ -348,7 +350,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Length of an English contraction at `at`; it mostly belongs to the token before it.
+    /// Returns the length of an English contraction at `at`; it usually belongs to the token before
+    /// it.
     fn contraction(&self, at: usize) -> usize {
         if self.bytes.get(at) != Some(&b'\'') {
             return 0;
@@ -374,8 +377,8 @@ impl<'a> Scan<'a> {
         self.bytes.get(at).map(|byte| class(*byte))
     }
 
-    /// [`Self::end_of`] small letters, eight bytes at once: most of a text is these, and a loop
-    /// over bytes mispredicts its end at every word.
+    /// Like [`Self::end_of`] for small letters, eight bytes at once. Most of a text is small
+    /// letters, and a loop over bytes mispredicts its end at every word.
     #[inline]
     fn end_of_lower(&self, from: usize) -> usize {
         const ONES: u64 = 0x0101_0101_0101_0101;

@@ -1,5 +1,7 @@
-//! [`Exchange`]: the atoms of a view. A cut may stand only between two of them, so no edit can
-//! part a call from its results. Not a decision what to cut; that is a stage.
+//! [`Exchange`]: the indivisible units of a view.
+//!
+//! Edits may only cut between exchanges, so no edit can separate a call from its results. Stages
+//! decide which exchanges are edited.
 
 use std::ops::Range;
 
@@ -7,17 +9,17 @@ use crate::gap::Gap;
 use crate::item::Item;
 use crate::message::Message;
 
-/// A run of items that no edit may part: an assistant's message with all its results, or any
-/// other message alone.
+/// A run of items that no edit may split: an assistant's message with all its results, or any other
+/// single message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// Positions in the view, not sequence numbers.
     pub at: Range<usize>,
-    /// What it is made of.
+    /// The kind of messages in the exchange.
     pub kind: ExchangeKind,
 }
 
-/// What an [`Exchange`] is made of.
+/// The kind of messages in an [`Exchange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExchangeKind {
     /// A system message.
@@ -26,20 +28,20 @@ pub enum ExchangeKind {
     User,
     /// A notice of the host.
     Notice,
-    /// A summary of what left the view.
+    /// A summary of removed messages.
     Summary,
     /// The marker of a gap: messages were removed here.
     Gap,
-    /// An assistant's message and its results, all of them there.
+    /// An assistant's message with all its results.
     Complete,
-    /// An assistant's message that still waits for results.
+    /// An assistant's message with missing results.
     Pending,
-    /// A result without its call; only a damaged transcript has one.
+    /// A result without its call. Occurs only in damaged transcripts.
     Orphan,
 }
 
 impl Exchange {
-    /// The exchanges of a view, in order; together they cover every item.
+    /// Returns the exchanges of a view, in order. Together they cover every item.
     #[must_use]
     pub fn of(items: &[Item]) -> Vec<Self> {
         let mut exchanges = Vec::new();

@@ -1,5 +1,6 @@
-//! [`explain`]: what each stage of a policy does to a view, step by step. For people who ask why;
-//! it makes no plan and changes nothing.
+//! [`explain`]: reports the effect of each stage of a policy on a view.
+//!
+//! For diagnosis only: it makes no plan and changes nothing.
 
 use serde::Serialize;
 
@@ -12,34 +13,34 @@ use crate::policy::{Policy, Step};
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 
-/// What one stage has done.
+/// The effect of one stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StageStep {
-    /// The stage.
+    /// The name of the stage.
     pub stage: String,
-    /// The view's weight before it.
+    /// The size of the view before the stage.
     pub before: Tokens,
-    /// The view's weight after it.
+    /// The size of the view after the stage.
     pub after: Tokens,
-    /// What each message of the view is after it, in view order.
+    /// The state of each message of the view after the stage, in view order.
     pub marks: Vec<Mark>,
 }
 
-/// What became of a message.
+/// The effect of a stage on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// It is as it was.
+    /// The message is unchanged.
     Kept,
-    /// It is shorter.
+    /// The message is shorter.
     Shortened,
-    /// A new summary stands in its place.
+    /// The message was replaced by a new summary.
     Summary,
-    /// It has left.
+    /// The message was removed.
     Gone,
 }
 
-/// What each stage does, in order, when the policy is asked for a plan for this view.
+/// Returns the effect of each stage, in order, if the policy is asked for a plan for this view.
 #[must_use]
 pub fn explain(
     policy: &Policy,

@@ -1,4 +1,4 @@
-//! [`extract`]: the summary without a model, of messages. `plimsoll-handover` writes it.
+//! [`extract`]: summarises messages without a model, by means of `plimsoll-handover`.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use crate::gap::Gap;
 use crate::message::{File, Image, Message, Part, Source};
 use crate::tokens::Tokens;
 
-/// Longest address or name of a file that is repeated, in bytes.
+/// The maximum length of an address or file name in the summary, in bytes.
 const NAME_MAX: usize = 120;
 
-/// Returns a summary of `messages`, in their order, without a model: at most `max` tokens by `counter`.
-/// Returns `None` if there is nothing to tell, or if `max` is too small.
+/// Returns a summary of `messages`, in their order, without a model: at most `max` tokens by
+/// `counter`. Returns `None` if there is nothing to summarise, or if `max` is too small.
 ///
 /// See [`plimsoll_handover`] for its form. The same messages give the same bytes.
 #[must_use]
@@ -23,7 +23,7 @@ pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -
     })
 }
 
-/// Returns what the words of a person among `messages` weigh, in a summary that repeats all of them.
+/// Returns the size of a summary that repeats all user text among `messages`.
 #[must_use]
 pub(crate) fn person_tokens(messages: &[&Message], counter: &dyn TokenCounter) -> Tokens {
     Tokens(with_entries(messages, |entries| {
@@ -37,7 +37,7 @@ fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[Entry<'_>]) -> T) 
     for (message, text) in messages.iter().zip(&texts) {
         let text = text.as_deref().unwrap_or_default();
         match message {
-            // They never leave a view.
+            // System messages are never removed from a view.
             Message::System { .. } => {}
             Message::User { .. } => entries.push(Entry::User(text)),
             Message::Assistant { parts } => entries.extend(parts.iter().filter_map(part)),

@@ -1,5 +1,5 @@
-//! [`Fingerprint`]: whether messages are still what they were. Not their identity; that is a
-//! sequence number.
+//! [`Fingerprint`]: detects changes in the content of messages. For the identity of a message, see
+//! the sequence number in `item.rs`.
 
 use std::fmt;
 use std::io::Write;
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{Message, Part};
 
-/// 128 bits of BLAKE3 over the JSON of messages or of a part: a chance of 2⁻⁶⁴ that among 2³² any
-/// two meet.
+/// 128 bits of BLAKE3 over the JSON of messages or of a part: the chance that any two of 2³²
+/// collide is 2⁻⁶⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 16]);
 
 impl Fingerprint {
-    /// Of messages, in order.
+    /// Returns the fingerprint of messages, in order.
     #[must_use]
     pub fn of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let mut hasher = blake3::Hasher::new();
         for message in messages {
-            // Neither can fail: a message is plain data, and hashing takes any bytes.
+            // Neither can fail: a message is plain data, and hashing accepts any bytes.
             let _ = serde_json::to_writer(&mut hasher, message);
             let _ = hasher.write_all(b"\n");
         }
         Self::from_hasher(&hasher)
     }
 
-    /// Of one part.
+    /// Returns the fingerprint of one part.
     #[must_use]
     pub fn of_part(part: &Part) -> Self {
         let mut hasher = blake3::Hasher::new();

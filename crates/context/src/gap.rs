@@ -1,11 +1,11 @@
-//! The markers that stand where messages were removed from the view.
+//! The markers that replace messages removed from the view.
 
 use std::fmt::Write as _;
 
 use crate::item::Seq;
 use crate::message::Message;
 
-/// Messages that were removed from the view, as the marker in their place describes them.
+/// A description of messages that were removed from the view, as written in their marker.
 ///
 /// The marker is a text that the model reads. It is also the only record of the number of removed
 /// messages, so the same text is parsed again when a later plan extends the gap.
@@ -35,7 +35,7 @@ const TO: &str = " to ";
 const NOTE_END: &str = "\n\n";
 
 impl Gap {
-    /// Returns the marker that takes the place of the removed messages.
+    /// Returns the text of the marker.
     #[must_use]
     pub fn marker(self) -> String {
         self.write(OPEN, REMOVED)
@@ -55,8 +55,8 @@ impl Gap {
         Self::read(text, OPEN, REMOVED)
     }
 
-    /// Returns the gap that a message marks. Only a [`Message::Notice`] can mark one, because the
-    /// words of a user, a model or a tool must not be taken for ours.
+    /// Returns the gap that a message marks. Only a [`Message::Notice`] can mark one, so text of a
+    /// user, a model or a tool is never mistaken for a marker.
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
         match message {
@@ -111,7 +111,7 @@ impl Gap {
             messages: digits.parse().ok().filter(|messages| *messages > 0)?,
             recall,
         };
-        // Only the exact bytes that `write` produces are ours.
+        // Only the exact bytes that `write` produces are a marker.
         (gap.write(open, nouns) == text).then_some(gap)
     }
 }

@@ -1,13 +1,15 @@
-//! [`HostedTool`]: a tool of the provider's own, which runs at the provider: web search, say. Not one
-//! that the host runs; that is a [`ToolSpec`](crate::ToolSpec). Whether a provider takes it, `wire` knows.
+//! [`HostedTool`]: a tool that runs at the provider, such as web search.
+//!
+//! Tools that the host runs are described by a [`ToolSpec`](crate::ToolSpec). `wire` knows which
+//! providers accept which hosted tools.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Tools of the provider's own in one request, at most: no provider has so many.
+/// The maximum number of hosted tools in one request; no provider offers as many.
 pub const MAX_HOSTED_TOOLS: usize = 32;
 
-/// A tool of the provider's own, in the provider's words, as it is sent.
+/// A hosted tool, in the JSON form that is sent to the provider.
 ///
 /// ```
 /// use plimsoll_context::HostedTool;
@@ -23,31 +25,31 @@ pub const MAX_HOSTED_TOOLS: usize = 32;
 pub struct HostedTool(pub Value);
 
 impl HostedTool {
-    /// What kind of tool it is, in the provider's words; empty where it does not say.
+    /// Returns the tool's type in the provider's terms. Empty if there is none.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.text("type")
     }
 
-    /// What it is called: its name, or else its kind.
+    /// Returns the tool's name, or its type if it has no name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.names().next().unwrap_or_default()
     }
 
-    /// All that it is called, its name first; rules for what may run know it by any of them.
+    /// Returns all names of the tool, its own name first. Permission rules match any of them.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let names = ["name", "server_label", "mcp_server_name", "type"].map(|key| self.text(key));
         names.into_iter().filter(|name| !name.is_empty())
     }
 
-    /// Whether it is called that.
+    /// Checks whether the tool has this name.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.names().any(|own| own == name)
     }
 
-    /// The MCP server whose tools it stands for; `None` where it is one tool.
+    /// Returns the MCP server whose tools this entry makes available, or `None` for a single tool.
     #[must_use]
     pub fn server(&self) -> Option<&str> {
         let label = match self.kind() {
@@ -58,7 +60,8 @@ impl HostedTool {
         Some(label)
     }
 
-    /// The only tools of that server that the provider may run; `None` where that is not said.
+    /// Returns the tools of the MCP server that the provider may run, or `None` if they are not
+    /// restricted.
     #[must_use]
     pub fn allowed_tools(&self) -> Option<Vec<&str>> {
         let is_on = |tool: &Value| tool.get("enabled").and_then(Value::as_bool);
@@ -77,7 +80,7 @@ impl HostedTool {
         names.iter().map(Value::as_str).collect()
     }
 
-    /// As it is sent.
+    /// Returns the JSON that is sent to the provider.
     #[must_use]
     pub fn json(&self) -> String {
         self.0.to_string()

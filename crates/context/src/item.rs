@@ -1,5 +1,5 @@
-//! [`Item`]: one message as it stands in the view, with its place and weight.
-//! Not the log's record of it; that is an entry of `agent`.
+//! [`Item`]: a message in the view, with its number and size. The log records messages as entries
+//! of `agent`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::means::Recall;
 use crate::message::Message;
 use crate::tokens::Tokens;
 
-/// The number of a message in its session, from 0; it never changes and is never given twice.
+/// The number of a message in its session, from 0. It never changes and is never reused.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -20,13 +20,13 @@ use crate::tokens::Tokens;
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The number after this one.
+    /// Returns the next number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// What the archive calls it: `m12`.
+    /// Returns the message's id in the archive, such as `m12`.
     #[must_use]
     pub fn recall_id(self) -> String {
         format!("m{}", self.0)
@@ -42,48 +42,48 @@ impl fmt::Display for Seq {
 /// One message of the view.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// Its number in the session.
+    /// The number of the message in the session.
     pub seq: Seq,
-    /// What is sent: the original, or what a plan put in its place.
+    /// The message that is sent: the original, or the replacement from a plan.
     pub message: Arc<Message>,
-    /// Its weight, counted once.
+    /// The size of the message, counted once.
     pub tokens: Tokens,
-    /// What of it must stay in the view, if anything must.
+    /// The pinned content, which must stay in the view, if there is any.
     pub pin: Option<Pin>,
-    /// Whether it is what was said.
+    /// Whether the message is the original.
     pub form: Form,
 }
 
-/// Whether an item is what was said.
+/// Whether an item is the original message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// It is.
+    /// The original message.
     Original,
-    /// A plan has put something else in its place; the original can be recalled, or not.
+    /// A replacement from a plan, and whether the original can be recalled.
     Edited(Recall),
 }
 
-/// What of an item must stay in the view, with the proof that it did.
+/// The content of an item that must stay in the view, with a fingerprint to verify it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// What of it.
+    /// The pinned part of the item.
     pub what: Pinned,
-    /// What that said when it was pinned.
+    /// The fingerprint of the content when it was pinned.
     pub hash: Fingerprint,
 }
 
-/// What of an item is pinned.
+/// The pinned part of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pinned {
-    /// All of it.
+    /// The whole message.
     Whole,
-    /// One part, by its place in the message. The others may give way.
+    /// One part, by its position in the message. The other parts may be removed.
     Part(usize),
 }
 
 impl Pin {
-    /// A pin on `what` of a message; `None` where it has no such part.
+    /// Creates a pin on a message or a part of it. Returns `None` if the message has no such part.
     #[must_use]
     pub fn on(message: &Message, what: Pinned) -> Option<Self> {
         let hash = match what {
@@ -93,7 +93,7 @@ impl Pin {
         Some(Self { what, hash })
     }
 
-    /// Whether a message still says what was pinned. A part may have moved.
+    /// Checks whether a message still contains the pinned content. A part may have moved.
     #[must_use]
     pub fn holds(&self, message: &Message) -> bool {
         match self.what {

@@ -1,5 +1,7 @@
 //! Floor 1 of Plimsoll: messages, token counting, transcript, budget, plans and stages.
-//! Values and pure functions only: no file, clock, thread, socket, random source or async.
+//!
+//! Contains only values and pure functions: no files, clocks, threads, sockets, random sources or
+//! async code.
 
 mod bpe;
 mod budget;

@@ -1,5 +1,5 @@
-//! [`Means`]: what a policy may count on besides the view: an archive, a model that summarises, a
-//! summary that is ready. Not the asking for any of it; that is the machine's.
+//! [`Means`]: the context of a plan besides the view: an archive, a model that summarises, and a
+//! finished summary. The agent's machine requests summaries.
 
 use std::sync::Arc;
 
@@ -9,61 +9,61 @@ use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
 use crate::tokens::Tokens;
 
-/// What a policy may count on besides the view. By default: nothing.
+/// The context of a plan besides the view. By default nothing is available.
 #[derive(Debug, Clone, Default)]
 pub struct Means {
-    /// Whether what leaves the view can be recalled, so that markers may say how.
+    /// Whether removed messages can be recalled, so that markers may say how.
     pub recall: Recall,
-    /// Whether a model can be asked for a summary.
+    /// Whether a model can write a summary.
     pub summarizer: Summarizer,
-    /// A summary that a model has written.
+    /// A finished summary by a model.
     pub ready: Option<Ready>,
 }
 
-/// Whether what leaves the view can be recalled by the model.
+/// Whether the model can recall removed messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recall {
-    /// It cannot.
+    /// They cannot be recalled.
     #[default]
     None,
-    /// By [`Seq::recall_id`].
+    /// They can be recalled by [`Seq::recall_id`].
     Offered,
 }
 
 impl Recall {
-    /// Whether it cannot be recalled.
+    /// Returns `true` if removed messages cannot be recalled.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
 }
 
-/// Whether a model can be asked for a summary.
+/// Whether a model can write a summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Summarizer {
-    /// There is none, or it has failed.
+    /// There is no model, or it has failed.
     #[default]
     None,
-    /// It can be asked.
+    /// A model is available.
     Free,
-    /// It writes one just now.
+    /// The model is writing a summary now.
     Busy,
 }
 
-/// What a stage would have summarised.
+/// A range of messages that a stage wants a model to summarise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// The items, in view order; the former summary among them.
+    /// The items, in view order, including the former summary.
     pub seqs: Vec<Seq>,
-    /// What they say.
+    /// The fingerprint of their messages.
     pub fingerprint: Fingerprint,
-    /// What they weigh.
+    /// The total size of the items.
     pub tokens: Tokens,
-    /// What the summary may weigh.
+    /// The maximum size of the summary.
     pub max: Tokens,
-    /// Whether a plan waits for it.
+    /// Whether a plan waits for the summary.
     pub when: When,
 }
 
@@ -72,17 +72,17 @@ pub struct Span {
 pub enum When {
     /// A plan is due now.
     Now,
-    /// One will be soon; the summary can be written beside the run.
+    /// A plan will be due soon. The summary can be written while the run continues.
     Soon,
 }
 
-/// A summary that a model has written, and of what.
+/// A finished summary by a model, with the messages that it summarises.
 #[derive(Debug, Clone)]
 pub struct Ready {
-    /// The items that it stands for.
+    /// The summarised items.
     pub seqs: Vec<Seq>,
-    /// What they said.
+    /// The fingerprint of the messages when they were summarised.
     pub fingerprint: Fingerprint,
-    /// The summary.
+    /// The text of the summary.
     pub text: Arc<str>,
 }

@@ -1,5 +1,6 @@
-//! [`Memo`]: a counter that remembers, so that a history which is sent again costs only hashes.
-//! Not a cache of texts: it keeps hashes and counts, never what was said.
+//! [`Memo`]: a token counter with a cache, so that a history which is sent again is only hashed.
+//!
+//! The cache contains hashes and counts, no texts.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,18 +9,18 @@ use crate::counter::TokenCounter;
 use crate::message::{File, Image};
 use crate::tokens::Tokens;
 
-/// Shorter texts are counted directly: to hash and look up one takes 0.1 µs, about what exact
-/// counting of this many bytes takes at its fastest.
+/// The minimum length of a cached text, in bytes. Hashing and looking up a text takes 0.1 µs, about
+/// as long as the fastest exact count of this many bytes.
 pub const MEMO_MIN_LEN: usize = 64;
-/// Counts in one generation. Two generations of it take about 7 MB; the newest this many texts
-/// are always remembered, more than any session has messages within a window.
+/// The number of counts in one generation. Two generations take about 7 MB. At least this many of
+/// the newest texts are always cached, more than the number of messages in any window.
 pub const MEMO_ENTRIES: usize = 65_536;
 
-/// Remembers what `C` counted, by the text's hash. Where two generations are full, the older is
-/// forgotten at once, so an entry costs O(1) however long a run is.
+/// Caches the counts of `C` by the text's hash. When both generations are full, the older one is
+/// discarded at once, so an entry costs O(1) regardless of the length of a run.
 ///
-/// Weighs parts, messages and tools as the trait does by default, from `C`'s texts, images and
-/// files.
+/// Parts, messages and tools are counted by the trait's default methods, based on `C`'s counts of
+/// texts, images and files.
 #[derive(Debug)]
 pub struct Memo<C> {
     counter: C,
@@ -27,7 +28,7 @@ pub struct Memo<C> {
     entries: usize,
 }
 
-/// 128 bits of BLAKE3: a chance of 2⁻⁶⁴ that among 2³² texts any two meet.
+/// 128 bits of BLAKE3: the chance that any two of 2³² texts collide is 2⁻⁶⁴.
 type Key = [u8; 16];
 
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ struct Generations {
 }
 
 impl<C: TokenCounter> Memo<C> {
-    /// Remembers for `counter`, [`MEMO_ENTRIES`] texts a generation.
+    /// Caches the counts of `counter`, with [`MEMO_ENTRIES`] texts per generation.
     pub fn new(counter: C) -> Self {
         Self::with_entries(counter, MEMO_ENTRIES)
     }
@@ -61,7 +62,7 @@ impl<C: TokenCounter> Memo<C> {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Generations> {
-        // Every state between two statements is sound, so a panic elsewhere does no harm.
+        // The state is consistent after every statement, so a poisoned lock can be used.
         self.generations
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -81,7 +82,8 @@ impl<C: TokenCounter> TokenCounter for Memo<C> {
         if let Some(tokens) = self.recall(&key) {
             return tokens;
         }
-        // Counted outside the lock: two tasks may count one text twice, none waits for another.
+        // Count without holding the lock: two tasks may count one text twice, but none waits for
+        // another.
         let tokens = self.counter.text(text);
         self.lock().keep(key, tokens, self.entries);
         tokens
@@ -125,7 +127,7 @@ mod tests {
     use super::*;
     use crate::message::Source;
 
-    /// Counts how often it is asked.
+    /// A counter that counts its calls.
     #[derive(Debug, Default)]
     struct Asked(AtomicUsize);
 
@@ -168,7 +170,7 @@ mod tests {
         let memo = Memo::with_entries(Asked::default(), 10);
         for n in 0..1_000 {
             memo.text(&long(n));
-            // In use all the time, so never forgotten.
+            // This text is used all the time, so it is never discarded.
             memo.text(&long(0));
             let generations = memo.lock();
             assert!(generations.young.len() <= 10 && generations.old.len() <= 10);

@@ -1,10 +1,10 @@
-//! How much of this process's memory messages take.
+//! Measures the memory that messages take in this process.
 
 use crate::message::{File, Image, Message, Opaque, Part, Source, ToolCall};
 
 impl Message {
-    /// Returns the bytes that the message takes, itself included: its texts and data with all that is
-    /// allocated for them.
+    /// Returns the memory that the message takes in bytes, itself included: its texts and data with
+    /// their full allocations.
     ///
     /// ```
     /// use plimsoll_context::Message;
@@ -27,10 +27,10 @@ impl Message {
         size_of::<Self>() + heap
     }
 
-    /// Gives back what is allocated and not used.
+    /// Frees allocated memory that is not used.
     ///
-    /// Strings that grow piece by piece, as those of a stream or of a JSON serializer, have up to twice
-    /// the memory that they need.
+    /// Strings that grow piece by piece, as those of a stream or of a JSON serializer, have up to
+    /// twice the memory that they need.
     pub fn shrink_to_fit(&mut self) {
         match self {
             Self::System { parts } | Self::User { parts } | Self::Assistant { parts } => {

@@ -1,4 +1,5 @@
-//! What is said: a [`Message`] and its [`Part`]s. Not the form any provider wants; that is `wire`.
+//! [`Message`] and [`Part`]: the content of a session, independent of any provider's format. `wire`
+//! converts messages to the formats of providers.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -9,32 +10,32 @@ use crate::tagged::FirstTag;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// Instructions of the host, above the user's.
+    /// Instructions of the host, with a higher priority than the user's.
     System {
-        /// What it says.
+        /// The content.
         parts: Vec<Part>,
     },
-    /// What a person says.
+    /// A message from the user.
     User {
-        /// What it says.
+        /// The content.
         parts: Vec<Part>,
     },
-    /// What the model says: text, thinking and tool calls in the order in which they came.
+    /// A message from the model: text, thinking and tool calls in the order in which they arrived.
     Assistant {
-        /// What it says.
+        /// The content.
         parts: Vec<Part>,
     },
-    /// What one tool call returned.
+    /// The result of one tool call.
     ToolResult(ToolResult),
-    /// What the host says in the user's place: a limit reached, a call refused. Never a task, and
-    /// never protected once it has been read.
+    /// A note from the host in the user's role: a limit was reached, or a call was refused, for
+    /// example. It is never taken for a task, and not protected once the model has read it.
     Notice {
-        /// What it says; sent in the user's role.
+        /// The text, sent in the user's role.
         text: String,
     },
-    /// A summary that stands for messages which left the view.
+    /// A summary that replaces messages removed from the view.
     Summary {
-        /// What it says; sent to the model as a reference in the user's role.
+        /// The text, sent in the user's role as a reference for the model.
         text: String,
     },
 }
@@ -51,107 +52,108 @@ pub enum Part {
     },
     /// An image.
     Image(Image),
-    /// A file that the provider reads by itself (a PDF, say).
+    /// A file that the provider reads directly, such as a PDF.
     File(File),
     /// The model's reasoning.
     Thinking(Thinking),
-    /// A request of the model to run a tool; only in an assistant's message.
+    /// The model's request to run a tool. Only in an assistant's message.
     ToolCall(ToolCall),
-    /// A provider's own block that is passed through untouched.
+    /// A provider-specific block that is passed through unchanged.
     Opaque(Opaque),
 }
 
-/// An image, by address or by value.
+/// An image, by URL or as data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
-    /// Where the pixels are.
+    /// The URL or the data of the image.
     pub source: Source,
-    /// Width and height in pixels, where known: they decide what the image weighs.
+    /// Width and height in pixels, if known. They determine the image's token count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<(u32, u32)>,
-    /// The detail asked for (`low`, `high`, `auto`), as the provider spells it.
+    /// The requested detail (`low`, `high`, `auto`), as the provider spells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// A file, by address or by value.
+/// A file, by URL or as data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct File {
-    /// Its name, where it has one.
+    /// The file name, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where its bytes are.
+    /// The URL or the data of the file.
     pub source: Source,
 }
 
-/// Where the bytes of an image or a file are.
+/// The location of an image or a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Source {
-    /// An address that the provider fetches, or an id that it knows.
+    /// A URL that the provider fetches, or an id that it knows.
     Url {
-        /// The address or id.
+        /// The URL or id.
         url: String,
     },
-    /// The bytes themselves.
+    /// The data itself.
     Data {
         /// The media type, such as `image/png`.
         media_type: String,
-        /// The bytes in base64.
+        /// The data in base64.
         base64: String,
     },
 }
 
-/// The model's reasoning, with what its provider needs to have back.
+/// The model's reasoning, with the data that its provider needs to get back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thinking {
-    /// What may be read of it; empty where the provider keeps it to itself.
+    /// The readable text; empty if the provider does not disclose it.
     pub text: String,
-    /// Signature or encrypted content, given back byte for byte.
+    /// A signature or encrypted content, returned to the provider byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Opaque>,
 }
 
-/// Bytes of a provider that only it understands; kept exactly.
+/// Opaque data of a provider, stored unchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Opaque {
-    /// Whose they are: `openai-chat`, `anthropic`, …; another provider never gets them.
+    /// The provider format of the data: `openai-chat`, `anthropic`, …. It is never sent to another
+    /// provider.
     pub origin: String,
     /// The JSON text as it was received.
     pub data: String,
 }
 
-/// Names one tool call; unique among the calls of its message.
+/// The id of a tool call; unique among the calls of its message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CallId(pub String);
 
-/// A request of the model to run a tool.
+/// The model's request to run a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
-    /// Its id, as the provider gave it.
+    /// The id that the provider assigned.
     pub id: CallId,
     /// The tool's name, as the model wrote it.
     pub name: String,
-    /// The arguments as JSON text, exactly as the model wrote them; not always valid.
+    /// The arguments as JSON text, exactly as the model wrote them. They may be invalid.
     pub arguments: String,
-    /// What the provider needs to have back with it.
+    /// Data that the provider needs to get back with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<Opaque>,
 }
 
-/// What one tool call returned.
+/// The result of one tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolResult {
-    /// The call that it answers.
+    /// The id of the call.
     pub call: CallId,
     /// Text, images or files.
     pub parts: Vec<Part>,
@@ -200,28 +202,28 @@ impl<'de> Deserialize<'de> for Part {
 }
 
 impl Message {
-    /// A system message of one text.
+    /// Creates a system message with one text.
     pub fn system(text: impl Into<String>) -> Self {
         Self::System {
             parts: vec![Part::text(text)],
         }
     }
 
-    /// A user message of one text.
+    /// Creates a user message with one text.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User {
             parts: vec![Part::text(text)],
         }
     }
 
-    /// An assistant message of one text.
+    /// Creates an assistant message with one text.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant {
             parts: vec![Part::text(text)],
         }
     }
 
-    /// A successful tool result of one text.
+    /// Creates a successful tool result with one text.
     pub fn result(call: CallId, text: impl Into<String>) -> Self {
         Self::ToolResult(ToolResult {
             call,
@@ -230,7 +232,7 @@ impl Message {
         })
     }
 
-    /// A failed tool result of one text.
+    /// Creates a failed tool result with one text.
     pub fn error_result(call: CallId, text: impl Into<String>) -> Self {
         Self::ToolResult(ToolResult {
             call,
@@ -239,7 +241,7 @@ impl Message {
         })
     }
 
-    /// Its parts; none for a notice or a summary.
+    /// Returns the parts of the message. A notice or a summary has none.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         match self {
@@ -249,7 +251,7 @@ impl Message {
         }
     }
 
-    /// The tool calls of an assistant's message, in order; none for any other.
+    /// Returns the tool calls of an assistant's message, in order. Other messages have none.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         let parts = match self {
             Self::Assistant { parts } => parts.as_slice(),
@@ -261,7 +263,7 @@ impl Message {
         })
     }
 
-    /// All its text parts joined by line feeds; for people and for search, not for sending.
+    /// Returns all text parts joined by line feeds, for display and search.
     #[must_use]
     pub fn text(&self) -> String {
         if let Self::Notice { text } | Self::Summary { text } = self {
@@ -271,13 +273,13 @@ impl Message {
         texts.join("\n")
     }
 
-    /// Returns `true` if it instructs the model on behalf of the host.
+    /// Returns `true` for a system message.
     #[must_use]
     pub fn is_system(&self) -> bool {
         matches!(self, Self::System { .. })
     }
 
-    /// Whether a person said it.
+    /// Returns `true` for a message from the user.
     #[must_use]
     pub fn is_user(&self) -> bool {
         matches!(self, Self::User { .. })
@@ -285,12 +287,12 @@ impl Message {
 }
 
 impl Part {
-    /// A text part.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// Its text, where it is a text part.
+    /// Returns the text of a text part, or `None` for other parts.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {

@@ -1,4 +1,5 @@
-//! [`MessageList`]: the messages of a view, shared in blocks with the requests that were made of it.
+//! [`MessageList`]: the messages of a view, in blocks that are shared with the requests made from
+//! it.
 
 use std::fmt;
 use std::iter::FlatMap;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 
 use crate::message::Message;
 
-/// Messages in a block. A copy of a list costs one pointer per block; a change of a block that is shared
-/// copies as many pointers as it has messages.
+/// The number of messages in a block. Copying a list copies one pointer per block. Changing a
+/// shared block copies one pointer for each of its messages.
 const BLOCK: usize = 128;
 
 type Block = Vec<Arc<Message>>;
@@ -18,10 +19,11 @@ type Messages<'l> = slice::Iter<'l, Arc<Message>>;
 pub type MessageIter<'l> =
     FlatMap<slice::Iter<'l, Arc<Block>>, Messages<'l>, fn(&'l Arc<Block>) -> Messages<'l>>;
 
-/// A list of messages whose copies share their blocks: copying one of 10,000 messages copies 79 pointers.
+/// A list of messages whose copies share their blocks: copying a list of 10,000 messages copies 79
+/// pointers.
 #[derive(Clone, Default, PartialEq)]
 pub struct MessageList {
-    /// All of [`BLOCK`] messages, except the last one.
+    /// Blocks of [`BLOCK`] messages; the last one may be shorter.
     blocks: Vec<Arc<Block>>,
 }
 
@@ -35,19 +37,19 @@ impl MessageList {
         }
     }
 
-    /// Checks whether there is no message.
+    /// Returns `true` if there are no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Returns the message at an index.
+    /// Returns the message at an index, or `None` beyond the end.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Arc<Message>> {
         self.blocks.get(index / BLOCK)?.get(index % BLOCK)
     }
 
-    /// Returns the last message.
+    /// Returns the last message, or `None` if the list is empty.
     #[must_use]
     pub fn last(&self) -> Option<&Arc<Message>> {
         self.blocks.last()?.last()
@@ -66,7 +68,7 @@ impl MessageList {
         }
     }
 
-    /// Removes the messages behind the first `len`.
+    /// Keeps only the first `len` messages.
     pub fn truncate(&mut self, len: usize) {
         self.blocks.truncate(len.div_ceil(BLOCK));
         let full = self.blocks.len().saturating_sub(1) * BLOCK;
@@ -77,8 +79,8 @@ impl MessageList {
         }
     }
 
-    /// Checks whether the first messages are those of `other`: the same messages, not equal ones. Compares
-    /// a pointer for each block that both share.
+    /// Checks whether the list begins with the messages of `other`, by identity and not by content.
+    /// Compares one pointer for each shared block.
     #[must_use]
     pub fn starts_with(&self, other: &Self) -> bool {
         let Some((last, full)) = other.blocks.split_last() else {
@@ -87,14 +89,14 @@ impl MessageList {
         let Some(here) = self.blocks.get(full.len()) else {
             return false;
         };
-        // A list that was changed usually differs at the end.
+        // A changed list usually differs at the end.
         here.len() >= last.len()
             && same((here, last))
             && full.iter().zip(&self.blocks).rev().all(same)
     }
 }
 
-/// Checks whether two blocks contain the same messages, as far as both go.
+/// Checks whether two blocks contain the same messages, up to the length of the shorter one.
 fn same((one, other): (&Arc<Block>, &Arc<Block>)) -> bool {
     Arc::ptr_eq(one, other) || { one.iter().zip(other.iter()) }.all(|(a, b)| Arc::ptr_eq(a, b))
 }

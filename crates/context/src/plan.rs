@@ -1,5 +1,5 @@
-//! [`Plan`]: a change of the view as a value, with what it frees and from where on it rewrites
-//! what was already sent. Not the decision to make it; that is a policy.
+//! [`Plan`]: a change of the view as a value, with the tokens that it frees and the position from
+//! which on it rewrites sent messages. Policies decide when a plan is made.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use crate::means::Recall;
 use crate::message::Message;
 use crate::tokens::Tokens;
 
-/// A list of edits, and what they are worth.
+/// A list of edits with their effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// Why it was made.
+    /// Why the policy was asked for the plan.
     pub why: Trigger,
     /// The stages that contributed, in order.
     pub stages: Vec<String>,
     /// The edits, in view order.
     pub edits: Vec<Edit>,
-    /// The view's weight before.
+    /// The size of the view before the plan.
     pub before: Tokens,
-    /// What the edits free, exactly.
+    /// The exact number of tokens that the edits free.
     pub frees: Tokens,
-    /// The first edited item that a request had already carried: the provider's prompt cache is
-    /// lost from there on. `None` where only new items are edited.
+    /// The first edited item that had already been sent: the provider's prompt cache is lost from
+    /// there on. `None` if only new items are edited.
     pub rewrites_from: Option<Seq>,
-    /// Whether what it takes can be recalled: its markers say so, so the archive must hold the
-    /// originals before it is applied.
+    /// Whether the removed content can be recalled. If so, the markers say how, and the archive
+    /// must contain the originals before the plan is applied.
     #[serde(default, skip_serializing_if = "Recall::is_none")]
     pub recall: Recall,
-    /// What that costs and saves; `None` where nobody has asked yet.
+    /// The cost and the savings of the plan; `None` until they are computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
@@ -42,14 +42,14 @@ pub struct Plan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "edit", rename_all = "snake_case")]
 pub enum Edit {
-    /// A lighter message takes an item's place.
+    /// Replaces an item by a smaller message.
     Shrink {
         /// The item.
         seq: Seq,
-        /// What takes its place.
+        /// The replacement.
         to: Rendition,
     },
-    /// Items are removed from the view, from the first to the last. A marker takes their place.
+    /// Removes a range of items from the view and puts a marker in their place.
     Drop {
         /// The first item to be removed.
         first: Seq,
@@ -59,51 +59,51 @@ pub enum Edit {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         marker: Option<Rendition>,
     },
-    /// A summary takes the place of the first item that it covers; the others leave the view.
+    /// Replaces the first covered item by a summary, and removes the other covered items.
     Summarize {
-        /// What it covers, in view order: whole exchanges, the former summary among them.
+        /// The covered items, in view order: whole exchanges, including the former summary.
         covers: Vec<SeqRange>,
         /// The summary.
         to: Rendition,
     },
 }
 
-/// Items from the first to the last, as they stand in the view.
+/// A range of items in view order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeqRange {
-    /// The first.
+    /// The first item.
     pub first: Seq,
-    /// The last.
+    /// The last item, included.
     pub last: Seq,
 }
 
-/// A lighter form of a message, with its weight. The log keeps its bytes, so that a fold gives
-/// the same view even where a later version would shorten differently.
+/// A smaller form of a message, with its size. The log stores its bytes, so that replaying the log
+/// gives the same view even if a later version shortens messages differently.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rendition {
-    /// The lighter message.
+    /// The smaller message.
     pub message: Arc<Message>,
-    /// Its weight.
+    /// The size of the message.
     pub tokens: Tokens,
 }
 
-/// Why a policy is asked for a plan.
+/// The reason for which a policy is asked for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Trigger {
-    /// A request is about to be made; the stages act where the view is over its trigger.
+    /// A request is about to be made. The stages act if the view exceeds its trigger.
     Request,
     /// The provider refused a request as too long.
     Overflow,
-    /// Someone asked for it.
+    /// The user or the host asked for a plan.
     Asked,
 }
 
 impl Trigger {
-    /// Its name, in one word.
+    /// Returns the name of the trigger.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -114,56 +114,56 @@ impl Trigger {
     }
 }
 
-/// Why a plan cannot be applied to a view.
+/// An error when a plan is applied to a view.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// It was made for a view of another weight.
+    /// The plan was made for a view of another size.
     #[error("the plan is for a view of {said} tokens, and this one has {is}; plan again on it")]
     OtherView {
-        /// The weight that it was made for.
+        /// The size that the plan was made for.
         said: Tokens,
-        /// The weight of this view.
+        /// The size of this view.
         is: Tokens,
     },
-    /// It names an item that the view does not hold.
+    /// The plan names an item that is not in the view.
     #[error("the plan edits item {0}, which is not in the view; plan again on this view")]
     NotInView(Seq),
-    /// Its replacement has another role, answers another call or makes other calls.
+    /// A replacement has another role, answers another call or makes other calls.
     #[error("the plan puts something else in the place of item {0}; plan again on this view")]
     NotItsForm(Seq),
-    /// Its replacement is not lighter than what it replaces.
+    /// A replacement is not smaller than the item it replaces.
     #[error("the plan does not make item {0} lighter; plan again on this view")]
     NotLighter(Seq),
-    /// It would change or drop what is pinned.
+    /// The plan would change or remove pinned content.
     #[error("the plan takes what is pinned at {0} out of the view; unpin it, or leave it")]
     Pinned(Seq),
-    /// It would drop a part of an exchange.
+    /// The plan would remove only a part of an exchange.
     #[error("the plan parts the exchange that begins at {0}; drop it whole or not at all")]
     PartsExchange(Seq),
-    /// It frees something else than it says.
+    /// The plan does not free the number of tokens that it states.
     #[error("the plan says that it frees {said} tokens but frees {is}; plan again on this view")]
     WrongGain {
-        /// What it says.
+        /// The number that the plan states.
         said: Tokens,
-        /// What it does.
+        /// The number that it would free.
         is: Tokens,
     },
-    /// It does nothing.
+    /// The plan frees nothing.
     #[error("the plan frees nothing; there is no need to apply it")]
     FreesNothing,
 }
 
 impl Plan {
-    /// Returns `true` if the plan removes messages or rewrites what was already sent. A plan that
-    /// only shortens results before the model first reads them is no compaction.
+    /// Returns `true` if the plan removes messages or rewrites messages that were already sent. A
+    /// plan that only shortens results before the model first reads them is no compaction.
     #[must_use]
     pub fn is_compaction(&self) -> bool {
         let removes = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
         self.rewrites_from.is_some() || self.edits.iter().any(removes)
     }
 
-    /// The view's weight after.
+    /// Returns the size of the view after the plan.
     #[must_use]
     pub fn after(&self) -> Tokens {
         self.before.minus(self.frees)

@@ -1,4 +1,4 @@
-//! [`Policy`]: ordered stages, asked for a plan before every request. It only proposes; a plan
+//! [`Policy`]: an ordered list of stages that is asked for a plan before every request. The plan
 //! changes nothing until it is applied.
 
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::stages::{
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 
-/// How often a summary is written again, smaller, if the view does not fit with it.
+/// How often a summary is rewritten with a smaller size if the view does not fit with it.
 const SMALLER_SUMMARIES: u32 = 6;
 
-/// Ordered stages.
+/// An ordered list of stages.
 #[derive(Debug, Clone)]
 pub struct Policy {
     stages: Vec<Arc<dyn Stage>>,
@@ -26,31 +26,31 @@ pub struct Policy {
     limited: bool,
 }
 
-/// A step on the way to a plan.
+/// A step in making a plan.
 pub(crate) enum Step<'d, 'a> {
     /// The stages begin, or begin again with a smaller summary.
     Start,
-    /// A stage has had its turn.
+    /// A stage has run.
     Stage {
         name: &'d str,
-        /// The weight of the view before it.
+        /// The size of the view before the stage.
         before: Tokens,
         draft: &'d Draft<'a>,
     },
 }
 
-/// What a policy proposes.
+/// The proposal of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What can be done at once, needing nobody; `None` where nothing is to be done.
+    /// The plan that can be applied immediately; `None` if nothing needs to be done.
     pub plan: Option<Plan>,
-    /// What a stage would rather have summarised by a model first. Where that is done, the same
-    /// policy asked again with the summary in its [`Means`] proposes a better plan.
+    /// The messages that a stage would prefer to have summarised by a model first. If the policy is
+    /// asked again with this summary in its [`Means`], it proposes a better plan.
     pub wants: Option<Span>,
 }
 
 impl Policy {
-    /// The given stages, in their order.
+    /// Creates a policy from stages, in this order.
     #[must_use]
     pub fn new(stages: Vec<Arc<dyn Stage>>) -> Self {
         Self {
@@ -59,14 +59,14 @@ impl Policy {
         }
     }
 
-    /// No stage: nothing is edited before a provider refuses, and nothing is too large to be sent.
+    /// Creates a policy without stages: nothing is edited before a provider refuses a request, and
+    /// a view of any size is sent.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(Vec::new())
     }
 
-    /// Returns the policy with one more stage, behind a first stage that caps results, or at the
-    /// beginning if there is none.
+    /// Adds a stage after the first stage if that one caps results, or at the beginning.
     #[must_use]
     pub fn with_stage(mut self, stage: Arc<dyn Stage>) -> Self {
         let caps = self
@@ -77,9 +77,9 @@ impl Policy {
         self
     }
 
-    /// Returns the policy with old results pruned as `config` says. Under a policy that is not
-    /// [limited](Self::is_limited) no plan is ever due, so it acts whenever it frees a quarter of the
-    /// view.
+    /// Adds pruning of old results according to `config`. A policy that is not
+    /// [limited](Self::is_limited) has no trigger, so there the stage acts whenever it frees a
+    /// quarter of the view.
     #[must_use]
     pub fn with_prune(self, config: SessionPruneConfig) -> Self {
         let prune = Prune(config);
@@ -90,21 +90,21 @@ impl Policy {
         }
     }
 
-    /// Returns the policy with `replace` applied to each stage.
+    /// Applies `replace` to each stage.
     #[must_use]
     pub fn map_stages(mut self, replace: impl Fn(Arc<dyn Stage>) -> Arc<dyn Stage>) -> Self {
         self.stages = self.stages.into_iter().map(replace).collect();
         self
     }
 
-    /// Returns `true` if a view that exceeds its limit is an error. A policy without any stage, or
-    /// one that was made of such a policy, sends whatever there is.
+    /// Returns `true` if a view that exceeds its limit is an error. A policy that was created
+    /// without stages sends views of any size.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.limited
     }
 
-    /// cap → evict → fit.
+    /// Creates a policy with the stages cap → evict → fit.
     #[must_use]
     pub fn sliding_window() -> Self {
         Self::new(vec![
@@ -114,7 +114,7 @@ impl Policy {
         ])
     }
 
-    /// cap → prune → evict → fit: the default.
+    /// Creates the default policy, with the stages cap → prune → evict → fit.
     #[must_use]
     pub fn evict(prune: SessionPruneConfig) -> Self {
         Self::new(vec![
@@ -126,7 +126,7 @@ impl Policy {
         ])
     }
 
-    /// cap → summarize → evict → fit.
+    /// Creates a policy with the stages cap → summarize → evict → fit.
     #[must_use]
     pub fn summarize(summary: SummaryConfig) -> Self {
         Self::new(vec![
@@ -137,14 +137,14 @@ impl Policy {
         ])
     }
 
-    /// cap → fit, both only for results that no request has carried yet: nothing that was sent is
-    /// rewritten.
+    /// Creates a policy with the stages cap → fit, both only for unsent results: nothing that was
+    /// sent is rewritten.
     #[must_use]
     pub fn arrivals() -> Self {
         Self::new(vec![Arc::new(Cap::Arrivals), Arc::new(Fit::Arrivals)])
     }
 
-    /// The same stages, the last rung being allowed to cut protected texts as well; for filters.
+    /// Allows the last stage to cut protected texts as well. For filters.
     #[must_use]
     pub fn for_filter(mut self) -> Self {
         self.stages
@@ -153,25 +153,26 @@ impl Policy {
         self
     }
 
-    /// Returns the policy with [`Fill`] as its last stage, for filters that are given a size to fill.
+    /// Adds [`Fill`] as the last stage, for filters that are given a size to fill.
     #[must_use]
     pub fn filled(mut self) -> Self {
         self.stages.push(Arc::new(Fill));
         self
     }
 
-    /// The stages, in order.
+    /// Returns the stages, in order.
     #[must_use]
     pub fn stages(&self) -> &[Arc<dyn Stage>] {
         &self.stages
     }
 
-    /// What an overflow is answered with, whatever the policy: cap all → prune → evict → fit, with
-    /// a summary of what is to be evicted where one is asked for. It needs no model.
+    /// Creates the policy that is used after an overflow, regardless of the configured policy: cap
+    /// all → prune → evict → fit, with a summary of the evicted messages if `summary` is given. It
+    /// needs no model.
     #[must_use]
     pub fn recovery(prune: SessionPruneConfig, summary: Option<SummaryConfig>) -> Self {
         let mut stages: Vec<Arc<dyn Stage>> = Vec::new();
-        // Where there is a summary, what leaves anyway is summed up as well.
+        // With a summary, messages that must be removed in any case are summarised as well.
         if summary.is_none() {
             stages.push(Arc::new(Evict::Hopeless));
         }
@@ -185,12 +186,13 @@ impl Policy {
         Self::new(stages)
     }
 
-    /// Proposes a plan that brings the view under its budget; `None` where nothing is to be done.
+    /// Proposes a plan that brings the view under its budget. Returns `None` if nothing needs to be
+    /// done.
     ///
-    /// Costs O(what is new) while the view is under its trigger.
+    /// Costs O(new messages) while the view is under its trigger.
     ///
     /// # Errors
-    /// [`CannotFit`] where the view would still exceed its limit.
+    /// [`CannotFit`] if the view would still exceed its limit.
     pub fn plan(
         &self,
         transcript: &Transcript,
@@ -201,10 +203,10 @@ impl Policy {
         proposal.map(|proposal| proposal.plan)
     }
 
-    /// The same with what the policy may count on besides the view.
+    /// Proposes a plan like [`Policy::plan`], with more context than the view.
     ///
     /// # Errors
-    /// [`CannotFit`] where the view would still exceed its limit.
+    /// [`CannotFit`] if the view would still exceed its limit.
     pub fn propose(
         &self,
         transcript: &Transcript,
@@ -222,8 +224,8 @@ impl Policy {
         })
     }
 
-    /// The same, but a plan that does not reach the limit is still a plan: after an overflow every
-    /// step down is worth trying.
+    /// Proposes the best plan, even if the view would still exceed its limit. After an overflow
+    /// every reduction is worth trying.
     #[must_use]
     pub fn best_plan(
         &self,
@@ -235,7 +237,7 @@ impl Policy {
         self.best_proposal(transcript, budget, why, &means).plan
     }
 
-    /// The same with what the policy may count on besides the view.
+    /// Proposes the best plan like [`Policy::best_plan`], with more context than the view.
     #[must_use]
     pub fn best_proposal(
         &self,
@@ -261,7 +263,7 @@ impl Policy {
         self.drafts(transcript, budget, why, means, &mut |_| {})
     }
 
-    /// Returns the draft that becomes the plan. `watch` sees each step on the way.
+    /// Returns the draft that becomes the plan. `watch` is called for each step.
     pub(crate) fn drafts<'a>(
         &self,
         transcript: &'a Transcript,
@@ -272,8 +274,8 @@ impl Policy {
     ) -> Draft<'a> {
         let mut draft = Draft::new(transcript, budget.keep_recent).with_means(means);
         self.take_turns(&mut draft, budget, why, watch);
-        // A summary is never cut. If the view does not fit with it, a smaller one is written; in the
-        // end, what it stands for leaves without one.
+        // A summary is never cut. If the view does not fit with it, a smaller one is written. As a
+        // last resort, the messages are removed without a summary.
         for _ in 0..SMALLER_SUMMARIES {
             let Some(summary) = draft.summary().filter(|_| draft.tokens() > budget.limit) else {
                 return draft;

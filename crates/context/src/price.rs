@@ -1,5 +1,6 @@
-//! [`Money`], [`Rates`] and [`PriceSheet`]: what a model costs, as far as it is known. Not which
-//! model costs what, which is data of the providers; not what a plan costs, which is `economy.rs`.
+//! [`Money`], [`Rates`] and [`PriceSheet`]: the prices of a model, as far as they are known.
+//!
+//! The prices themselves are data of the providers. The cost of a plan is computed in `economy.rs`.
 
 use std::fmt;
 use std::ops::{Add, AddAssign};
@@ -11,7 +12,7 @@ use crate::cache::CacheRetention;
 use crate::tokens::{Ppm, Tokens};
 use crate::usage::Usage;
 
-/// Money in billionths of a dollar: integers, so that sums are exact.
+/// An amount of money in billionths of a dollar. Integers keep sums exact.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -19,59 +20,60 @@ use crate::usage::Usage;
 #[serde(transparent)]
 pub struct Money(pub u64);
 
-/// What a million tokens cost. What is not known is `None`, never 0.
+/// The prices of a million tokens. An unknown price is `None`, never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Of fresh input.
+    /// The price of fresh input.
     pub input: Money,
-    /// Of output, reasoning included.
+    /// The price of output, including reasoning.
     pub output: Money,
-    /// Of input read from the cache.
+    /// The price of input read from the cache.
     pub cache_read: Option<Money>,
-    /// Of input written to the cache, for its usual lifetime.
+    /// The price of input written to the cache with the usual lifetime.
     pub cache_write: Option<Money>,
 }
 
-/// What a model costs, and how its prompt cache behaves.
+/// The prices of a model, and the properties of its prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceSheet {
-    /// What tokens cost.
+    /// The prices of tokens.
     pub rates: Rates,
-    /// How long an entry of the cache lives after it was last used; `None` where nobody says.
+    /// How long a cache entry lives after its last use; `None` if unknown.
     pub cache_lives: Option<Duration>,
-    /// A longer lifetime that can be bought, where there is one.
+    /// A longer cache lifetime at an extra price, if the provider offers one.
     pub longer: Option<LongerCache>,
-    /// The least that can be cached; a shorter prefix is fresh input every time. `None` where it is
-    /// not known.
+    /// The minimum size of a cached prefix. A shorter prefix is charged as fresh input every time.
+    /// `None` if unknown.
     pub min_cacheable: Option<Tokens>,
-    /// How long entries are asked to be kept: what is written then costs and lives accordingly.
+    /// The requested retention of cache entries. It determines the price of writes and the
+    /// lifetime.
     #[serde(default)]
     pub retention: CacheRetention,
 }
 
-/// A longer lifetime of cache entries, with its own price of writing.
+/// A longer lifetime of cache entries, with its own price for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongerCache {
-    /// How long an entry lives after it was last used.
+    /// How long an entry lives after its last use.
     pub lives: Duration,
-    /// Of a million tokens written.
+    /// The price of a million tokens written.
     pub cache_write: Money,
 }
 
 impl Money {
-    /// From dollars; `None` unless they are finite and not negative.
+    /// Converts dollars to money. Returns `None` if the amount is negative or not finite.
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         (dollars.is_finite() && dollars >= 0.0).then(|| Self((dollars * 1e9).round() as u64))
     }
 
-    /// `self - other`, or zero where `other` is larger.
+    /// Returns `self - other`, or zero if `other` is larger.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// What `tokens` cost where this is the price of a million.
+    /// Returns the cost of `tokens` if `self` is the price of a million.
     #[must_use]
     pub fn of(self, tokens: Tokens) -> Self {
         Self::from_millionths(u128::from(tokens.0) * u128::from(self.0))
@@ -83,7 +85,7 @@ impl Money {
 }
 
 impl Rates {
-    /// Of a model that costs nothing, such as one on this machine.
+    /// The rates of a model that costs nothing, such as a local one.
     pub const FREE: Self = Self {
         input: Money(0),
         output: Money(0),
@@ -91,8 +93,7 @@ impl Rates {
         cache_write: Some(Money(0)),
     };
 
-    /// The same with what is not known at twice the price of fresh input, the most that any provider
-    /// asks for it.
+    /// Sets unknown prices to twice the price of fresh input, the highest price of any provider.
     #[must_use]
     pub fn at_most(self) -> Self {
         let most = Some(Money(self.input.0.saturating_mul(2)));
@@ -105,7 +106,7 @@ impl Rates {
 }
 
 impl PriceSheet {
-    /// A sheet of rates alone: nothing is known of the cache but what it costs.
+    /// Creates a sheet from rates alone, without further data about the cache.
     #[must_use]
     pub const fn of(rates: Rates) -> Self {
         Self {
@@ -117,14 +118,13 @@ impl PriceSheet {
         }
     }
 
-    /// The same where entries are asked to be kept so long.
+    /// Sets the requested retention of cache entries.
     #[must_use]
     pub const fn kept(self, retention: CacheRetention) -> Self {
         Self { retention, ..self }
     }
 
-    /// The same with what is not known at twice the price of fresh input, the most that any provider
-    /// asks for it.
+    /// Sets unknown prices to twice the price of fresh input, the highest price of any provider.
     #[must_use]
     pub fn at_most(self) -> Self {
         let most = LongerCache {
@@ -138,8 +138,10 @@ impl PriceSheet {
         }
     }
 
-    /// What usage costs: each token is billed once, as what it was, and what was written to be kept
-    /// longer at the price of that. `None` where it holds tokens of a kind whose price is not known.
+    /// Returns the cost of a usage, or `None` if the price of some of its tokens is unknown.
+    ///
+    /// Each token is billed once, at the price of its kind. Tokens written with longer retention
+    /// have their own price.
     ///
     /// ```
     /// use std::time::Duration;
@@ -169,7 +171,8 @@ impl PriceSheet {
         usage.cost(&self.rates, longer)
     }
 
-    /// What writing a million tokens of messages to the cache costs, as they are asked to be kept.
+    /// Returns the price of writing a million message tokens to the cache with the requested
+    /// retention.
     #[must_use]
     pub fn rewrite(&self) -> Option<Money> {
         match self.retention {
@@ -178,7 +181,7 @@ impl PriceSheet {
         }
     }
 
-    /// How long messages live in the cache, as they are asked to be kept.
+    /// Returns how long messages live in the cache with the requested retention.
     #[must_use]
     pub fn lives(&self) -> Option<Duration> {
         match self.retention {
@@ -187,8 +190,8 @@ impl PriceSheet {
         }
     }
 
-    /// The chance that the cache is cold `age` after the last call: all or nothing, and nothing
-    /// where age or lifetime is not known.
+    /// Returns the probability that the cache is cold `age` after the last call: 0 or 1. It is 0 if
+    /// the age or the lifetime is unknown.
     ///
     /// ```
     /// use std::time::Duration;
@@ -210,9 +213,11 @@ impl PriceSheet {
 }
 
 impl Usage {
-    /// What this usage costs at these rates: each token is billed once, as what it was. `None`
-    /// where it holds tokens of a kind whose price is not known: so of what was written to be kept
-    /// longer, whose price a [`PriceSheet`] has.
+    /// Returns the cost of this usage at these rates, or `None` if the price of some of its tokens
+    /// is unknown.
+    ///
+    /// Each token is billed once, at the price of its kind. The price of tokens written with longer
+    /// retention is only known to a [`PriceSheet`], so the result is `None` for these.
     #[must_use]
     pub fn estimated_cost(&self, rates: &Rates) -> Option<Money> {
         self.cost(rates, None)
@@ -247,7 +252,7 @@ impl AddAssign for Money {
 }
 
 impl fmt::Display for Money {
-    /// Dollars, with four digits behind the point below one dollar and two above.
+    /// Formats the amount in dollars, with four decimals below one dollar and two above.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = self.0 as f64 / 1e9;
         if dollars < 1.0 {

@@ -1,21 +1,21 @@
-//! The names that a text mentions most: identifiers, paths and file names.
+//! Finds the names that a text mentions most: identifiers, paths and file names.
 //!
-//! A shortened tool result lists them in its marker, so that the model can tell what it may recall
-//! without reading the whole result again.
+//! The marker of a shortened tool result lists them, so that the model can decide which
+//! results to recall without reading the whole result again.
 
 use std::collections::HashMap;
 
-/// The shortest and the longest word that counts as a name, in bytes.
+/// The minimum and maximum length of a name, in bytes.
 const MIN_NAME: usize = 6;
 const MAX_NAME: usize = 40;
-/// Names of a text that are looked at, at most.
+/// The maximum number of different names that are counted in a text.
 const MAX_NAMES: usize = 1_000;
 
 /// Returns the names that `text` mentions most often, separated by `, `, in at most `max` bytes.
-/// Names in `shown`, and parts of them, are left out.
+/// Omits names in `shown`, and parts of them.
 ///
-/// A name has an underscore, a capital letter behind its first letter, or letters and digits. Of
-/// names that are mentioned equally often, the first ones are taken.
+/// A name has an underscore, a capital letter after its first letter, or letters and digits. Among
+/// names that are mentioned equally often, the first ones are preferred.
 pub(crate) fn prominent_names(text: &str, shown: &[&str], max: usize) -> String {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut names: Vec<&str> = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn prominent_names(text: &str, shown: &[&str], max: usize) -> String 
         }
     }
     names.retain(|name| !shown.iter().any(|shown| shown.contains(name)));
-    // A stable sort: what is mentioned equally often stays in order.
+    // The sort is stable: names with equal counts stay in order.
     names.sort_by_key(|name| std::cmp::Reverse(counts.get(name).copied()));
     let mut list = String::new();
     for name in names {
@@ -49,7 +49,7 @@ fn names_of(text: &str) -> impl Iterator<Item = &str> {
             let word = piece.trim_end_matches(|letter| !is_part(letter));
             let separator = piece.get(word.len()..).unwrap_or_default();
             let before = std::mem::replace(&mut before, separator);
-            // `\nfoo` of a JSON text is `foo`, and `\u{1b}[31mfoo` has a colour before it.
+            // `\nfoo` in a JSON text means `foo`, and `\u{1b}[31mfoo` has a colour code before it.
             let is_escaped = before == "\\" || (before == "[" && word.starts_with(is_digit));
             let word = word.trim_matches(|letter| "-./".contains(letter));
             (!is_escaped && is_name(word)).then_some(word)

@@ -1,5 +1,5 @@
-//! Lighter forms of messages: a result or a text reduced to head and tail. Not a decision which
-//! messages; that is a stage.
+//! Smaller forms of messages: results or texts reduced to head and tail. Stages decide which
+//! messages are shortened.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,11 @@ use crate::message::{Message, Part, Source, ToolCall, ToolResult};
 use crate::tokens::{Bytes, Tokens};
 use crate::truncate::{self, Marker};
 
-/// A tool result whose text has at most `max` bytes; `None` where it has no more already or
-/// cannot be made smaller. Images and files become notes, which count as text. The marker lists
-/// the names that the removed text mentions most.
+/// Shortens the text of a tool result to at most `max` bytes. Returns `None` if it is short enough
+/// already or cannot be made smaller.
+///
+/// Images and files become notes, which count as text. The marker lists the names that the removed
+/// text mentions most.
 pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes, marker: &Marker) -> Option<Message> {
     let text = flatten(&result.parts);
     let short = marker
@@ -20,7 +22,8 @@ pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes, marker: &Marker) 
     Some(with_text(result, short))
 }
 
-/// A tool result that weighs at most `max`; `None` where it does already or cannot.
+/// Shortens a tool result to at most `max` tokens. Returns `None` if it is small enough already or
+/// cannot be made smaller.
 pub(crate) fn result_in_tokens(
     result: &ToolResult,
     max: Tokens,
@@ -35,9 +38,8 @@ pub(crate) fn result_in_tokens(
     Some(with_text(result, short))
 }
 
-/// Any message with its texts, and the strings in its calls' arguments, cut so that it weighs
-/// at most `max` where they can be; only the `compact` filter does this to what a person or a
-/// model wrote.
+/// Shortens the texts of any message, and the strings in its calls' arguments, to at most `max`
+/// tokens if possible. Only the `compact` filter shortens texts of users and models.
 pub(crate) fn text_in_tokens(
     message: &Message,
     max: Tokens,
@@ -63,7 +65,8 @@ pub(crate) fn text_in_tokens(
             .map(|part| cut_text(part, counter))
             .sum(),
     };
-    // Each text gives in proportion to its weight; what cannot be cut is paid for by all.
+    // Each text is reduced in proportion to its size; parts that cannot be cut reduce the share of
+    // all texts.
     let fixed = counter.message(&plain).minus(cuttable);
     let room = u128::from(max.minus(fixed).0);
     let short = |text: &str| {
@@ -92,7 +95,8 @@ pub(crate) fn text_in_tokens(
     (counter.message(&cut) < weight).then_some(cut)
 }
 
-/// The same message of other parts; a notice or a summary has none.
+/// Returns the message with other parts. A notice or a summary has no parts and is returned
+/// unchanged.
 fn map_parts(message: &Message, part: impl Fn(&Part) -> Part) -> Message {
     let parts = message.parts().iter().map(part).collect();
     match message {
@@ -120,7 +124,8 @@ fn is_object(json: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(json).is_ok_and(|value| value.is_object())
 }
 
-/// Whether `to` may stand for `now`: the same role, the same call and outcome, the same calls.
+/// Checks whether `to` may replace `now`: it has the same role, the same call and outcome, and the
+/// same calls.
 pub(crate) fn is_form_of(to: &Message, now: &Message) -> bool {
     match (to, now) {
         (Message::System { .. }, Message::System { .. })
@@ -155,14 +160,14 @@ fn with_text(result: &ToolResult, text: String) -> Message {
     })
 }
 
-/// The text itself where it stands for images or files too, which makes it a lighter form.
+/// Returns the text if it stands for images or files, since it is then smaller than the parts.
 fn all_as_text(parts: &[Part], text: Cow<'_, str>) -> Option<String> {
     let has_media = parts.iter().any(|part| part.as_text().is_none());
     has_media.then(|| text.into_owned())
 }
 
-/// All parts as one text; not copied where there is one, as in nearly every result, for a plan asks
-/// this of each old result of the view.
+/// Joins all parts to one text. A single text part, as in nearly every result, is not copied,
+/// because a plan flattens every old result of the view.
 fn flatten(parts: &[Part]) -> Cow<'_, str> {
     if let [Part::Text { text }] = parts {
         return Cow::Borrowed(text);

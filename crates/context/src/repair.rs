@@ -1,6 +1,8 @@
-//! Makes a damaged transcript one that providers accept: every call answered once, right after it.
-//! For imported chats; a live run never produces such damage, and calls of it that still wait for their
-//! results never come here. It invents nothing but the closing results of calls that never had one.
+//! Repairs a damaged transcript so that providers accept it: every call has one result, directly
+//! after it.
+//!
+//! This is for imported chats; a live run never produces such damage, and its pending calls are
+//! never repaired. The only invented content is the closing results of calls without one.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -9,58 +11,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{CallId, Message, Part};
 
-/// A whole transcript, and what was done to make it so.
+/// A repaired transcript, and the list of repairs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repaired {
-    /// The messages, each with its place in the input; `None` where it was added.
+    /// The messages, each with its position in the input; `None` for an added message.
     pub messages: Vec<(Option<usize>, Message)>,
-    /// What was done, in input order; empty where nothing was wrong.
+    /// The repairs, in input order. Empty if the transcript was intact.
     pub repairs: Vec<Repair>,
 }
 
-/// One thing that was mended. Places count from 0 in the input.
+/// One repair. Positions count from 0 in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "repair", rename_all = "snake_case")]
 pub enum Repair {
-    /// A call had no result and got one that says so.
+    /// A call without a result was closed with an error result.
     ClosedCall {
-        /// The assistant's message.
+        /// The position of the assistant's message.
         at: usize,
         /// The call.
         call: CallId,
     },
-    /// A result answered no call, or one that had its result already, and was dropped.
+    /// A result was dropped because it answered no call, or one that already had its result.
     DroppedResult {
-        /// The result.
+        /// The position of the result.
         at: usize,
-        /// The call that it names.
+        /// The call that the result names.
         call: CallId,
     },
-    /// A result stood away from its call and was moved behind it.
+    /// A result was moved to its place after the call.
     MovedResult {
-        /// The result.
+        /// The position of the result.
         at: usize,
         /// The call.
         call: CallId,
     },
-    /// A call had the id of an earlier one in the same message and was dropped.
+    /// A call was dropped because an earlier call of the same message has the same id.
     DroppedCall {
-        /// The assistant's message.
+        /// The position of the assistant's message.
         at: usize,
         /// The call.
         call: CallId,
     },
-    /// A message said nothing and was dropped.
+    /// A message without content was dropped.
     DroppedEmpty {
-        /// The message.
+        /// The position of the message.
         at: usize,
     },
 }
 
-/// What a call that never had a result is given.
+/// The text of the result that closes a call without one.
 pub const CLOSED_CALL: &str = "aborted: this call has no result";
 
-/// Repairs a transcript. A whole one comes back as it was; repairing twice changes nothing more.
+/// Repairs a transcript. Idempotent; an intact transcript is returned unchanged.
 #[must_use]
 pub fn repair(messages: Vec<Message>) -> Repaired {
     let mut repairs = Vec::new();
@@ -155,7 +157,7 @@ pub fn repair(messages: Vec<Message>) -> Repaired {
 }
 
 impl Repair {
-    /// The message that was mended.
+    /// Returns the position of the repaired message.
     #[must_use]
     pub fn at(&self) -> usize {
         match self {
@@ -167,7 +169,7 @@ impl Repair {
         }
     }
 
-    /// What was wrong and what was done, without the place.
+    /// Describes the damage and the repair, without the position.
     #[must_use]
     pub fn done(&self) -> String {
         match self {
@@ -204,7 +206,7 @@ fn results_by_call(messages: &[Message]) -> Places {
     places
 }
 
-/// For each id, the messages that declare a call with it: an id may be used again later.
+/// Returns for each id the messages that declare a call with it, since ids may be reused.
 fn next_declaration(messages: &[Message]) -> Places {
     let mut places = Places::new();
     for (at, message) in messages.iter().enumerate() {
@@ -240,7 +242,8 @@ fn drop_repeated_calls(message: Message, at: usize, repairs: &mut Vec<Repair>) -
     Message::Assistant { parts }
 }
 
-/// Whether there is nothing in it that a provider would accept. A system message may be empty.
+/// Returns `true` if a message has no content that a provider would accept. A system message may be
+/// empty.
 fn says_nothing(message: &Message) -> bool {
     match message {
         Message::System { .. } | Message::ToolResult(_) => false,
@@ -248,7 +251,7 @@ fn says_nothing(message: &Message) -> bool {
         Message::User { parts } | Message::Assistant { parts } => {
             parts.iter().all(|part| match part {
                 Part::Text { text } => text.trim().is_empty(),
-                // Reasoning without an answer or a call is no message to any provider.
+                // Providers do not accept reasoning without an answer or a call.
                 Part::Thinking(_) => true,
                 _ => false,
             })
@@ -321,7 +324,7 @@ mod tests {
                 2,
             ),
             (vec![calls(&["1"]), u(), result("1")], "a1 r1 u", 1),
-            // An id that is used again pairs with the result behind it.
+            // A reused id is paired with the result after its second call.
             (
                 vec![calls(&["1"]), result("1"), calls(&["1"]), result("1")],
                 "a1 r1 a1 r1",
@@ -337,13 +340,14 @@ mod tests {
                 "a1 r1",
                 2,
             ),
-            // What follows the second call cannot be the first one's.
+            // A result after the second call cannot belong to the first one.
             (
                 vec![calls(&["1"]), calls(&["1"]), result("1"), result("1")],
                 "a1 x1 a1 r1",
                 2,
             ),
-            // What was said in between waits for the whole batch, whatever its order.
+            // Messages between the results are moved after the whole batch, regardless of its
+            // order.
             (
                 vec![
                     u(),
@@ -356,7 +360,7 @@ mod tests {
                 "u a123 r1 x2 r3 u u",
                 3,
             ),
-            // A result that came before its call is another's.
+            // A result before its call belongs to another call.
             (vec![result("1"), calls(&["1"])], "a1 x1", 2),
             (vec![u(), calls(&[])], "u", 1),
             (vec![Message::assistant(" \n"), u()], "u", 1),

@@ -1,19 +1,19 @@
-//! [`Reply`]: one whole answer of a model, and the [`Delta`]s it arrives in.
-//! Not a provider's form of it; `wire` reads those.
+//! [`Reply`]: a complete answer of a model, and [`Delta`]: a piece of it while it arrives. `wire`
+//! reads the providers' formats.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{CallId, Part};
 use crate::usage::Usage;
 
-/// One whole answer of a model.
+/// A complete answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// Text, thinking and tool calls in the order in which they came.
+    /// Text, thinking and tool calls in the order in which they arrived.
     pub parts: Vec<Part>,
     /// Why the model stopped.
     pub stop: StopReason,
-    /// What the call used; `None` where the provider did not say.
+    /// The usage of the call; `None` if the provider did not report it.
     pub usage: Option<Usage>,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
@@ -24,21 +24,21 @@ pub struct Reply {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It had finished.
+    /// The answer is complete.
     Stop,
-    /// It wants tools to run.
+    /// The model wants tools to run.
     ToolCalls,
-    /// It reached the output limit or, where the provider does not tell them apart, the end of the
-    /// window.
+    /// The answer reached the output limit. If the provider does not distinguish the two, the end
+    /// of the window.
     Length,
-    /// It reached the end of the window, and the provider says so.
+    /// The answer reached the end of the window.
     Window,
-    /// The provider withheld the rest.
+    /// The provider withheld the rest of the answer.
     ContentFilter,
-    /// It has only paused, because a tool of the provider's own is still at work: what it said goes
-    /// back as it is, and it goes on.
+    /// The answer is paused because a hosted tool is still running. It is sent back unchanged, and
+    /// the model continues.
     Paused,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
@@ -59,7 +59,7 @@ pub enum Delta {
     },
     /// A tool call begins.
     CallStarted {
-        /// Its id.
+        /// The id of the call.
         call: CallId,
         /// The tool's name.
         name: String,
@@ -71,43 +71,45 @@ pub enum Delta {
         /// The new piece of JSON text.
         text: String,
     },
-    /// The model has called a tool that the provider runs by itself: nobody is asked, and the host
-    /// runs nothing.
+    /// The model has called a hosted tool, which the provider runs without approval. The host runs
+    /// nothing.
     HostedCall {
-        /// Its id.
+        /// The id of the call.
         call: CallId,
         /// The tool's name.
         name: String,
-        /// What it is called with, shortened.
+        /// The arguments, shortened.
         text: String,
     },
-    /// What came of such a call; the answer holds the whole of it.
+    /// The result of a hosted tool call. The reply contains the full result.
     HostedResult {
-        /// The call's id.
+        /// The id of the call.
         call: CallId,
-        /// The tool's name, where the provider says it.
+        /// The tool's name, if the provider reports it.
         name: String,
-        /// What came of it, shortened.
+        /// The result, shortened.
         text: String,
         /// Whether the tool failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// Something that a person should know of how the call was made: a sentence, no part of the reply.
-    /// Observers are told it as a warning.
+    /// A message for the user about how the call was made. It is no part of the reply. Observers
+    /// receive it as a warning.
     Warning {
-        /// The sentence.
+        /// The text of the message.
         text: String,
     },
-    /// The server has refused, with this HTTP status. It is for spans, and observers are not told of it.
+    /// The server refused the request with this HTTP status. Used for spans only; observers do not
+    /// receive it.
     Refused {
-        /// The status.
+        /// The HTTP status.
         status: u16,
     },
-    /// What the call has used so far, as the provider says; the newest holds. It counts where no
-    /// reply follows. It is for the run, and observers are not told of it.
+    /// The usage of the call so far, as reported by the provider; a later report replaces an
+    /// earlier one. It counts if no reply follows. Used by the run only; observers do not receive
+    /// it.
     Used {
-        /// All of it, not what is new.
+        /// The total usage, not the difference to the last report.
         usage: Usage,
     },
 }

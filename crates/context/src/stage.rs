@@ -1,5 +1,7 @@
-//! [`Stage`]: one way to make a view lighter. A stage is pure: it reads the draft, the budget and
-//! the reason, and edits the draft; it sees no clock and does no I/O.
+//! [`Stage`]: one way to make a view smaller.
+//!
+//! A stage is pure: it reads the draft, the budget and the reason, and edits the draft. It uses no
+//! clock and does no I/O.
 
 use std::fmt::Debug;
 
@@ -7,10 +9,10 @@ use crate::budget::Budget;
 use crate::draft::Draft;
 use crate::plan::Trigger;
 
-/// One way to make a view lighter; stages run in order until the draft is light enough.
+/// One way to make a view smaller. Stages run in order until the draft is small enough.
 ///
-/// The draft refuses what the invariants forbid, so a stage of your own cannot produce a view that
-/// a provider rejects.
+/// The draft enforces the invariants of a view, so a custom stage cannot produce a view that a
+/// provider rejects.
 ///
 /// ```
 /// use plimsoll_context::{Budget, Draft, ExchangeKind, Stage, Trigger};
@@ -37,14 +39,14 @@ use crate::plan::Trigger;
 /// }
 /// ```
 pub trait Stage: Debug + Send + Sync {
-    /// Its name, as plans and events show it.
+    /// Returns the name of the stage, as shown in plans and events.
     fn name(&self) -> &str;
 
-    /// Returns `true` if it edits the view before every request, whether a plan is due or not.
+    /// Returns `true` if the stage edits the view before every request, even if no plan is due.
     fn is_eager(&self) -> bool {
         false
     }
 
-    /// Proposes edits to the draft, or nothing.
+    /// Proposes edits to the draft. It may propose none.
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger);
 }

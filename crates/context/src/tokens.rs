@@ -1,4 +1,4 @@
-//! Units: [`Tokens`] and [`Bytes`]. Not a counter; see `counter.rs`.
+//! The units [`Tokens`], [`Bytes`] and [`Ppm`]. Counters are in `counter.rs`.
 
 use std::fmt;
 use std::iter::Sum;
@@ -25,16 +25,16 @@ pub struct Bytes(pub u64);
 impl Tokens {
     /// No tokens.
     pub const ZERO: Self = Self(0);
-    /// More than any window holds.
+    /// More than any window.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `self - other`, or zero where `other` is larger.
+    /// Returns `self - other`, or zero if `other` is larger.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self · ppm / 1,000,000`, rounded down.
+    /// Returns `self · ppm / 1,000,000`, rounded down.
     #[must_use]
     pub const fn share(self, ppm: Ppm) -> Self {
         let wide = self.0 as u128 * ppm.0 as u128 / Ppm::ONE.0 as u128;
@@ -45,7 +45,7 @@ impl Tokens {
         })
     }
 
-    /// `self · n`.
+    /// Returns `self · n`.
     #[must_use]
     pub const fn times(self, n: u64) -> Self {
         Self(self.0.saturating_mul(n))
@@ -83,8 +83,8 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A ratio in parts per million: ratios become integers once, at load, so that every
-/// comparison is exact and the same on every machine.
+/// A ratio in parts per million. Ratios are converted to integers once, when they are loaded, so
+/// every comparison is exact and the same on every machine.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -92,10 +92,11 @@ impl fmt::Display for Bytes {
 pub struct Ppm(pub u64);
 
 impl Ppm {
-    /// The whole.
+    /// The ratio 1.
     pub const ONE: Self = Self(1_000_000);
 
-    /// From a fraction such as `0.8`; `None` unless it is finite and within `0.0..=1.0`.
+    /// Converts a fraction such as `0.8`. Returns `None` unless it is finite and within
+    /// `0.0..=1.0`.
     #[must_use]
     pub fn from_fraction(fraction: f64) -> Option<Self> {
         (fraction.is_finite() && (0.0..=1.0).contains(&fraction))

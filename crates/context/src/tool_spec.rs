@@ -1,15 +1,15 @@
-//! What the model is told of a tool. Not the tool itself; that is a door of `core`.
+//! [`ToolSpec`]: the description of a tool for the model. Tools themselves are a trait of `core`.
 
 use serde::{Deserialize, Serialize};
 
-/// Name, description and input schema of one tool, as every request carries them.
+/// The name, description and input schema of one tool, as sent in every request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// What the model calls it by: letters, digits, `_` and `-`, 64 at most.
+    /// The name that the model uses: at most 64 letters, digits, `_` and `-`.
     pub name: String,
-    /// What it does and when to use it.
+    /// A description of the tool's effect and of when to use it.
     pub description: String,
-    /// JSON Schema of its input object. Keys keep their order, so that the bytes of a
-    /// request stay the same from turn to turn.
+    /// JSON Schema of its input object. Keys keep their order, so the bytes of a request stay the
+    /// same from turn to turn.
     pub schema: serde_json::Value,
 }

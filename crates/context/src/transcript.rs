@@ -1,5 +1,5 @@
-//! [`Transcript`]: the view with its running weight. Not the log: what a plan takes out of it is
-//! still in the log and in the archive.
+//! [`Transcript`]: the view with its running size. Messages that a plan removes are still in the
+//! log and in the archive.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::plan::{Edit, Plan, PlanError, Rendition, SeqRange};
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 
-/// What the model will see, weighed item by item as it was pushed.
+/// The messages that the model will see, each counted when it was added.
 #[derive(Debug, Clone)]
 pub struct Transcript {
     items: Vec<Item>,
@@ -24,24 +24,24 @@ pub struct Transcript {
     total: Tokens,
     next: Seq,
     sent: Seq,
-    /// The weight of the system messages. No plan removes one.
+    /// The size of the system messages. No plan removes them.
     instructions: Tokens,
-    /// How many items are pinned. No plan takes one out.
+    /// The number of pinned items. No plan removes them.
     pinned: usize,
     counter: Arc<dyn TokenCounter>,
 }
 
-/// What applying a plan took out of the view.
+/// The messages that a plan removed from the view.
 #[derive(Debug, Clone)]
 pub struct Released {
-    /// The items as they stood before, in view order.
+    /// The items before the plan, in view order.
     pub items: Vec<Item>,
-    /// By how much the view became lighter.
+    /// The number of freed tokens.
     pub freed: Tokens,
 }
 
 impl Transcript {
-    /// An empty view whose items are weighed by `counter`.
+    /// Creates an empty view whose messages are counted by `counter`.
     #[must_use]
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Transcript {
         }
     }
 
-    /// Adds a message at the end and weighs it. O(1) besides counting the message once.
+    /// Appends a message and counts it. O(1) besides counting the message once.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> Seq {
         let message = message.into();
         let seq = self.next;
@@ -77,7 +77,7 @@ impl Transcript {
         seq
     }
 
-    /// Pins an item: it stays in the view, whole. False if it is not in the view.
+    /// Pins a whole item, so that it stays in the view. Returns `false` if it is not in the view.
     pub fn pin(&mut self, seq: Seq) -> bool {
         let pin = self
             .get(seq)
@@ -85,8 +85,8 @@ impl Transcript {
         pin.is_some_and(|pin| self.set_pin(seq, pin))
     }
 
-    /// Pins what a pin says of an item; a pin on the whole of it is not weakened. False if it is
-    /// not in the view, or no longer says what the pin proves.
+    /// Applies a pin to an item. A pin on the whole item is not weakened. Returns `false` if the
+    /// item is not in the view, or no longer has the content of the pin.
     pub fn set_pin(&mut self, seq: Seq, pin: Pin) -> bool {
         let found = self.position(seq).and_then(|at| self.items.get_mut(at));
         let Some(item) = found.filter(|item| pin.holds(&item.message)) else {
@@ -102,7 +102,7 @@ impl Transcript {
         true
     }
 
-    /// Takes the pin off an item. False if it has none.
+    /// Removes the pin from an item. Returns `false` if it has none.
     pub fn unpin(&mut self, seq: Seq) -> bool {
         let found = self.position(seq).and_then(|at| self.items.get_mut(at));
         let had = found.is_some_and(|item| item.pin.take().is_some());
@@ -110,7 +110,8 @@ impl Transcript {
         had
     }
 
-    /// The items that a plan touches, as they stand, and whether each leaves; in view order.
+    /// Returns the items that a plan changes, as they are now, and whether each of them is removed;
+    /// in view order.
     #[must_use]
     pub fn touched(&self, plan: &Plan) -> Vec<(&Item, bool)> {
         let mut touched = Vec::new();
@@ -135,9 +136,11 @@ impl Transcript {
         touched
     }
 
-    /// The first pinned item that does not say what was pinned, which would be a fault of ours:
-    /// asked before every request. O(1) where nothing is pinned, else one look at the items up to
-    /// the last that is.
+    /// Returns the first pinned item that does not contain its pinned content, which would be a bug
+    /// in Plimsoll.
+    ///
+    /// Checked before every request. O(1) if nothing is pinned, else one pass over the items up to
+    /// the last pin.
     #[must_use]
     pub fn broken_pin(&self) -> Option<Seq> {
         let pinned = self
@@ -150,72 +153,73 @@ impl Transcript {
         broken.next().map(|(item, _)| item.seq)
     }
 
-    /// The weight of the whole view. O(1).
+    /// Returns the size of the whole view. O(1).
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.total
     }
 
-    /// Returns the weight of the system messages in the view, which no plan removes. O(1).
+    /// Returns the size of the system messages in the view, which no plan removes. O(1).
     #[must_use]
     pub fn instructions(&self) -> Tokens {
         self.instructions
     }
 
-    /// The view itself, borrowed.
+    /// Returns the items of the view.
     #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// Returns the messages of the view. A copy shares what later changes leave as it is.
+    /// Returns the messages of the view. A copy shares the blocks that later changes do not touch.
     #[must_use]
     pub fn messages(&self) -> &MessageList {
         &self.messages
     }
 
-    /// The item with this number, if it is in the view.
+    /// Returns the item with this number, if it is in the view.
     #[must_use]
     pub fn get(&self, seq: Seq) -> Option<&Item> {
         self.position(seq).and_then(|at| self.items.get(at))
     }
 
-    /// The counter that weighs the items.
+    /// Returns the counter of the view.
     #[must_use]
     pub fn counter(&self) -> &Arc<dyn TokenCounter> {
         &self.counter
     }
 
-    /// The number that the next message will get.
+    /// Returns the number of the next message.
     #[must_use]
     pub fn next_seq(&self) -> Seq {
         self.next
     }
 
-    /// Notes that everything in the view has been sent to the model. What has not been sent is
-    /// never dropped, and editing it costs no cache.
+    /// Records that the whole view has been sent to the model. Unsent messages are never dropped,
+    /// and editing them costs no cache.
     pub fn mark_sent(&mut self) {
         self.sent = self.next;
     }
 
-    /// The first number that no request has carried yet.
+    /// Returns the first number that was not sent yet.
     #[must_use]
     pub fn sent(&self) -> Seq {
         self.sent
     }
 
-    /// The items that no request has carried yet.
+    /// Returns the items that were not sent yet.
     #[must_use]
     pub fn unsent(&self) -> &[Item] {
         let from = self.items.partition_point(|item| item.seq < self.sent);
         self.items.get(from..).unwrap_or_default()
     }
 
-    /// Applies a plan: all of it or, where it does not match this view, nothing.
+    /// Applies a plan. If the plan does not match this view, nothing is changed.
     ///
     /// # Errors
-    /// When the plan was made for another view: it names an item that is not here, would part an
-    /// exchange, put something else in an item's place, or not free exactly what it says.
+    /// If the plan was made for another view: it names an item that is not here, would split an
+    /// exchange, replace an item by something else, or not free exactly the stated number of
+    /// tokens.
     pub fn apply(&mut self, plan: &Plan) -> Result<Released, PlanError> {
         if plan.before != self.total {
             return Err(PlanError::OtherView {
@@ -250,20 +254,22 @@ impl Transcript {
         Ok(self.make(changes, plan.recall))
     }
 
-    /// Applies a plan from a log. What it does to the view is taken from it, what that weighs is
-    /// counted again: the log may have been weighed by another counter, or by this one in an
-    /// earlier version, and must fold to the same bytes all the same.
+    /// Applies a plan from a log. The edits are taken from the plan, but their sizes are counted
+    /// again.
+    ///
+    /// The log may have been counted by another counter, or by an earlier version of this one. Its
+    /// replay must give the same messages nevertheless.
     ///
     /// # Errors
-    /// When it names an item that is not in the view, would part an exchange or put something
-    /// else in an item's place.
+    /// If the plan names an item that is not in the view, would split an exchange or replace an
+    /// item by something else.
     pub fn replay(&mut self, plan: &Plan) -> Result<Released, PlanError> {
         let counter = Arc::clone(&self.counter);
         let changes = self.changes(plan, |to| counter.message(&to.message))?;
         Ok(self.make(changes, plan.recall))
     }
 
-    /// Puts the view back to items that it had before. Their numbers are not given again.
+    /// Restores the view to earlier items. The numbers of later items are not reused.
     pub fn rewind(&mut self, items: Vec<Item>) {
         self.total = items.iter().map(|item| item.tokens).sum();
         let system = items.iter().filter(|item| item.message.is_system());
@@ -273,7 +279,7 @@ impl Transcript {
         self.take_messages(0);
     }
 
-    /// Takes the messages anew from the first changed position on.
+    /// Updates the messages from the first changed position on.
     fn take_messages(&mut self, first: usize) {
         self.messages.truncate(first);
         let changed = self.items.get(first..).unwrap_or_default().iter();
@@ -325,7 +331,7 @@ impl Transcript {
         }
     }
 
-    /// What becomes of which position: a lighter form, or nothing.
+    /// Returns the change of each edited position.
     fn changes(
         &self,
         plan: &Plan,
@@ -382,7 +388,7 @@ impl Transcript {
         Ok(changes)
     }
 
-    /// Refuses changes after which a pinned item would not say what was pinned.
+    /// Rejects changes after which a pinned item would not contain its pinned content.
     fn keeps_pins(&self, changes: &Changes) -> Result<(), PlanError> {
         for (at, change) in changes {
             let Some((item, pin)) = self
@@ -399,7 +405,7 @@ impl Transcript {
         Ok(())
     }
 
-    /// Refuses changes that would drop some of an exchange and leave the rest.
+    /// Rejects changes that would remove only a part of an exchange.
     fn parts_none(&self, changes: &Changes) -> Result<(), PlanError> {
         let dropped = changes
             .iter()
@@ -426,17 +432,17 @@ impl Transcript {
 
 type Changes = BTreeMap<usize, Change>;
 
-/// What becomes of one position.
+/// The change of one position.
 enum Change {
     Dropped,
-    /// A lighter form of it.
+    /// A smaller form of the item.
     Form(Rendition),
-    /// A summary or a marker that takes the place of this item and others.
+    /// A summary or a marker that replaces this item and others.
     Replaced(Rendition),
 }
 
 impl Change {
-    /// The weight that stays.
+    /// Returns the remaining size.
     fn left(&self) -> Tokens {
         match self {
             Self::Dropped => Tokens::ZERO,

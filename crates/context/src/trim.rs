@@ -1,7 +1,7 @@
-//! [`Trim`]: the first or the last messages of a view that fit, by the options of LangChain's
-//! `trim_messages`.
+//! [`Trim`]: keeps the first or the last messages of a view that fit, with the options of
+//! LangChain's `trim_messages`.
 //!
-//! Not a stage of a policy: it keeps neither the task nor the newest question for their own sake.
+//! This is no stage of a policy: it protects neither the task nor the newest question.
 
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::item::Item;
@@ -11,18 +11,18 @@ use crate::transcript::Transcript;
 
 /// Keeps messages from one end of a view while they fit.
 ///
-/// Differs from `trim_messages` where that would make a request that a provider refuses, or lose an
-/// instruction: system messages and pins always stay and are counted first, a call stays or goes
-/// together with its results, and a view is never trimmed to nothing.
+/// Differs from `trim_messages` if that would produce a request that a provider refuses, or lose an
+/// instruction: system messages and pins always stay and are counted first, a call is kept or
+/// removed together with its results, and a view is never trimmed to nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trim {
-    /// Which end is kept.
+    /// The end of the view that is kept.
     pub strategy: TrimStrategy,
-    /// If not empty, the roles of which one must begin what is kept of the end.
+    /// If not empty, the messages kept from the end must begin with one of these roles.
     pub start_on: Vec<TrimRole>,
-    /// If not empty, the roles of which one must end what is kept.
+    /// If not empty, the kept messages must end with one of these roles.
     pub end_on: Vec<TrimRole>,
-    /// Whether the first message that does not fit whole may be kept in part.
+    /// Whether the first message that does not fit as a whole may be kept in part.
     pub allow_partial: bool,
 }
 
@@ -39,9 +39,9 @@ pub enum TrimStrategy {
 /// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrimRole {
-    /// What a user says.
+    /// A user message.
     User,
-    /// What the model says, with its tool calls.
+    /// A message of the model, with its tool calls.
     Assistant,
     /// The result of a tool call.
     Tool,
@@ -50,9 +50,9 @@ pub enum TrimRole {
 /// A message that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrimmedMessage {
-    /// Its position in the view.
+    /// The position in the view.
     pub at: usize,
-    /// The part of it that is kept, if it is not kept whole.
+    /// The kept part of the message, if it is not kept as a whole.
     pub part: Option<Message>,
 }
 
@@ -61,8 +61,8 @@ impl Trim {
     ///
     /// # Errors
     ///
-    /// If none is left besides those that always stay: the smallest limit that leaves one, or `None`
-    /// if no limit does, since no message has a role that was asked for.
+    /// If no message is left besides those that always stay. The error contains the smallest
+    /// sufficient limit, or `None` if no message has one of the required roles.
     pub fn keep(
         &self,
         view: &Transcript,
@@ -72,7 +72,8 @@ impl Trim {
         let (fixed, mut loose): (Vec<Exchange>, Vec<Exchange>) = Exchange::of(items)
             .into_iter()
             .partition(|exchange| stays(items, exchange));
-        // Beyond what is pinned, no role is asked for: it stays first or last itself.
+        // Beyond a pinned message the roles are not checked: the pinned message itself is first or
+        // last.
         let mut pinned = fixed
             .iter()
             .filter(|exchange| exchange.kind != ExchangeKind::System);
@@ -137,8 +138,8 @@ impl Trim {
         Ok(messages)
     }
 
-    /// Returns the part of a message that fits: as many of its parts from the kept end as there is space
-    /// for, else as many lines of its text. A message with calls or results is not split.
+    /// Returns the part of a message that fits: as many of its parts from the kept end as possible,
+    /// else as many lines of its text. A message with calls or results is not split.
     fn partial(
         &self,
         view: &Transcript,
@@ -160,7 +161,7 @@ impl Trim {
             };
             (view.counter().message(&message) <= space).then_some(message)
         };
-        // Thinking and the provider's own blocks stand only in a whole message.
+        // Thinking and provider-specific blocks are only valid in a complete message.
         let is_plain =
             |part: &&Part| matches!(part, Part::Text { .. } | Part::Image(_) | Part::File(_));
         let parts: Vec<Part> = message.parts().iter().filter(is_plain).cloned().collect();
@@ -174,8 +175,8 @@ impl Trim {
         let found = fewer.or_else(|| {
             let text = parts.iter().find_map(Part::as_text)?;
             let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            // Each line has at least a token in every counter but those that round up whole texts, so
-            // the search is over the number of lines, not over all of them.
+            // A line has at least one token for nearly every counter, so the size grows with the
+            // number of lines, and that number is found by bisection.
             let fitting = partition(lines.len(), |count| {
                 self.lines(&lines, count)
                     .and_then(|text| fits(vec![Part::text(text)]))
@@ -197,7 +198,8 @@ impl Trim {
 }
 
 impl TrimRole {
-    /// Parses the name of a role as the providers or as LangChain spell it. Returns `None` for any other.
+    /// Parses the name of a role as spelled by the providers or by LangChain. Returns `None` for an
+    /// unknown name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -220,7 +222,8 @@ impl TrimRole {
     }
 }
 
-/// Returns the largest number up to `most` for which `fits` holds, if it holds for all smaller ones.
+/// Returns the largest number up to `most` for which `fits` is true, if it is also true for all
+/// smaller ones.
 fn partition(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut fitting, mut exceeding) = (0, most + 1);
     while fitting + 1 < exceeding {

@@ -1,12 +1,12 @@
-//! The one place that shortens text: head and tail stay, and a [`Marker`] between them says
-//! exactly how much is missing. Not a decision what to shorten, nor how far; that is a stage.
+//! Shortens texts: head and tail are kept, and a [`Marker`] between them says exactly how much is
+//! missing. All text is shortened here. Stages decide which texts are shortened, and how far.
 //!
-//! What holds for every function here, whatever the text:
-//! - a result is within the bound that was given, and smaller than the text; where that cannot
-//!   be, there is no result and the text is to be left as it is;
-//! - a result is valid UTF-8, and JSON where the text was JSON and there was room for it;
-//! - a text within the bound is left as it is, so doing it twice is doing it once;
-//! - a marker of an earlier cut is merged, so N is what is missing of the *original*.
+//! Guarantees of every function here, for any text:
+//! - a result is within the given bound, and smaller than the text. If that is impossible, there is
+//!   no result, and the text must be kept unchanged;
+//! - a result is valid UTF-8, and JSON if the text was JSON and the bound allows it;
+//! - a text within the bound is unchanged, so shortening is idempotent;
+//! - a marker of an earlier cut is merged, so N is the number of bytes missing from the *original*.
 
 mod json;
 mod marker;
@@ -18,59 +18,61 @@ pub use marker::{Marker, NOTE_MAX};
 
 use marker::{Hole, find_central};
 
-/// Least bytes of head and of tail beside a marker: less than a few words says nothing. Longer
-/// than any one escape of a JSON string (`\ud83e\udd80`).
+/// Minimum size of head and of tail beside a marker: a few words. Longer than any escape sequence
+/// of a JSON string (`\ud83e\udd80`).
 pub const MIN_SIDE: Bytes = Bytes(16);
-/// A cut moves to a line end if one is within this share of its side.
+/// A cut is moved to a line end that is within this fraction of its side.
 const NEAR: usize = 8;
-/// How often a bound in tokens is approached in proportion before it is halved. Each try counts
-/// what it made, so this bounds the work to a few times the bound.
+/// How often a bound in tokens is approximated in proportion before it is halved. Each try counts
+/// its result, so this limits the work to a few times the bound.
 const TRIES: u32 = 8;
-/// A result that fills this share (in percent) of a bound in tokens is good enough.
+/// A result that fills this percentage of a bound in tokens is good enough.
 const FULL: u64 = 92;
 
-/// The longest beginning of `text` within `max` bytes that ends between two characters. For
-/// bounds that hold whatever is lost: it keeps no tail and leaves no marker.
+/// Returns the longest prefix of `text` with at most `max` bytes that ends between two characters.
+/// It keeps no tail and has no marker, for bounds that must hold in any case.
 #[must_use]
 pub fn clip(text: &str, max: Bytes) -> &str {
     let max = usize::try_from(max.0).unwrap_or(usize::MAX);
     text.get(..text.floor_char_boundary(max)).unwrap_or(text)
 }
 
-/// [`Marker::head_tail`] with the plain marker.
+/// Shortens with [`Marker::head_tail`] and the plain marker.
 #[must_use]
 pub fn head_tail(text: &str, max: Bytes) -> Option<String> {
     Marker::default().head_tail(text, max)
 }
 
-/// [`Marker::head_tail_tokens`] with the plain marker.
+/// Shortens with [`Marker::head_tail_tokens`] and the plain marker.
 #[must_use]
 pub fn head_tail_tokens(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     Marker::default().head_tail_tokens(text, max, counter)
 }
 
-/// [`Marker::shorten`] with the plain marker.
+/// Shortens with [`Marker::shorten`] and the plain marker.
 #[must_use]
 pub fn shorten(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     Marker::default().shorten(text, max, counter)
 }
 
-/// [`Marker::shorten_bytes`] with the plain marker.
+/// Shortens with [`Marker::shorten_bytes`] and the plain marker.
 #[must_use]
 pub fn shorten_bytes(text: &str, max: Bytes) -> Option<String> {
     Marker::default().shorten_bytes(text, max)
 }
 
 impl Marker {
-    /// Head and tail of `text` around this marker, at most `max` bytes in all; `None` where the
-    /// text has no more than that, or where `max` leaves no room for the marker and
-    /// [`MIN_SIDE`] bytes on each side of it. The text is taken as plain lines even if it is JSON.
+    /// Returns head and tail of `text` around this marker, at most `max` bytes in all. JSON is
+    /// treated as plain lines.
+    ///
+    /// Returns `None` if the text is within the bound already, or if `max` has no space for the
+    /// marker and [`MIN_SIDE`] bytes on each side of it.
     #[must_use]
     pub fn head_tail(&self, text: &str, max: Bytes) -> Option<String> {
         cut(text, usize::try_from(max.0).ok()?, self, Script::Lines)
     }
 
-    /// As [`Marker::head_tail`], at most `max` tokens as `counter` counts them.
+    /// Shortens like [`Marker::head_tail`], to at most `max` tokens as counted by `counter`.
     #[must_use]
     pub fn head_tail_tokens(
         &self,
@@ -84,10 +86,12 @@ impl Marker {
         })
     }
 
-    /// `text` within `max` tokens as `counter` counts them. A JSON list or object stays one:
-    /// long strings in it keep head and tail, and whole items are left out of its middle. Where
-    /// that cannot be, and for any other text, as [`Marker::head_tail_tokens`]. `None` where the
-    /// text weighs no more already, or cannot be made to.
+    /// Shortens `text` to at most `max` tokens as counted by `counter`.
+    ///
+    /// A JSON list or object remains one: long strings in it are shortened to head and tail, and
+    /// whole items are removed from its middle. If that is impossible, and for any other text,
+    /// works like [`Marker::head_tail_tokens`]. Returns `None` if the text is small enough already,
+    /// or cannot be shortened enough.
     #[must_use]
     pub fn shorten(&self, text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
         let total = counter.text(text);
@@ -103,7 +107,7 @@ impl Marker {
         })
     }
 
-    /// As [`Marker::shorten`], at most `max` bytes.
+    /// Shortens like [`Marker::shorten`], to at most `max` bytes.
     #[must_use]
     pub fn shorten_bytes(&self, text: &str, max: Bytes) -> Option<String> {
         let bytes = usize::try_from(max.0).ok()?;
@@ -116,12 +120,13 @@ impl Marker {
     }
 }
 
-/// How a text is written, which decides where it may be cut and what stands beside the marker.
+/// The syntax of a text. It determines the possible positions of cuts and the text beside the
+/// marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Script {
     /// Lines of plain text.
     Lines,
-    /// The inside of a JSON string, escapes as they stand.
+    /// The inside of a JSON string, with its escapes.
     JsonString,
 }
 
@@ -133,7 +138,7 @@ impl Script {
         }
     }
 
-    /// Where a head of at most `max` bytes ends.
+    /// Returns the end of a head of at most `max` bytes.
     fn head_end(self, text: &str, max: usize) -> usize {
         match self {
             Self::Lines => {
@@ -155,7 +160,7 @@ impl Script {
         }
     }
 
-    /// Where a tail of at most `max` bytes begins.
+    /// Returns the beginning of a tail of at most `max` bytes.
     fn tail_start(self, text: &str, max: usize) -> usize {
         let earliest = text.len().saturating_sub(max);
         match self {
@@ -178,8 +183,9 @@ impl Script {
     }
 }
 
-/// Head, marker, tail. Both sides get half the room; a side that the earlier cut left shorter
-/// stays as it is, so that head and tail remain about equal and the next cut knows our marker.
+/// Returns head, marker and tail. Both sides get half of the available bytes. A side that an
+/// earlier cut left shorter is unchanged, so head and tail remain about equal and the next cut
+/// recognises the marker.
 fn cut(text: &str, max: usize, marker: &Marker, script: Script) -> Option<String> {
     if text.len() <= max {
         return None;
@@ -192,7 +198,7 @@ fn cut(text: &str, max: usize, marker: &Marker, script: Script) -> Option<String
     };
     let shown = text.len() - earlier.as_ref().map_or(0, |(range, _)| range.len());
 
-    // The number is not known before the cut; its greatest value has the most digits.
+    // The number is only known after the cut; its largest value has the most digits.
     let most = Hole {
         bytes: hidden + shown as u64,
         items: None,
@@ -230,8 +236,8 @@ fn marker_len(marker: &Marker, hole: Hole, script: Script) -> usize {
     script_words(marker, hole, script).len()
 }
 
-/// Brings `text`, which weighs `total`, within `max` tokens by cutting it to bytes in proportion,
-/// weighing what came out, and correcting the proportion.
+/// Brings `text`, which has `total` tokens, within `max` tokens: cuts it to a number of bytes in
+/// proportion, counts the result, and corrects the proportion.
 fn approach(
     text: &str,
     total: Tokens,
@@ -256,7 +262,7 @@ fn approach(
         tries += 1;
         if weight <= max {
             let full = u128::from(weight.0) * 100 >= u128::from(max.0) * u128::from(FULL);
-            // The next try starts from what came out, which may be less than was asked for.
+            // The next try is based on the actual result, which may be smaller than requested.
             let step = scaled(short.len(), max, weight);
             best = Some(short);
             fits = bytes;
@@ -267,7 +273,7 @@ fn approach(
         } else {
             exceeds = bytes;
             let step = match tries < TRIES {
-                // A little less than proportion says, or it would be approached from above.
+                // Slightly below the proportion, or the bound would be approached from above.
                 true => scaled(bytes, max, weight) * 98 / 100,
                 false if best.is_some() => break,
                 false => bytes / 2,
@@ -278,7 +284,8 @@ fn approach(
     best
 }
 
-/// The characters of the inside of a JSON string, an escape (a surrogate pair too) being one.
+/// Returns the characters of the inside of a JSON string. An escape (or a surrogate pair) counts as
+/// one.
 fn units(raw: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut rest = raw;
     std::iter::from_fn(move || {

@@ -1,21 +1,21 @@
-//! [`Usage`]: what was spent, in tokens, with one meaning for every provider. Not money: rates
-//! belong to a price sheet.
+//! [`Usage`]: the tokens that model calls used, with the same meaning for every provider. Prices
+//! are in `price.rs`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::Tokens;
 
-/// Tokens spent by one model call or by many.
+/// The tokens used by one model call or by several.
 ///
-/// `processed = input + cache_read + cache_write`; `total_tokens = processed + output`;
-/// `reasoning` is a part of `output`, `cache_write_longer` of `cache_write`.
+/// `processed = input + cache_read + cache_write`; `total_tokens = processed + output`; `reasoning`
+/// is a part of `output`, `cache_write_longer` of `cache_write`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Usage {
     /// Fresh input: neither read from a cache nor written to one.
     pub input: Tokens,
-    /// Everything the model wrote, reasoning included.
+    /// All tokens that the model wrote, including reasoning.
     pub output: Tokens,
     /// The part of `output` that was reasoning.
     pub reasoning: Tokens,
@@ -23,25 +23,26 @@ pub struct Usage {
     pub cache_read: Tokens,
     /// Input written to the provider's prompt cache.
     pub cache_write: Tokens,
-    /// The part of `cache_write` that is kept longer than usual, at a price of its own.
+    /// The part of `cache_write` with a longer retention than usual, at its own price.
     #[serde(skip_serializing_if = "is_none")]
     pub cache_write_longer: Tokens,
 }
 
 impl Usage {
-    /// Everything the model read.
+    /// Returns the number of tokens that the model read.
     #[must_use]
     pub fn processed(&self) -> Tokens {
         self.input + self.cache_read + self.cache_write
     }
 
-    /// Everything the model read and wrote.
+    /// Returns the number of tokens that the model read and wrote.
     #[must_use]
     pub fn total_tokens(&self) -> Tokens {
         self.processed() + self.output
     }
 
-    /// The share of what was read that came from the cache, `0.0..=1.0`; 0 when nothing was read.
+    /// Returns the share of the input that was read from the cache, `0.0..=1.0`; 0 if there was no
+    /// input.
     #[must_use]
     pub fn cache_hit_rate(&self) -> f64 {
         let processed = self.processed().0;
@@ -51,7 +52,7 @@ impl Usage {
         self.cache_read.0 as f64 / processed as f64
     }
 
-    /// What is left of it without a part of it.
+    /// Returns the difference of two usages; no field is less than zero.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self {
@@ -64,7 +65,7 @@ impl Usage {
         }
     }
 
-    /// The sum of both.
+    /// Returns the sum of two usages.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         Self {

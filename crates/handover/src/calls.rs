@@ -1,21 +1,21 @@
-//! Tool calls: what was called, on one line, and which files it reads or changes.
+//! Tool calls: a one-line signature, and the files that the call reads or changes.
 
 use serde_json::Value;
 
 use crate::sentences::{is_one_of, one_line};
 
-/// Longest signature, in bytes.
+/// The maximum length of a signature, in bytes.
 const SIGNATURE_MAX: usize = 200;
-/// Longest argument in it, in bytes.
+/// The maximum length of an argument in a signature, in bytes.
 const ARGUMENT_MAX: usize = 140;
-/// A longer argument is content, which no signature repeats.
+/// The length above which an argument counts as content and is left out of signatures, in bytes.
 const CONTENT: usize = 1_000;
-/// How deep arguments may be nested; deeper ones are not read.
+/// The maximum nesting depth of arguments that are read.
 const DEPTH: usize = 32;
-/// So many files of one patch are noted.
+/// The maximum number of recorded files of one patch.
 const FILES_MAX: usize = 64;
 
-/// What a call does to a file.
+/// The action of a call on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
     Read,
@@ -23,26 +23,26 @@ pub(crate) enum Act {
     Edited,
 }
 
-/// What kind of tool is called.
+/// The kind of tool that is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Command(Command),
-    /// It searches or lists.
+    /// A tool that searches or lists.
     Search,
-    /// It reads or changes files.
+    /// A tool that reads or changes files.
     File,
     Other,
 }
 
-/// A command of a shell.
+/// A shell command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
     /// The program and its subcommand, such as `cargo test`: a later success of the same family
     /// settles a failure.
     pub(crate) family: String,
-    /// Whether it only shows files, logs or matches.
+    /// Whether the command only shows files, logs or matches.
     pub(crate) is_reader: bool,
-    /// Whether it builds, checks or tests.
+    /// Whether the command builds, checks or tests.
     pub(crate) is_test: bool,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) signature: String,
     pub(crate) kind: CallKind,
-    /// The files that it is about, and what it does to them.
+    /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
-    /// The texts in its arguments, without JSON's escapes.
+    /// The texts in its arguments, without JSON escapes.
     pub(crate) text: String,
     pub(crate) arguments: Value,
 }
@@ -105,11 +105,11 @@ impl Call {
         }
     }
 
-    /// A command of a shell, by a tool of this name.
+    /// Creates a call of a shell tool with this name.
     pub(crate) fn command(name: &str, command: &str) -> Self {
         let mut files = written_by_shell(command);
         files.extend(patched(command));
-        // What a here-document holds is content.
+        // The body of a here-document is content.
         let shown = command
             .split_once("<<")
             .map_or(command, |(head, _)| head.trim());
@@ -127,18 +127,18 @@ impl Call {
 }
 
 impl Call {
-    /// Returns `true` if it builds, checks or tests.
+    /// Returns `true` if the call builds, checks or tests.
     pub(crate) fn is_test(&self) -> bool {
         matches!(&self.kind, CallKind::Command(command) if command.is_test)
     }
 
-    /// Returns `true` if it changes a file.
+    /// Returns `true` if the call changes a file.
     pub(crate) fn is_change(&self) -> bool {
         self.files.iter().any(|(act, _)| *act != Act::Read)
     }
 
-    /// Returns what a later success must be of to settle a failure of this call: the family of its
-    /// command, its file, or the call itself.
+    /// Returns the key by which a later success settles a failure of this call: the family of its
+    /// command, its file, or its signature.
     pub(crate) fn key(&self) -> String {
         match (&self.kind, self.files.first()) {
             (CallKind::Command(command), _) if !command.family.is_empty() => command.family.clone(),
@@ -182,7 +182,7 @@ impl Command {
     }
 }
 
-/// Returns a command without the change of directory before it and the redirection behind it.
+/// Returns a command without a leading change of directory and a trailing redirection.
 fn without_preparation(command: &str) -> &str {
     let command = command.trim();
     let behind = command
@@ -192,8 +192,8 @@ fn without_preparation(command: &str) -> &str {
     command.strip_suffix("2>&1").unwrap_or(command).trim()
 }
 
-/// Returns the program of a stage and its plain words: without variables, options and paths of the
-/// program.
+/// Returns the program of a pipeline stage and its plain words, without variables, options and the
+/// directory of the program.
 fn program(stage: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for word in stage.split_whitespace() {
@@ -246,11 +246,11 @@ fn command_of(name: &str, value: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    // An editor with several commands has one word here.
+    // An editor with several commands has a single word here.
     (is_shell && !command.trim().is_empty()).then_some(command)
 }
 
-/// Returns what a tool does to the file that it names.
+/// Returns the action of a tool on the file that it names.
 fn act_of(tool: &str, arguments: &Value) -> Option<Act> {
     let command = arguments.get("command").and_then(Value::as_str);
     let tool = tool.to_lowercase();
@@ -345,7 +345,7 @@ fn written_by_shell(command: &str) -> Vec<(Act, String)> {
     files
 }
 
-/// Returns the call on one line.
+/// Returns the call as one line.
 fn signature(
     name: &str,
     value: &Value,
@@ -405,7 +405,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Collects the texts, numbers and truth values in `value`, which is `depth` levels deep.
+/// Collects the texts, numbers and booleans in `value`, which is `depth` levels deep.
 pub(crate) fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
     if depth > DEPTH {
         return;
@@ -420,9 +420,9 @@ pub(crate) fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
     }
 }
 
-/// Words in the names of tools that run a shell.
+/// Words in the names of shell tools.
 const SHELLS: &str = "bash|shell|exec|terminal|run_command|command";
-/// Programs that stand before the one that counts.
+/// Programs that are skipped to find the actual program.
 const WRAPPERS: [&str; 10] = [
     "sudo", "time", "timeout", "env", "nohup", "npx", "exec", "then", "do", "!",
 ];
@@ -441,12 +441,12 @@ const GIT_READERS: &str = "log|show|diff|grep|status|blame|branch|ls-files|rev-p
 /// Words in commands that build, check or test.
 const TESTS: &str = "test|tests|pytest|jest|vitest|mocha|tox|nextest|check|build|clippy|tsc|lint|eslint|make|\
     gradle|gradlew|mvn|ruff|mypy|biome|unittest|rspec|ctest|typecheck|compile|vet";
-/// Keys of a path.
+/// Argument keys with a path as their value.
 const PATHS: &str = "path|file_path|filepath|filePath|filename|file|notebook_path|target_file|absolute_path|\
     relative_path|file_name";
-/// Keys that say nothing beside a command.
+/// Argument keys that are irrelevant beside a command.
 const ASIDE: &[&str] = &["description", "timeout", "timeout_ms"];
-/// Keys that say nothing that the value does not.
+/// Argument keys that are omitted, because their value is clear without them.
 const PLAIN: &str = "command|cmd|query|pattern|url|prompt|description|subject|code|thought";
 
 #[cfg(test)]

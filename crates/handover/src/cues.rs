@@ -1,23 +1,24 @@
-//! What the words of a sentence are signs of: rules, facts, findings, announcements. The word lists
-//! are in `words/cues.txt`. A sentence that is taken for a rule without being one costs tokens; one that
-//! is missed may be lost.
+//! Classifies sentences by their words: rules, facts, findings, announcements. The word lists are
+//! in `words/cues.txt`.
+//!
+//! A sentence that is wrongly taken for a rule costs tokens; a missed rule may be lost.
 
 use std::sync::LazyLock;
 
 use foldhash::HashMap;
 
-/// How much of a rule a sentence is.
+/// The strength of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
     /// A wish.
     Wish,
-    /// A value that was stated.
+    /// A stated value.
     Value,
     /// Something that must or must not be.
     Must,
 }
 
-/// The signs of one sentence.
+/// The kinds of cues in one sentence, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Signs(u8);
 
@@ -35,28 +36,28 @@ const LISTS: [(&str, u8); 5] = [
     ("finding", FINDING),
     ("announcement", ANNOUNCEMENT),
 ];
-/// The least that a sentence is worth that says what was found, if it is not hedged.
+/// The minimum worth of a sentence that reports a finding without hedging.
 pub(crate) const FOUND: f64 = 0.6;
-/// Fewer words do not make a statement.
+/// The minimum number of words in a statement.
 const STATEMENT_WORDS: usize = 4;
-/// Nor do fewer characters, in scripts without blanks.
+/// The minimum number of characters in a statement, for scripts without blanks.
 const STATEMENT_CHARS: usize = 8;
-/// First words of sentences that need the one before them.
+/// First words of sentences that depend on the previous sentence.
 const LEANS: [&str; 18] = [
     "it", "its", "this", "that", "they", "them", "these", "those", "both", "which", "he", "she",
     "but", "so", "and", "or", "also", "then",
 ];
-/// What the agent says before it does something.
+/// Phrases with which the agent announces an action.
 const ANNOUNCES: &str = "let me|i'll|i will|let's|going to|i need to|i should|we need to|we'll|we should|i want to|\
     running|checking|looking|time to|让我|我来";
 
-/// The words that may follow a first word, and the sign that the phrase is.
+/// The remaining words of phrases with a common first word, each with its cue.
 type Phrases = Vec<(Vec<&'static str>, u8)>;
 
 struct Cues {
     /// Phrases by their first word.
     phrases: HashMap<&'static str, Phrases>,
-    /// Texts that count wherever they stand.
+    /// Texts that count at any position.
     anywhere: Vec<(&'static str, u8)>,
 }
 
@@ -107,7 +108,7 @@ impl Signs {
             .collect();
         for (n, word) in words.iter().enumerate() {
             for (rest, sign) in CUES.phrases.get(word).into_iter().flatten() {
-                // An announcement begins with its words.
+                // An announcement begins with its cue.
                 let counts = *sign != ANNOUNCEMENT || n == 0;
                 let behind = words.get(n + 1..).unwrap_or_default();
                 if counts && behind.starts_with(rest) {
@@ -130,12 +131,12 @@ impl Signs {
     }
 }
 
-/// What a sentence of a person says.
+/// The content of a sentence of the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PersonCues {
-    /// How strong a rule it is. Stated values are found in `outdated.rs`.
+    /// The strength of the rule in it, if there is one. Stated values are found in `outdated.rs`.
     pub(crate) rule: Option<Rule>,
-    /// Whether it says something about the person, the work or a wish.
+    /// Whether it contains a fact about the user or the work, or a wish.
     pub(crate) is_fact: bool,
 }
 
@@ -155,8 +156,8 @@ impl PersonCues {
     }
 }
 
-/// Returns what a sentence of the agent is worth: whether it says what was found, decided or done.
-/// Returns `None` for announcements, lead-ins, headings, rows of tables and fragments.
+/// Returns the worth of a sentence of the agent, higher if it reports a finding, a decision or a
+/// result. Returns `None` for announcements, lead-ins, headings, rows of tables and fragments.
 pub(crate) fn statement(sentence: &str) -> Option<f64> {
     let text = sentence.trim();
     let words = text.split_whitespace().count();
@@ -183,25 +184,27 @@ pub(crate) fn statement(sentence: &str) -> Option<f64> {
     let certain = if is_hedged(text) { 0.3 } else { 1.0 };
     let worth = match (signs.has(FINDING), signs.has(ANNOUNCEMENT)) {
         (true, false) => Some(1.0),
-        // What hangs on the sentence before it says nothing by itself.
+        // A sentence that depends on the previous one is useless alone.
         (false, false) if is_hedged(text) || leans(text) => None,
         (false, false) => Some(0.4),
-        // "Now the tests pass because …" is more than an announcement, "Let me fix the bug." is not.
+        // "Now the tests pass because …" is more than an announcement, "Let me fix the bug." is
+        // not.
         (true, true) => Some(FOUND),
         (false, true) => None,
     };
     worth.map(|worth| worth * certain)
 }
 
-/// Returns `true` if a sentence needs the one before it: it goes on from that, or is about something
-/// that only that one names.
+/// Returns `true` if a sentence depends on the previous one: it continues it, or refers to
+/// something that is only named there.
 pub(crate) fn leans(text: &str) -> bool {
     let first = text.split(|c: char| !c.is_alphanumeric()).next();
     let first = first.unwrap_or_default().to_lowercase();
     LEANS.contains(&first.as_str())
 }
 
-/// Returns `true` if a sentence thinks aloud: it weighs what may be, or hangs on the one before it.
+/// Returns `true` if a sentence thinks aloud: it considers possibilities, or depends on the
+/// previous one.
 fn is_hedged(text: &str) -> bool {
     let low = text.to_lowercase();
     let mut words = low.split(|c: char| !(c.is_alphanumeric() || c == '\''));
@@ -231,13 +234,14 @@ fn is_hedged(text: &str) -> bool {
         })
 }
 
-/// Returns `true` if a sentence only says what the agent is about to do, or greets.
+/// Returns `true` if a sentence only announces the agent's next action, or greets.
 fn announces(text: &str) -> bool {
     let low = text.to_lowercase().replace('’', "'");
     ANNOUNCES.split('|').any(|cue| low.contains(cue))
 }
 
-/// Returns `true` if a machine wrote the line rather than a person: a log, a stack, code.
+/// Returns `true` if the line was written by a machine rather than a person: a log, a stack trace,
+/// code.
 pub(crate) fn is_machine(line: &str) -> bool {
     let line = line.trim();
     let (mut signs, mut all) = (0, 0);

@@ -1,14 +1,14 @@
-//! What was done to a file.
+//! The actions on a file.
 
 use crate::calls::Act;
 
-/// How often each thing was done to a file, and when last.
+/// The number of actions on a file by kind, and the time of the last one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Deeds {
     pub(crate) read: u32,
     pub(crate) written: u32,
     pub(crate) edited: u32,
-    /// The number of the entry in which it was last done.
+    /// The number of the entry with the last action.
     pub(crate) last: usize,
 }
 
@@ -28,8 +28,7 @@ impl Deeds {
         u64::from(self.read) + u64::from(self.written) + u64::from(self.edited) > 1
     }
 
-    /// Returns the deeds as they are written: `written 1, edited 2`. That a changed file was read too goes
-    /// without saying.
+    /// Formats the actions, like `written 1, edited 2`. Reading is omitted for a changed file.
     pub(crate) fn words(&self) -> String {
         let is_changed = self.written > 0 || self.edited > 0;
         let read = if is_changed { 0 } else { self.read };
@@ -45,7 +44,7 @@ impl Deeds {
         done.join(", ")
     }
 
-    /// Reads [`Deeds::words`].
+    /// Parses the format of [`Deeds::words`].
     pub(crate) fn parse(words: &str, at: usize) -> Option<Self> {
         let mut deeds = Self {
             last: at,

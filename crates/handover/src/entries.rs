@@ -1,4 +1,5 @@
-//! The entries of a transcript, read: who says what, and which call a result belongs to.
+//! Reads the entries of a transcript: determines the speaker of each text, and the call of each
+//! result.
 
 use foldhash::HashMap;
 use std::borrow::Cow;
@@ -11,15 +12,15 @@ use crate::replies::{Reply, reply};
 use crate::sentences::one_line;
 use crate::speaker::{Speech, brings_a_body, speech};
 
-/// A person's words between two commands of an agent without tools are no longer than this.
+/// The maximum length of a user's text between two commands of an agent without tools, in bytes.
 const BRIEF: usize = 1_000;
-/// Longest name of a refused call that is repeated, in bytes.
+/// The maximum length of the name of a refused call that is repeated, in bytes.
 const REFUSED_MAX: usize = 120;
 
 /// One text of the transcript.
 #[derive(Debug)]
 pub(crate) enum Text<'a> {
-    /// A person's words, wherever they arrived.
+    /// The user's words, from a message or a tool result.
     Person {
         words: Cow<'a, str>,
         source: Source,
@@ -28,41 +29,41 @@ pub(crate) enum Text<'a> {
     Thinking(&'a str),
     Call(Call),
     Result {
-        /// The place of the call among the texts.
+        /// The index of the call among the texts.
         call: Option<usize>,
         text: &'a str,
         is_error: bool,
     },
-    /// What the user decided without words.
+    /// A decision of the user without words.
     Decided(String),
     Notice(&'a str),
     /// The items of an earlier handover.
     Handover(Vec<(Section, Item)>),
-    /// A summary that somebody else wrote.
+    /// A summary by another program.
     Foreign(&'a str),
 }
 
-/// Where a person's words arrived.
+/// The origin of the user's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// In a message.
+    /// A message.
     Message,
-    /// In answer to a tool call.
+    /// The answer to a tool call.
     Reply,
 }
 
-/// Reads `entries`; each text has the number of its entry.
+/// Reads `entries`. Each text has the number of its entry.
 pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
     let mut texts: Vec<(usize, Text<'a>)> = Vec::new();
     let mut open: HashMap<&str, usize> = HashMap::default();
-    // A command that stands in the agent's text, and its entry. It is a call if its output comes back.
+    // A command within the agent's text, and its entry. It counts as a call if its output follows.
     let mut in_text: Option<(usize, &str)> = None;
-    // An agent without tools, whose commands are all answered in the user's role.
+    // Whether the agent has no tools, and its commands are all answered in the user's role.
     let mut is_text_only = false;
     for (at, entry) in entries.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| entries.get(before));
         match *entry {
-            // The host puts the body of a command behind it.
+            // The host adds the body of a command in the next message.
             Entry::User(_) if matches!(before, Some(Entry::User(before)) if brings_a_body(before)) =>
                 {}
             Entry::User(text) => {
@@ -113,7 +114,7 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
     texts
 }
 
-/// Notes the output of a command that stood in the agent's text.
+/// Records the output of a command within the agent's text.
 fn push_output<'a>(
     at: usize,
     command: Option<(usize, &'a str)>,
@@ -182,14 +183,14 @@ fn read_result<'a>(
     }
 }
 
-/// Returns `true` if a message is long or looks like a program's: a person may say something between two
-/// commands.
+/// Returns `true` if a message is long or looks like program output. Otherwise it may be the user's
+/// words between two commands.
 fn is_output(text: &str) -> bool {
     let first = text.trim().lines().next().unwrap_or_default();
     text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
 }
 
-/// Returns the command of a text that holds exactly one fenced block of shell.
+/// Returns the command of a text that contains exactly one fenced block of shell.
 fn fenced_command(text: &str) -> Option<&str> {
     let mut blocks = text.split("```");
     let (_, block, _) = (blocks.next()?, blocks.next()?, blocks.next()?);

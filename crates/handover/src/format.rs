@@ -1,40 +1,40 @@
-//! The form of a handover, written and read back.
+//! Writes and parses the text of a handover.
 //!
-//! Every line that begins at the margin is ours; further lines of a text are indented. No text can
-//! therefore open a section, end one, or pass for another speaker. Only a text that carries our seal
-//! is read back as a handover.
+//! Every line that begins at the margin is part of the format; further lines of a text are
+//! indented. A quoted text can therefore not open or end a section, nor pass for another speaker.
+//! Only a text with a valid seal is parsed as a handover.
 
 use std::borrow::Cow;
 
-/// The first line begins with this; the digits of the seal follow.
+/// The beginning of the first line; the digits of the seal follow.
 const HEAD: &str = "[handover ";
 /// The end of the first line.
 const HEAD_END: &str = "] » user's words, »! rule, - done";
-/// Digits of the seal.
+/// The number of digits of the seal.
 const SEAL: usize = 8;
-/// Stands for left-out words of a user's message.
+/// Replaces omitted words of a user's message.
 pub(crate) const GAP: char = '…';
-/// Begins the user's words that contain a rule.
+/// The prefix of user's words that contain a rule.
 const RULE: &str = "»! ";
-/// Begins the user's words.
+/// The prefix of other user's words.
 const USER: &str = "» ";
-/// Begins any other line.
+/// The prefix of any other item.
 const NOTE: &str = "- ";
-/// Begins the further lines of a text.
+/// The prefix of the further lines of a text.
 const INDENT: &str = "  ";
 
-/// A section, in the order in which they are written.
+/// A section, in the order of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     /// Lines of an earlier summary that is not a handover.
     Former,
-    /// What was said and done, in order.
+    /// The user's words and the agent's work, in order.
     Transcript,
     /// The state of the work at the end.
     State,
-    /// Files, what was done to them, and names in them.
+    /// Files, the actions on them, and names in them.
     Files,
-    /// Names from elsewhere.
+    /// Names without a file.
     Names,
 }
 
@@ -54,14 +54,14 @@ pub(crate) struct Item {
     pub(crate) text: String,
 }
 
-/// Whose words an item is.
+/// The author of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ItemKind {
-    /// The user's, with a rule among them.
+    /// The user's words, including a rule.
     Rule,
-    /// The user's.
+    /// The user's words.
     User,
-    /// Ours.
+    /// A note of the handover.
     Note,
 }
 
@@ -120,14 +120,14 @@ impl ItemKind {
     }
 }
 
-/// Returns the text of the sections and their items, sealed.
+/// Returns the text of the sections and their items, with a seal.
 pub(crate) fn write(sections: &[(Section, Vec<Item>)]) -> String {
     let mut body = String::new();
     for section in SECTIONS {
         let items = sections.iter().filter(|(of, _)| *of == section);
         let mut items = items.flat_map(|(_, items)| items).peekable();
         if items.peek().is_some() {
-            // The transcript needs a heading only to end the section before it.
+            // The transcript only needs a heading to end a section before it.
             if section != Section::Transcript || !body.is_empty() {
                 body.push_str(section.heading());
                 body.push('\n');
@@ -139,8 +139,8 @@ pub(crate) fn write(sections: &[(Section, Vec<Item>)]) -> String {
     format!("{HEAD}{seal}{HEAD_END}\n{body}")
 }
 
-/// Reads a text that [`write`] made. Returns `None` for any other text, and for one that was changed
-/// since.
+/// Parses a text that [`write`] made. Returns `None` for any other text, and for one that was
+/// changed since.
 pub(crate) fn read(text: &str) -> Option<Vec<(Section, Item)>> {
     let (sealed, rest) = text
         .trim_start()
@@ -180,7 +180,8 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, Item)>> {
     Some(items)
 }
 
-/// What opens or closes a frame that Plimsoll puts around a summary or in the place of messages.
+/// The beginnings of the frames and markers that Plimsoll puts around a summary or in the place of
+/// messages.
 const FRAMES: [&str; 8] = [
     "[Summary of earlier messages",
     "[End of the summary",
@@ -191,11 +192,11 @@ const FRAMES: [&str; 8] = [
     "[shortened",
     "[cut: ",
 ];
-/// Behind a number, the marker of removed messages.
+/// The texts that form the marker of removed messages after a number.
 const REMOVED: [&str; 2] = [" message was removed here", " messages were removed here"];
 
-/// Returns `text` with the brackets of our frames and markers replaced, so that a text that repeats one
-/// can neither open nor close it, nor offer a recall.
+/// Replaces the brackets of frames and markers in `text`, so that a quoted text can neither open
+/// nor close a frame, nor offer a recall.
 #[must_use]
 pub fn without_frames(text: &str) -> Cow<'_, str> {
     let mut plain = Cow::Borrowed(text);

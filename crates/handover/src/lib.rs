@@ -1,7 +1,8 @@
-//! A summary of a transcript without a model: the user's words, what was done, the state of the work.
+//! Summarises a transcript without a model: the user's words, the agent's work, and its current
+//! state.
 //!
-//! [`handover`] takes the messages that leave a context window and writes the text that takes their
-//! place. Everything in it was said or done in the transcript; nothing is paraphrased. The same
+//! [`handover`] takes the messages that are removed from a context window and writes the text that
+//! replaces them. All content was said or done in the transcript; nothing is paraphrased. The same
 //! input gives the same bytes. `docs/handover.md` explains the rules with one example.
 
 mod calls;
@@ -28,17 +29,17 @@ use story::Story;
 /// One message, or one part of a message, of the transcript.
 #[derive(Debug, Clone, Copy)]
 pub enum Entry<'a> {
-    /// A message in the user's role. Hosts put texts of their own there; they are recognised.
+    /// A message in the user's role. Texts that hosts add in this role are recognised.
     User(&'a str),
-    /// Text that the model wrote.
+    /// Text of the model.
     Assistant(&'a str),
     /// The model's reasoning. Only names are taken from it.
     Thinking(&'a str),
     /// A tool call.
     ToolCall {
-        /// The id that its result repeats.
+        /// The id that the result repeats.
         id: &'a str,
-        /// The tool.
+        /// The name of the tool.
         name: &'a str,
         /// The arguments, as JSON.
         arguments: &'a str,
@@ -47,29 +48,30 @@ pub enum Entry<'a> {
     ToolResult {
         /// The id of the call.
         id: &'a str,
-        /// Its text.
+        /// The text of the result.
         text: &'a str,
         /// Whether the provider or the host marked it as an error.
         is_error: bool,
     },
     /// A note of the host to the model.
     Notice(&'a str),
-    /// An earlier summary. One that [`handover`] wrote is read back; any other is quoted from.
+    /// An earlier summary. A text that [`handover`] wrote is parsed; any other is quoted.
     Summary(&'a str),
 }
 
-/// How often the selection is repeated with fewer tokens if the text is heavier than its parts were.
+/// How often the selection is repeated with fewer tokens if the text is larger than the sum of its
+/// parts.
 const SMALLER: u32 = 8;
-/// How often it is repeated with more tokens if the text is lighter.
+/// How often it is repeated with more tokens if the text is smaller.
 const LARGER: u32 = 4;
 /// Unused tokens that are not worth another attempt, as a divisor of the maximum.
 const SLACK: u64 = 100;
 
-/// Returns a summary of `entries` of at most `max` tokens as `count` counts them. Returns `None` if
-/// there is nothing to tell, or if `max` is too small.
+/// Returns a summary of `entries` of at most `max` tokens as counted by `count`. Returns `None` if
+/// there is nothing to summarise, or if `max` is too small.
 ///
-/// The time is `O(n log n)` in the length of the text. Of a long transcript only what may be told is
-/// counted.
+/// The time is `O(n log n)` in the length of the text. In a long transcript, only possible parts of
+/// the summary are counted.
 ///
 /// ```
 /// use plimsoll_handover::{Entry, handover};
@@ -114,7 +116,7 @@ pub fn handover(entries: &[Entry<'_>], max: u64, count: &dyn Fn(&str) -> u64) ->
     Some(text)
 }
 
-/// Returns the tokens of the words of a person among `entries`: the space that a summary needs to repeat
+/// Returns the tokens of the user's words among `entries`: the size that a summary needs to repeat
 /// all of them.
 #[must_use]
 pub fn person_tokens(entries: &[Entry<'_>], count: &dyn Fn(&str) -> u64) -> u64 {

@@ -1,5 +1,5 @@
-//! Names: paths, files, identifiers, hashes and numbers, who wrote them how often and how long ago,
-//! and how likely the work goes on with them. Not a search index: a name is kept or it is not.
+//! Finds names in texts: paths, files, identifiers, hashes and numbers. Records the author, number
+//! and age of their mentions, and estimates the likelihood that the agent uses them again.
 
 use std::sync::LazyLock;
 
@@ -7,16 +7,16 @@ use foldhash::{HashMap, HashSet};
 
 use crate::deeds::Deeds;
 
-/// Only the beginning of a line is read: one-line giants repeat themselves or are no text.
+/// The length up to which a line is read, in bytes: longer lines are repetitive or not text.
 const LINE_MAX: usize = 4_000;
-/// A longer run of letters and digits is no name (base64, say).
+/// The maximum length of a name without a path; longer runs are base64, for example.
 const WORD_MAX: usize = 64;
-/// A run without blanks that is longer is data, whatever stands in it.
+/// The length above which a run without blanks counts as data.
 const LONG_RUN: usize = 1_000;
-/// A longer path is no path.
+/// The maximum length of a path.
 const PATH_MAX: usize = 200;
 
-/// Who wrote a text.
+/// The author of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     User,
@@ -40,22 +40,23 @@ pub(crate) enum Kind {
     Number,
 }
 
-/// What is known of one name. Ages are in messages from the end; none where it never was.
+/// The mentions of one name. Ages are in messages from the end; `None` if there was no such
+/// mention.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name {
     pub(crate) kind: Kind,
-    /// How often the agent wrote it.
+    /// The number of mentions by the agent.
     wrote: u32,
     wrote_age: Option<u32>,
     text_age: Option<u32>,
     user_age: Option<u32>,
     shown: u32,
     shown_age: Option<u32>,
-    /// The file in which it was last seen, by its number.
+    /// The number of the file in which the name was last seen.
     pub(crate) home: Option<u32>,
 }
 
-/// All names of a span.
+/// All names in a range of messages.
 #[derive(Default)]
 pub(crate) struct Names<'t> {
     pub(crate) found: HashMap<&'t str, Name>,
@@ -64,7 +65,7 @@ pub(crate) struct Names<'t> {
 }
 
 impl<'t> Names<'t> {
-    /// The number of a file.
+    /// Returns the number of a file.
     pub(crate) fn home(&mut self, path: &str) -> u32 {
         if let Some(home) = self.home_of.get(path) {
             return *home;
@@ -75,14 +76,14 @@ impl<'t> Names<'t> {
         home
     }
 
-    /// Takes a file that a search or a command named from below its folder (`src/a.rs`) for the one of
-    /// `files` that it can only be (`/lamp/src/a.rs`).
+    /// Replaces relative paths of searches or commands (`src/a.rs`) by the path in `files` that
+    /// they must refer to (`/lamp/src/a.rs`), if there is only one.
     pub(crate) fn unite_with<'f>(&mut self, files: impl Iterator<Item = &'f String>) {
         let mut whole: HashMap<&str, Option<&str>> = HashMap::default();
         for file in files {
             for (at, _) in file.match_indices('/') {
                 let end = file.get(at + 1..).unwrap_or_default();
-                // Two files with this end: it may be either.
+                // Two files have this ending, so it is ambiguous.
                 let of = whole.entry(end).or_insert(Some(file));
                 *of = of.filter(|of| *of == file);
             }
@@ -99,16 +100,16 @@ impl<'t> Names<'t> {
         }
     }
 
-    /// The path of a number.
+    /// Returns the path with this number.
     pub(crate) fn path(&self, home: u32) -> Option<&str> {
         self.homes.get(home as usize).map(String::as_str)
     }
 
-    /// Notes the names of `text`, which `who` wrote `age` messages before the end, and which is
-    /// (of) the file `home`.
+    /// Records the names of `text`, which `who` wrote `age` messages before the end. `home` is the
+    /// file that the text comes from.
     pub(crate) fn read(&mut self, text: &'t str, who: Who, age: u32, home: Option<u32>) {
         for line in lines(text) {
-            // `src/a.rs:12: …`, as searches print: the line is of that file.
+            // `src/a.rs:12: …`, as printed by searches: the line comes from that file.
             let mut home = home;
             if who == Who::Tool
                 && let Some(head) = place(line)
@@ -154,9 +155,10 @@ impl Name {
         }
     }
 
-    /// How likely the agent goes on with it, in no unit: the odds of a logistic fit over cuts in
-    /// sessions of several agents, rounded to what all of them agree on. `returns` is [`returns`] of
-    /// the session's files.
+    /// Returns the likelihood that the agent uses the name again, as a number without a unit.
+    ///
+    /// The odds come from a logistic fit over cuts in sessions of several agents, rounded to values
+    /// that suit all of them. `returns` is the result of [`returns`] for the session's files.
     pub(crate) fn likely(&self, word: &str, deeds: Option<&Deeds>, returns: f64) -> f64 {
         let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
         let is = |holds: bool| if holds { 1.0 } else { 0.0 };
@@ -175,7 +177,7 @@ impl Name {
         let shown = -1.3 * is(self.shown > 0) + 2.5 * recent(self.shown_age);
         let last = word.rsplit('/').next().unwrap_or(word);
         let is_folder = self.kind == Kind::Path && !last.contains('.');
-        // `and/or` is no place, though it looks like `src/core`.
+        // `and/or` is no path, although it looks like `src/core`.
         let is_pair = is_folder && word.matches('/').count() == 1;
         let look = 1.6 * is(is_folder)
             + 0.5 * is(is_pair)
@@ -193,8 +195,9 @@ impl Name {
     }
 }
 
-/// Returns how much likelier than usual the agent goes back to a file that it has used once, in log
-/// odds: 0 if it did to half of its files. An agent that reads 200 pages one after the other does not.
+/// Returns the change in log odds that the agent uses a file again that it has used once: 0 if half
+/// of its files were used again, lower if it was fewer, as for an agent that reads 200 pages in
+/// sequence.
 pub(crate) fn returns<'d>(files: impl Iterator<Item = &'d Deeds>) -> f64 {
     let (mut all, mut again) = (0.0, 0.0);
     for deeds in files {
@@ -206,7 +209,7 @@ pub(crate) fn returns<'d>(files: impl Iterator<Item = &'d Deeds>) -> f64 {
     (share / 0.5).ln().min(0.0)
 }
 
-/// Kinds of the characters that names are made of, as bits.
+/// Classes of the characters in names, as bits.
 mod class {
     pub(super) const LOWER: u8 = 1;
     pub(super) const UPPER: u8 = 2;
@@ -217,7 +220,7 @@ mod class {
     pub(super) const MARK: u8 = 16;
 }
 
-/// Returns the kind of a character; 0 if it stands in no name.
+/// Returns the class of a character; 0 if it cannot occur in a name.
 fn class(byte: u8) -> u8 {
     match byte {
         b'a'..=b'z' => class::LOWER,
@@ -234,15 +237,14 @@ pub(crate) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
     let mut rest = line;
     while let Some((run, is_plain, behind)) = next_run(rest) {
         rest = behind;
-        // No part of a plain word is a name: neither a path, nor a number, nor `camelCase`.
+        // A plain word contains no name: neither a path, nor a number, nor `camelCase`.
         if !is_plain {
             names_of_run(line, run, tell);
         }
     }
 }
 
-/// Returns the next run of characters that names are made of, whether it is a plain word, and the rest
-/// of the line.
+/// Returns the next run of name characters, whether it is a plain word, and the rest of the line.
 fn next_run(line: &str) -> Option<(&str, bool, &str)> {
     let start = line.bytes().position(|byte| class(byte) != 0)?;
     let from = line.get(start..)?;
@@ -281,8 +283,8 @@ fn names_of_run<'t>(line: &'t str, run: &'t str, tell: &mut dyn FnMut(&'t str, K
     }
 }
 
-/// Returns a run of letters without the rest of an escape before it: of `\nLet`, `\uD83D` and the
-/// colour `[31mTest` only `Let`, nothing and `Test` are text.
+/// Removes the rest of an escape sequence from the beginning of a run: in `\nLet`, `\uD83D` and the
+/// colour code `[31mTest`, only `Let`, nothing and `Test` are text.
 fn without_debris<'t>(line: &'t str, run: &'t str) -> &'t str {
     let at = (run.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     let before = line.get(..at).and_then(|before| before.chars().next_back());
@@ -346,7 +348,7 @@ fn word_kind(word: &str) -> Option<Kind> {
     }
     let hump =
         |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
-    // Not `0xA0` or `AwEB`, which are digits of something.
+    // Excludes `0xA0` and `AwEB`, which are digits of larger values.
     let letters = bytes.iter().filter(|b| b.is_ascii_lowercase()).count();
     let is_word = letters >= 3 && !bytes.first().is_some_and(u8::is_ascii_digit);
     (is_word && bytes.windows(2).any(hump)).then_some(Kind::Camel)
@@ -368,7 +370,7 @@ fn is_path(run: &str) -> bool {
     fits && count >= 2
 }
 
-/// Returns the beginning of each line that is read.
+/// Returns the beginning of each line, up to the length that is read.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]);
     let mut start = 0;
@@ -379,7 +381,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns what stands before the first colon of a line if a search could print it there.
+/// Returns the text before the first colon of a line if it can be a path printed by a search.
 fn place(line: &str) -> Option<&str> {
     let near = line.as_bytes().get(..=PATH_MAX).unwrap_or(line.as_bytes());
     let head = line.get(..memchr::memchr(b':', near)?)?;
@@ -388,7 +390,7 @@ fn place(line: &str) -> Option<&str> {
     is_place.then_some(head)
 }
 
-/// Whether it ends like a file's name does.
+/// Checks whether a name ends with a known file extension.
 pub(crate) fn has_ending(run: &str) -> bool {
     let Some((stem, ending)) = run.rsplit_once('.') else {
         return false;
@@ -397,7 +399,7 @@ pub(crate) fn has_ending(run: &str) -> bool {
 }
 
 static ENDING_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| ENDINGS.split('|').collect());
-/// Endings of files that agents work on. A list, because `self.headers` is none.
+/// Extensions of files that agents work on. An explicit list, because `self.headers` is no file.
 const ENDINGS: &str = "rs|py|pyi|ipynb|ts|tsx|js|jsx|mjs|cjs|json|jsonl|json5|toml|yaml|yml|md|mdx|txt|rst|\
     html|htm|css|scss|sass|less|sh|bash|zsh|fish|ps1|bat|go|mod|sum|java|kt|kts|c|h|cc|\
     cpp|cxx|hpp|hh|mm|cs|csproj|sln|rb|erb|php|sql|xml|svg|png|jpg|jpeg|gif|webp|ico|\

@@ -1,35 +1,36 @@
-//! What came of a tool call: whether it failed, and the line that says why.
+//! The outcome of a tool call: whether it failed, and the line that says why.
 //!
-//! An error flag of the provider is believed. Without one, the exit code decides, then what a failing
-//! program prints at its end. Searches, logs and the contents of files never make a failure.
+//! An error flag of the provider is trusted. Without one, the exit code decides, then the typical
+//! output at the end of a failed program. Searches, logs and the contents of files never count as
+//! failures.
 
 use serde_json::Value;
 
 use crate::calls::{Call, CallKind};
 use crate::sentences::{one_line, without_escapes};
 
-/// Longest outcome, in bytes.
+/// The maximum length of an outcome, in bytes.
 const OUTCOME_MAX: usize = 100;
-/// Longest error, in bytes.
+/// The maximum length of an error, in bytes.
 const ERROR_MAX: usize = 240;
-/// A result that is longer than this and not flagged is content, however it begins, unless the call
-/// changes a file.
+/// The maximum length of a result that may be an unflagged error message, in bytes. A longer result
+/// counts as content, unless the call changes a file.
 const MESSAGE_MAX: usize = 1_500;
-/// Lines at the end of an output in which a summary of tests stands.
+/// The number of lines at the end of an output in which a test summary is searched.
 const SUMMARY_LINES: usize = 15;
-/// A longer line is data.
+/// The maximum length of a line of text; a longer line is data.
 const LINE_MAX: usize = 1_000;
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It failed; the line that says why.
+    /// The call failed; the line that says why.
     Failed(String),
-    /// It succeeded; what it said, in few words.
+    /// The call succeeded; a short form of its output.
     Done(String),
 }
 
-/// Judges a result.
+/// Determines the outcome from a result.
 pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcome {
     let plain = without_escapes(text);
     let text = plain.trim();
@@ -38,7 +39,7 @@ pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcom
         Some(CallKind::Command(command)) => {
             let fails = |code: i64| match code {
                 0 => !command.is_reader && tests_failed(text),
-                // `grep` and `diff` report an empty or a differing result so.
+                // `grep` and `diff` report an empty or a differing result with this code.
                 1 => !command.is_reader,
                 _ => true,
             };
@@ -54,7 +55,7 @@ pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcom
         Some(CallKind::Search) => false,
         Some(CallKind::File | CallKind::Other) | None => {
             let bare = bare(text);
-            // What a change returns is no content: a refusal may repeat the whole text.
+            // The result of a change is no content: a refusal may repeat the whole text.
             let is_message = bare.len() <= MESSAGE_MAX || call.is_some_and(Call::is_change);
             is_message && (is_failure_text(bare) || is_failure_json(bare))
         }
@@ -105,8 +106,8 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-/// Returns `true` if the end of an output is the summary of a failed build or test. The last summary
-/// decides: what a program logs before it does not.
+/// Returns `true` if an output ends with the summary of a failed build or test. The last summary
+/// decides, not earlier log lines of the program.
 fn tests_failed(text: &str) -> bool {
     let ends = text.lines().rev().filter(|line| line.len() <= LINE_MAX);
     ends.take(SUMMARY_LINES)
@@ -149,7 +150,7 @@ fn counts_failures(line: &str) -> bool {
     })
 }
 
-/// Returns `true` if the last lines are those of a program that ended by an exception.
+/// Returns `true` if the last lines are those of a program that ended with an exception.
 fn program_failed(text: &str) -> bool {
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     let Some(last) = last.filter(|line| line.len() <= LINE_MAX) else {
@@ -164,7 +165,8 @@ fn program_failed(text: &str) -> bool {
         || text.starts_with("Traceback (most recent call last)")
 }
 
-/// Returns `true` if the shell could not do what it was told: a short output that says so.
+/// Returns `true` if the shell could not run the command: a short output with a known error
+/// message.
 fn shell_failed(text: &str) -> bool {
     let text = bare(text);
     let lines = text.lines().count();
@@ -208,7 +210,7 @@ fn error_line(text: &str) -> String {
             .filter(|line| !line.is_empty() && line.len() <= LINE_MAX)
             .filter(|line| !line.to_lowercase().starts_with("exit code"))
     };
-    // The exception stands last, the first error of a compiler first.
+    // An exception is in the last lines; of compiler errors, the first one matters.
     let exception = text
         .contains("Traceback (most recent call last)")
         .then(|| {
@@ -227,7 +229,7 @@ fn error_line(text: &str) -> String {
         .or_else(|| lines().find(says))
         .or_else(|| lines().next());
     let found = found.unwrap_or("no output");
-    // "ERROR:" alone says nothing: what follows it does.
+    // "ERROR:" alone is useless; the next line has the message.
     if found.split_whitespace().count() < 2
         && let Some(next) = lines().skip_while(|line| *line != found).nth(1)
     {
@@ -236,20 +238,20 @@ fn error_line(text: &str) -> String {
     one_line(found.trim_end_matches(['|', ':', ' ']), ERROR_MAX)
 }
 
-/// Returns what a successful call said, in few words.
+/// Returns a short form of a successful call's output.
 fn said(text: &str) -> String {
     let text = bare(text);
     if text.is_empty() {
         return "ok".to_owned();
     }
     if text.len() <= OUTCOME_MAX {
-        // A line that opens a block is no lead-in here.
+        // A trailing colon or bracket does not introduce anything here.
         return one_line(
             text.trim_end_matches([':', '{', '(', '|', ' ']),
             OUTCOME_MAX,
         );
     }
-    // Tests and builds say last how it went.
+    // Tests and builds report their result at the end.
     let last = text.lines().next_back().unwrap_or_default();
     let low = last.to_lowercase();
     if last.len() <= OUTCOME_MAX && END_WORDS.split('|').any(|word| low.contains(word)) {

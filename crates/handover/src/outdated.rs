@@ -1,6 +1,8 @@
-//! Which sentences a later one has updated: a value that was stated for the same thing, or one that
-//! a later sentence names as gone ("instead of", "no longer"). Not understanding: where it is not
-//! clear that two sentences speak of one thing, both stay, in the order in which they were said.
+//! Finds sentences that a later one has updated: a stated value of the same thing has changed, or a
+//! later sentence says that it is gone ("instead of", "no longer").
+//!
+//! If it is not clear that two sentences concern the same thing, both stay, in their original
+//! order.
 
 use foldhash::HashMap;
 
@@ -10,25 +12,26 @@ mod statement;
 use mention::Mention;
 use statement::{Form, Look, Statement, gone, is_update, words};
 
-/// A longer sentence states no value.
+/// The maximum length of a sentence that states a value.
 const SENTENCE_MAX: usize = 240;
 
-/// So many things that one word names are looked at for an update, the newest: time stays in
-/// proportion to the text.
+/// The maximum number of things with a common word that are checked for an update, newest first.
+/// Keeps the time proportional to the text.
 const NAMED_MAX: usize = 24;
 
-/// What a sentence says of values.
+/// The statements about values in a sentence.
 pub(crate) struct Told {
     statement: Option<Statement>,
-    /// What its last clause says alone, where the sentence says that something changes: "sorry, my
-    /// fault: the port is …". Without that, the rest of the sentence says of which port.
+    /// The statement of the last clause alone, if the sentence announces a change: "sorry, my
+    /// fault: the port is …". Without an announcement, the rest of the sentence says which port is
+    /// meant.
     clause: Option<Statement>,
     gone: Vec<String>,
     mention: Mention,
 }
 
 impl Told {
-    /// Reads a sentence, of a message that is brief or not. Returns `None` if it says nothing of values.
+    /// Reads a sentence of a message. Returns `None` if it contains no statement about values.
     pub(crate) fn of(sentence: &str, is_brief: bool) -> Option<Self> {
         if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') {
             return None;
@@ -61,18 +64,19 @@ impl Told {
         (is_some || !told.gone.is_empty() || !told.mention.is_empty()).then_some(told)
     }
 
-    /// Whether it states a value, so that a later one could update it.
+    /// Returns `true` if the sentence states a value that a later one could update.
     pub(crate) fn is_stated(&self) -> bool {
         let statement = self.statement.as_ref();
         statement.is_some_and(|one| one.form == Form::Assigned || one.is_update)
     }
 }
 
-/// Which sentences are stale. Each is named by its message and its place in that, in order.
+/// Returns the outdated sentences, each as the indices of its message and of its sentence there, in
+/// order.
 pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
     let mut stale = Vec::new();
     let mut live = Live::default();
-    // Where each value was stated, oldest first.
+    // The sentences that state each value, oldest first.
     let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::default();
     stale.extend(mention::outdated(
         told.iter().map(|(at, told)| (*at, &told.mention)),
@@ -80,7 +84,8 @@ pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
     for (at, told) in told {
         let is_stated = told.is_stated();
         for gone in told.gone {
-            // Not what the same message said: nobody corrects himself in one breath.
+            // Sentences of the same message are excluded: nobody corrects a value within one
+            // message.
             let (old, here): (Vec<_>, Vec<_>) = values
                 .remove(&gone)
                 .unwrap_or_default()
@@ -115,11 +120,11 @@ pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
     stale
 }
 
-/// What was last said of each thing.
+/// The last statement about each thing.
 #[derive(Default)]
 struct Live {
     of: HashMap<Vec<String>, ((usize, usize), Statement)>,
-    /// The things that a word names, oldest first.
+    /// The things whose names contain a word, oldest first.
     named: HashMap<String, Vec<Vec<String>>>,
 }
 
@@ -134,17 +139,17 @@ impl Live {
         self.of.insert(statement.frame.clone(), (at, statement));
     }
 
-    /// The thing of which `new` states another value.
+    /// Returns the thing for which `new` states another value.
     fn updated(&self, at: (usize, usize), new: &Statement) -> Option<Vec<String>> {
-        // A list of things under one name ("file: a", "file: b") is said in one breath; what
-        // replaces an earlier value is said later. "The port is optional" is no other port.
+        // A list of things with one name ("file: a", "file: b") is within one message; an updated
+        // value comes in a later one. "The port is optional" does not replace a port.
         let differs = |(place, old): &((usize, usize), Statement)| {
             let is_like = new.look != Look::Plain || old.look == Look::Plain;
             place.0 != at.0 && old.value != new.value && is_like
         };
         if let Some(found) = self.of.get(&new.frame) {
             let (_, old) = found;
-            // Of words that are no value by their look, much can be said at once.
+            // Plain words do not look like values, and a thing can have several of them at once.
             let assigned =
                 old.form == Form::Assigned && new.form == Form::Assigned && new.look != Look::Plain;
             return ((new.is_update || assigned) && differs(found)).then(|| new.frame.clone());
@@ -152,7 +157,8 @@ impl Live {
         if !new.is_update || new.form == Form::Named {
             return None;
         }
-        // "The port is now …" after "the staging port is …": only where it can mean one thing.
+        // "The port is now …" after "the staging port is …": accepted only if there is one
+        // candidate.
         let named = new.frame.iter().filter_map(|word| self.named.get(word));
         let mut alike: Vec<&Vec<String>> = named
             .flat_map(|frames| frames.iter().rev().take(NAMED_MAX))
@@ -173,7 +179,7 @@ impl Live {
     }
 }
 
-/// Whether one names no more than the other, or both name mostly the same.
+/// Returns `true` if one name contains the other, or both have most words in common.
 fn is_one_thing(a: &[String], b: &[String]) -> bool {
     let both = a.iter().filter(|word| b.contains(word)).count();
     let all = a.len() + b.len() - both;

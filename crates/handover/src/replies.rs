@@ -1,5 +1,5 @@
-//! The user's words in the results of tools: answers to a question, reasons for a refusal, edits of a
-//! plan.
+//! The user's words in the results of tools: answers to a question, reasons for a refusal, edits of
+//! a plan.
 
 use foldhash::HashSet;
 
@@ -8,42 +8,42 @@ use serde_json::Value;
 use crate::calls::leaves;
 use crate::sentences::{one_line, without_escapes};
 
-/// What a person said to a tool call.
+/// The user's reply to a tool call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// Answers, each with its question.
     Answers(Vec<String>),
     /// The call was refused or interrupted. The reason is empty if none was given.
     Refused(String),
-    /// A plan was approved, or edited and approved: the plan as the user left it.
+    /// A plan was approved; contains the user's changes if the plan was edited.
     Plan(Option<String>),
 }
 
-/// Longest question that is repeated with its answer, in bytes.
+/// The maximum length of a question that is repeated with its answer, in bytes.
 const QUESTION_MAX: usize = 300;
-/// A longer result of a command is its output, not a refusal.
+/// The maximum length of a refusal, in bytes; a longer result of a command is its output.
 const REFUSAL_MAX: usize = 4_000;
 
-/// Beginnings of the results of refused calls.
+/// The beginnings of results of refused calls.
 const REFUSED: &str = "Action rejected by the user|The user doesn't want to|User doesn't want to|\
     The user rejected|User rejected|The user denied|User denied|The user declined|\
     User declined|The user refused|[Request interrupted by user|Tool use rejected|\
     Permission denied by user|Request denied by user|Operation cancelled by user";
-/// Endings of the results of refused calls, as other hosts word them.
+/// The endings of results of refused calls, as worded by other hosts.
 const REFUSED_END: &str =
     "rejected by user|rejected by the user|denied by the user|aborted by user";
-/// What stands before the reason.
+/// Texts before the reason.
 const REASONS: &str = "Reason:|the user said:|The user said:|following feedback:|user feedback:|User feedback:|\
     with the reason:|reason:";
-/// What hosts write behind the reason.
+/// Texts that hosts add after the reason.
 const BEHIND_REASON: [&str; 2] = ["\n\nNote: The user's next message", "\n\nNote:"];
-/// Names of tools that ask the user.
+/// Words in the names of tools that ask the user.
 const ASKING: &str =
     "ask|question|user_input|userinput|human|clarif|elicit|prompt_user|confirm_with_user";
-/// Tools with such a name that ask nobody.
+/// Words in the names of other tools that contain one of these.
 const NOT_ASKING: &str = "task|mask|flask|basket|transfer|agent";
 
-/// Reads the result of a call. Returns `None` if no person answered it.
+/// Reads the result of a call. Returns `None` if the user did not answer it.
 pub(crate) fn reply(tool: &str, arguments: &Value, text: &str, is_error: bool) -> Option<Reply> {
     let plain = without_escapes(text);
     let text = plain.trim();
@@ -92,7 +92,7 @@ fn refusal(text: &str) -> Option<String> {
     Some(reason.trim().to_owned())
 }
 
-/// Returns what the user changed in a plan: the lines that the agent had not proposed.
+/// Returns the user's changes to a plan: the lines that the agent had not proposed.
 fn edited_plan(arguments: &Value, text: &str) -> Option<String> {
     let (_, plan) = text.split_once("Approved Plan")?;
     let (by, plan) = plan.split_once('\n')?;
@@ -176,7 +176,8 @@ fn quoted_pairs(text: &str) -> Vec<String> {
         let question = before
             .rsplit_once('"')
             .map_or(before, |(_, question)| question);
-        // An answer may contain quotes; it ends before the next pair, or where the host goes on.
+        // An answer may contain quotes. It ends before the next pair, or before the host's next
+        // text.
         let end = [
             "\", \"",
             "\". You can now",

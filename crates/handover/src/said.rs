@@ -1,5 +1,5 @@
-//! The user's words: which of them are kept. They stay as they were said and in their order; words that
-//! a later sentence updated are left out (`outdated.rs`).
+//! Selects the user's words that are kept, unchanged and in their order. Words that a later
+//! sentence updated are omitted (`outdated.rs`).
 
 use foldhash::{HashMap, HashSet};
 use std::ops::Range;
@@ -11,32 +11,33 @@ use crate::outdated::{Told, stale};
 use crate::sentences::{normal, sentences};
 use crate::tokens::TokenBudget;
 
-/// A message of at most so many bytes is kept whole or not at all; longer ones go sentence by
-/// sentence if the whole does not fit.
+/// The maximum length of a message that is kept whole or not at all, in bytes. From longer messages
+/// single sentences are kept if the whole does not fit.
 const SHORT: usize = 400;
-/// Nobody writes more sentences into one message by hand: the rest is a dump, in which no rule and no
-/// value is looked for.
+/// The maximum number of sentences that a user writes into one message by hand. The rest is pasted
+/// text, in which no rules and values are searched.
 const BY_HAND: usize = 4_000;
-/// In a longer message a change of a value is only known by its exact words.
+/// The maximum length of a message in which a change of a value is recognised by its topic; in
+/// longer ones only by its exact words.
 const BRIEF: usize = 1_200;
-/// A long message is kept whole if it takes at most this share of what is left, in percent.
+/// A long message is kept whole if it takes at most this percentage of the remaining tokens.
 const WHOLE: u64 = 50;
-/// What the sign for left-out words weighs, at most.
+/// The maximum number of tokens of the sign for omitted words.
 const GAP_COST: u64 = 2;
-/// A sentence of fewer characters says little by itself.
+/// The length below which a sentence is worth less, in characters.
 const PHRASE: usize = 20;
 
 /// One of the user's texts.
 #[derive(Debug)]
 pub(crate) struct SaidText {
-    /// Its place in the transcript.
+    /// The position in the transcript.
     pub(crate) order: usize,
     pub(crate) text: String,
     pub(crate) standing: Standing,
 }
 
 impl SaidText {
-    /// Returns the user's words among the texts, those in earlier handovers included.
+    /// Returns the user's words among the texts, including those in earlier handovers.
     pub(crate) fn all(texts: &[(usize, Text<'_>)]) -> Vec<Self> {
         let mut all = Vec::new();
         for (_, text) in texts {
@@ -66,7 +67,7 @@ impl SaidText {
         }
     }
 
-    /// Returns `None` if the item is not the user's.
+    /// Converts an item of an earlier handover. Returns `None` if the item is not the user's.
     pub(crate) fn of_item(order: usize, item: &Item) -> Option<Self> {
         let standing = match item.kind {
             ItemKind::Rule => Standing::Rule,
@@ -81,17 +82,17 @@ impl SaidText {
     }
 }
 
-/// What is known of a text before it is read.
+/// Prior knowledge about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     New,
-    /// It answers a tool call: a decision of the user.
+    /// The text answers a tool call: a decision of the user.
     Reply,
-    /// It was marked as a rule in an earlier handover.
+    /// The text was marked as a rule in an earlier handover.
     Rule,
 }
 
-/// The user's words, and what of them is kept.
+/// The user's words, with the choice of the kept ones.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     messages: Vec<Utterance>,
@@ -103,7 +104,7 @@ struct Utterance {
     text: String,
     sentences: Vec<Sentence>,
     kept: Kept,
-    /// What its kept sentences cost.
+    /// The cost of the kept sentences.
     paid: u64,
     standing: Standing,
 }
@@ -122,9 +123,9 @@ struct Sentence {
     is_fact: bool,
     is_kept: bool,
     is_stale: bool,
-    /// It only acknowledges, or says again what other messages say.
+    /// Whether the sentence only acknowledges, or repeats other messages.
     is_chatter: bool,
-    /// How often it stands in all that the user said; none if it stands earlier.
+    /// How often the sentence occurs in all of the user's messages; 0 if it occurs earlier.
     times: u32,
     is_machine: bool,
 }
@@ -163,14 +164,14 @@ impl Said {
         Self { messages }
     }
 
-    /// Returns what all of it weighs that is not outdated.
+    /// Returns the tokens of all words that are not outdated.
     pub(crate) fn weight(&self, count: &dyn Fn(&str) -> u64) -> u64 {
         let live = self.messages.iter().map(Utterance::live);
         live.map(|text| count(&Item::user(text, false).written()))
             .sum()
     }
 
-    /// Keeps nothing again.
+    /// Discards all choices.
     pub(crate) fn reset(&mut self) {
         for message in &mut self.messages {
             message.kept = Kept::No;
@@ -199,8 +200,8 @@ impl Said {
         })
     }
 
-    /// Spends on short messages with a rule, a stated value or a decision in them: the strongest first,
-    /// and of those the newest.
+    /// Keeps short messages with a rule, a stated value or a decision: the strongest first, and
+    /// among equals the newest.
     pub(crate) fn spend_on_rules(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
@@ -223,8 +224,8 @@ impl Said {
         }
     }
 
-    /// Spends on the rules in long messages that are not kept whole. In a long text "use" and "keep"
-    /// are everywhere; there they are no rules.
+    /// Keeps the rules in long messages that are not kept whole. Words such as "use" and "keep" do
+    /// not count as rules there, because they are everywhere in a long text.
     pub(crate) fn spend_on_inner_rules(&mut self, tokens: &mut TokenBudget<'_>) {
         for message in self.messages.iter_mut().rev() {
             if !message.is_open() {
@@ -239,7 +240,7 @@ impl Said {
         }
     }
 
-    /// Spends on short messages, those that state a fact first and then the shorter ones.
+    /// Keeps short messages: those with a fact first, then the shorter ones.
     pub(crate) fn spend_on_short(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found: Vec<(f64, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
@@ -263,7 +264,7 @@ impl Said {
         }
     }
 
-    /// Spends on long messages that fit whole, the shorter ones first.
+    /// Keeps long messages that fit as a whole, the shorter ones first.
     pub(crate) fn spend_on_whole(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut long: Vec<usize> = (0..self.messages.len()).collect();
         long.retain(|m| self.messages.get(*m).is_some_and(Utterance::is_open));
@@ -273,7 +274,8 @@ impl Said {
                 continue;
             };
             let left = tokens.left_of_share() * WHOLE / 100 + message.paid;
-            // Even a very dense counter takes a token for a dozen bytes: no need to count those.
+            // Even a very dense counter has a token for a dozen bytes, so larger messages need no
+            // counting.
             if message.text.len() as u64 / 12 > left {
                 break;
             }
@@ -285,7 +287,7 @@ impl Said {
         }
     }
 
-    /// Spends on sentences of the others, by what they are worth for their length.
+    /// Keeps sentences of the other messages, by their worth in proportion to their length.
     pub(crate) fn spend_on_sentences(&mut self, tokens: &mut TokenBudget<'_>) {
         let newest = self.messages.len().max(1) as f64;
         let mut found: Vec<(f64, usize, usize)> = Vec::new();
@@ -307,7 +309,7 @@ impl Said {
                 };
                 worth *= if sentence.is_machine { 0.6 } else { 1.0 };
                 worth *= if sentence.rule.is_some() { 1.6 } else { 1.0 };
-                // A text says most of it in its first and last sentence.
+                // The first and the last sentence of a text are the most important ones.
                 worth *= if n == 0 || n == last { 3.0 } else { 1.0 };
                 worth *= 1.0 + 0.5 * (m as f64 / newest);
                 let cost = text.len() as f64 / 4.0 + 3.0;
@@ -325,7 +327,7 @@ impl Said {
         }
     }
 
-    /// Returns what is kept, with its place in the transcript.
+    /// Returns the kept words, with their positions in the transcript.
     pub(crate) fn items(&self) -> Vec<(usize, Item)> {
         let kept = self.messages.iter().filter_map(|message| {
             let text = match message.kept {
@@ -340,7 +342,7 @@ impl Said {
 }
 
 impl Utterance {
-    /// Reads a text, with what its sentences say of values.
+    /// Reads a text, with the statements about values in its sentences.
     fn of(said: SaidText) -> (Self, Vec<(usize, Told)>) {
         let text = said.text.trim().to_owned();
         let mut found = Vec::new();
@@ -379,7 +381,7 @@ impl Utterance {
         (utterance, values)
     }
 
-    /// Marks the sentences that other messages repeat, unless they say something.
+    /// Marks sentences that other messages repeat, unless they contain a rule or a value.
     fn mark_chatter(&mut self, repeated: &HashSet<String>) {
         if !self.is_short() || self.standing != Standing::New {
             return;
@@ -406,7 +408,7 @@ impl Utterance {
         self.text.get(sentence.at.clone()).unwrap_or_default()
     }
 
-    /// Returns the strongest rule in it.
+    /// Returns the strongest rule in the message.
     fn strength(&self) -> Option<Rule> {
         let live = self.sentences.iter().filter(|one| !one.is_stale);
         let strength = live.filter_map(|one| one.rule).max();
@@ -423,7 +425,7 @@ impl Utterance {
             .any(|one| one.is_fact && !one.is_stale)
     }
 
-    /// Returns `text`, a part of this, as it is written.
+    /// Returns a part of the message as an item.
     fn item(&self, text: String) -> Item {
         let is_rule = match self.kept {
             Kept::Sentences => self
@@ -435,7 +437,7 @@ impl Utterance {
         Item::user(text, is_rule)
     }
 
-    /// Keeps the sentence of this number, if it is one of the wanted and there are tokens for it.
+    /// Keeps the sentence with this number if it is wanted and there are enough tokens.
     fn spend_on_sentence(
         &mut self,
         n: usize,
@@ -462,12 +464,12 @@ impl Utterance {
         self.text.len() <= SHORT
     }
 
-    /// Returns `true` if more of it could be kept, sentence by sentence.
+    /// Returns `true` if further sentences of the message could be kept.
     fn is_open(&self) -> bool {
         !self.is_short() && matches!(self.kept, Kept::No | Kept::Sentences)
     }
 
-    /// Returns all of it that is not outdated.
+    /// Returns the text of the message without outdated sentences.
     fn live(&self) -> String {
         if self
             .sentences
@@ -477,7 +479,7 @@ impl Utterance {
         {
             return self.joined(|one| !one.is_stale);
         }
-        // An acknowledgement before or behind the rest leaves no gap.
+        // An acknowledgement before or after the rest leaves no gap.
         let first = self
             .sentences
             .iter()
@@ -489,7 +491,7 @@ impl Utterance {
         self.join(whole, |one| !one.is_stale && !one.is_chatter)
     }
 
-    /// Returns the wanted sentences, with a sign for those that are left out.
+    /// Returns the wanted sentences, with a sign for omitted ones.
     fn joined(&self, wanted: impl Fn(&Sentence) -> bool) -> String {
         self.join(&self.sentences, wanted)
     }
@@ -529,7 +531,7 @@ impl Sentence {
     }
 }
 
-/// Returns the sentences that stand in more than one of the texts, normalised.
+/// Returns the sentences that occur in more than one of the texts, normalised.
 fn repeated<'t>(texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
     let mut seen = HashSet::default();
     let mut repeated = HashSet::default();
@@ -549,7 +551,8 @@ fn repeated<'t>(texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
     repeated
 }
 
-/// Notes of each sentence of long messages how often it stands in all of them, at the first.
+/// Counts how often each sentence of long messages occurs in all of them, and records the number at
+/// the first occurrence.
 fn count_repetitions(messages: &mut [Utterance]) {
     let mut number: HashMap<String, usize> = HashMap::default();
     let mut times: Vec<u32> = Vec::new();

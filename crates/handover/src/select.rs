@@ -1,4 +1,5 @@
-//! What is told in the tokens that there are. Each kind has a share; what one leaves goes to the next.
+//! Selects the content of a handover within the available tokens. Each kind of content has a share;
+//! unused tokens go to the next kind.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,8 @@ use crate::said::Said;
 use crate::story::{Line, LineKind, Story};
 use crate::tokens::TokenBudget;
 
-/// Shares of the tokens, in percent. The user's words come first, in steps that each leave something
-/// to the next.
+/// Shares of the tokens, in percent. The user's words come first, in steps that each leave some
+/// tokens to the next one.
 const STATE: u64 = 10;
 const RULES: u64 = 28;
 const SHORT: u64 = 48;
@@ -23,24 +24,24 @@ const FINDINGS: u64 = 10;
 const CALLS: u64 = 7;
 const FILES: u64 = 6;
 const NAMES: u64 = 45;
-/// Names without a file, at most.
+/// The maximum share of names without a file.
 const BARE_NAMES: u64 = 3;
-/// The same in tokens.
+/// The maximum number of tokens of names without a file.
 const BARE_NAMES_MAX: u64 = 80;
-/// So many tokens of a small text are the user's.
+/// The minimum number of tokens for the user's words in a small text.
 const LEAST_SAID: u64 = 120;
-/// How much a name's length counts against it: 0 not at all, 1 in proportion.
+/// How much the length of a name reduces its rank: 0 not at all, 1 in proportion.
 const DENSITY: f64 = 0.6;
-/// What a line of its own costs more than a place in a list.
+/// The additional cost of a separate line compared with an entry in a list.
 const LINE: u64 = 3;
-/// Names less likely than this only take what nothing else wants.
+/// Names less likely than this are only chosen from tokens that are left over.
 const LIKELY: f64 = 0.006;
-/// A name less likely than this is not told.
+/// The minimum likelihood of a chosen name.
 const LEAST: f64 = 0.002;
-/// So many names are told of one file.
+/// The maximum number of names for one file.
 const NAMES_OF_FILE: usize = 6;
 
-/// Returns the text of what is worth telling in `tokens`, or `None` if nothing is.
+/// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
     story: &Story<'_>,
     said: &mut Said,
@@ -103,7 +104,7 @@ pub(crate) fn select(
     map.spend_on_changed(&mut budget);
     budget.share(share(NAMES));
     map.spend(&mut budget, LIKELY);
-    // What is left over.
+    // Distribute the unused tokens.
     budget.share(u64::MAX);
     said.spend_on_rules(&mut budget);
     said.spend_on_short(&mut budget);
@@ -145,7 +146,7 @@ fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
     budget.count(section.heading()) + 1
 }
 
-/// Returns the names that stand only in what the user has updated since: they are told nowhere.
+/// Returns the names that occur only in outdated words of the user; they are omitted everywhere.
 fn forgotten(said: &Said) -> HashMap<String, Kind> {
     let mut forgotten = HashMap::default();
     for text in said.stale() {
@@ -163,13 +164,13 @@ fn forgotten(said: &Said) -> HashMap<String, Kind> {
     forgotten
 }
 
-/// The lines of one kind, and which of them are told.
+/// The lines of one kind, and the choice among them.
 struct Lines<'n> {
     section: Section,
     lines: &'n [Line],
-    /// By what they are worth for their length.
+    /// Indices of the lines, ordered by worth in proportion to length.
     order: Vec<usize>,
-    /// How far in `order` the choice is.
+    /// The position in `order` up to which lines have been chosen.
     next: usize,
     kept: Vec<usize>,
 }
@@ -189,7 +190,7 @@ impl<'n> Lines<'n> {
         let is_of_kind = |n: &usize| lines.get(*n).is_some_and(|line| line.kind == kind);
         let mut order: Vec<usize> = (0..lines.len()).filter(is_of_kind).collect();
         order.sort_by(|a, b| density(b).total_cmp(&density(a)).then(b.cmp(a)));
-        // A number that the user has updated since is not told.
+        // A line with a number that the user has updated is omitted.
         let is_number = |kind: &Kind| matches!(kind, Kind::Number | Kind::Hex);
         if forgotten.values().any(is_number) {
             order.retain(|n| {
@@ -201,7 +202,7 @@ impl<'n> Lines<'n> {
                 !holds
             });
         }
-        // The same words are told once.
+        // Equal lines are included once.
         let mut seen = HashSet::default();
         order.retain(|n| {
             lines
@@ -217,8 +218,8 @@ impl<'n> Lines<'n> {
         }
     }
 
-    /// Spends on the best lines, until one does not fit: it is not passed over for a worse one that is
-    /// shorter.
+    /// Keeps the best lines, until one does not fit: it is not skipped in favour of a shorter,
+    /// worse one.
     fn spend(&mut self, budget: &mut TokenBudget<'_>) {
         while !budget.is_spent()
             && let Some(n) = self.order.get(self.next).copied()
@@ -228,7 +229,7 @@ impl<'n> Lines<'n> {
         }
     }
 
-    /// Spends what nothing else can use on the shorter lines among the rest.
+    /// Keeps the shorter ones of the remaining lines, from tokens that nothing else can use.
     fn fill(&mut self, budget: &mut TokenBudget<'_>) {
         for n in self.order.split_off(self.next.min(self.order.len())) {
             if budget.is_spent() {
@@ -252,7 +253,7 @@ impl<'n> Lines<'n> {
         is_told
     }
 
-    /// Returns what is kept, with its place in the transcript.
+    /// Returns the kept lines, with their positions in the transcript.
     fn items(&self) -> Vec<(usize, Item)> {
         let mut kept = self.kept.clone();
         kept.sort_unstable();
@@ -263,23 +264,23 @@ impl<'n> Lines<'n> {
     }
 }
 
-/// Which files and names are told.
+/// The choice of files and names.
 struct Map<'n> {
     story: &'n Story<'n>,
-    /// The likeliest for their length first.
+    /// All candidates, the likeliest in proportion to their length first.
     order: Vec<Candidate<'n>>,
     chosen: Vec<Candidate<'n>>,
-    /// Names that stand in what is told already, or must not be told.
+    /// Names that occur in the chosen content already, or that must be omitted.
     covered: HashSet<String>,
-    /// Files that nothing was done with and of which no name is told: they are names too.
+    /// Chosen files without actions and without a chosen name; they are listed as names.
     alone: HashSet<&'n str>,
-    /// The candidate of each file.
+    /// The candidate for each file.
     file_of: HashMap<&'n str, Candidate<'n>>,
-    /// Files that are told.
+    /// The chosen files.
     files: HashSet<&'n str>,
-    /// How many names are told of each file.
+    /// The number of chosen names of each file.
     names_of: HashMap<u32, usize>,
-    /// Tokens for names without a file.
+    /// Remaining tokens for names without a file.
     bare: u64,
     is_headed: bool,
 }
@@ -290,18 +291,18 @@ struct Candidate<'n> {
     likely: f64,
     density: f64,
     is_file: bool,
-    /// Whether a tool read or changed it.
+    /// Whether a tool read or changed the file.
     is_used: bool,
     home: Option<u32>,
 }
 
 impl Candidate<'_> {
-    /// Returns it as a member of a list.
+    /// Returns the name as an entry in a list.
     fn separated(&self) -> String {
         format!(", {}", self.word)
     }
 
-    /// Returns `true` for `and/or`, `HTTP/1.0`, `s/a/b` and the like, which look like a path.
+    /// Returns `true` for `and/or`, `HTTP/1.0`, `s/a/b` and similar text that looks like a path.
     fn is_pair(&self) -> bool {
         let (head, last) = self.word.rsplit_once('/').unwrap_or(("", self.word));
         let is_sed = head.starts_with("s/") || head == "s";
@@ -320,7 +321,7 @@ impl<'n> Map<'n> {
             .names
             .found
             .iter()
-            // A number says nothing without the words around it.
+            // A number means nothing without the words around it.
             .filter(|(_, name)| !matches!(name.kind, Kind::Number | Kind::Hex))
             .map(|(word, name)| {
                 let likely = story.likely(word, name);
@@ -335,7 +336,7 @@ impl<'n> Map<'n> {
             })
             .filter(|candidate| candidate.likely >= LEAST)
             .collect();
-        // Paths that no rule of names knows (with blanks, say) are files all the same.
+        // Paths that are not recognised as names (with blanks, for example) are files nevertheless.
         for path in story.files.keys() {
             if !story.names.found.contains_key(path.as_str()) {
                 order.push(Candidate {
@@ -367,7 +368,7 @@ impl<'n> Map<'n> {
         }
     }
 
-    /// Notes the names in what is told already.
+    /// Records the names in the chosen content.
     fn cover(&mut self, said: &Said, sections: &[&Lines<'_>]) {
         let lines = sections.iter().flat_map(|lines| lines.items());
         for (_, item) in said.items().into_iter().chain(lines) {
@@ -375,9 +376,10 @@ impl<'n> Map<'n> {
         }
     }
 
-    /// Spends on names that are at least as likely as `least`.
+    /// Chooses names that are at least as likely as `least`.
     fn spend(&mut self, budget: &mut TokenBudget<'_>, least: f64) {
-        // From the start each time: what did not fit a share may fit the whole.
+        // Begins with the first candidate each time: a name that did not fit a share may fit the
+        // whole.
         let order = std::mem::take(&mut self.order);
         for candidate in &order {
             if budget.is_spent() {
@@ -390,7 +392,7 @@ impl<'n> Map<'n> {
         self.order = order;
     }
 
-    /// Spends on files that were changed, the newest first.
+    /// Chooses files that were changed, the newest first.
     fn spend_on_changed(&mut self, budget: &mut TokenBudget<'_>) {
         let mut changed: Vec<(usize, Candidate<'n>)> = Vec::new();
         for candidate in &self.order {
@@ -407,8 +409,8 @@ impl<'n> Map<'n> {
         }
     }
 
-    /// Chooses a name. A name that was seen in a file brings its file along, so that it stands beside
-    /// it; a name without one is a word in a list, of which there are few.
+    /// Chooses a name. If the name was seen in a file, the file is chosen too, and the name is
+    /// listed beside it. A name without a file becomes an entry of a short list.
     fn choose(&mut self, candidate: Candidate<'n>, budget: &mut TokenBudget<'_>) {
         let home = candidate.home.filter(|_| !candidate.is_file);
         if let Some(path) = home.and_then(|home| self.story.names.path(home))
@@ -453,7 +455,7 @@ impl<'n> Map<'n> {
         } else {
             budget.count(&candidate.separated())
         };
-        // The first name of a file makes it a line of its own.
+        // The first name of a file moves the file to a separate line.
         let home = candidate.home.and_then(|home| self.story.names.path(home));
         let home = home.filter(|home| !candidate.is_file && self.alone.contains(home));
         if !budget.spend_tokens(heading + cost + home.map_or(0, |_| LINE)) {
@@ -485,7 +487,8 @@ impl<'n> Map<'n> {
         }
     }
 
-    /// Returns the files with the names seen there, and the names seen elsewhere; the likeliest first.
+    /// Returns the files with the names seen there, and the names seen elsewhere; the likeliest
+    /// first.
     fn items(&self) -> (Vec<Item>, Vec<Item>) {
         let mut files: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
         let mut chosen: Vec<&Candidate<'_>> = self.chosen.iter().collect();
@@ -526,7 +529,7 @@ impl<'n> Map<'n> {
     }
 }
 
-/// Notes `word` and the ends of it: the end of a path is a path too.
+/// Records `word` and its path suffixes, since the end of a path is a path too.
 fn cover(covered: &mut HashSet<String>, word: &str) {
     covered.insert(word.to_owned());
     for (at, _) in word.match_indices('/') {

@@ -1,14 +1,16 @@
-//! Sentences of a text, and texts on one line.
+//! Splits texts into sentences, and formats texts as one line.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A sentence longer than this is cut at blanks: one-line giants have no stops.
+/// The length above which a sentence is cut at blanks, because long lines may have no full stops.
 const PIECE_MAX: usize = 600;
 
-/// Returns the places of the sentences of `text`. Together they cover it: each includes the blanks and
-/// line ends behind it. A sentence ends at a line end and behind `.`, `!` and `?` before whitespace, or
-/// their CJK forms.
+/// Returns the ranges of the sentences of `text`. Together they cover the text: each includes the
+/// blanks and line ends after it.
+///
+/// A sentence ends at a line end, after `.`, `!` and `?` before whitespace, and after their CJK
+/// forms.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -24,7 +26,8 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
         if !stops {
             continue;
         }
-        // Blanks behind a stop belong to it, so that pieces side by side are the text itself.
+        // Blanks after a full stop belong to the sentence, so that joined sentences give the text
+        // itself.
         let mut end = end;
         while let Some((at, blank)) = chars.next_if(|(_, next)| next.is_whitespace()) {
             end = at + blank.len_utf8();
@@ -38,11 +41,11 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns `text` on one line of at most `max` bytes. Whitespace and control characters become single
-/// blanks, terminal colours are removed, and `…` stands for a cut end.
+/// Returns `text` on one line of at most `max` bytes. Whitespace and control characters become
+/// single blanks, terminal colours are removed, and `…` marks a cut end.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();
-    // What is far behind the bound cannot matter.
+    // Text far beyond the limit does not affect the result.
     let plain = without_escapes(clip(text, 8 * max + 64));
     let near = plain.as_ref();
     for word in near.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -96,7 +99,7 @@ pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
 
 /// Returns `text` in lower case with single blanks, for comparison.
 pub(crate) fn normal(text: &str) -> String {
-    // `str::to_lowercase` is much quicker on ASCII than going by characters.
+    // `str::to_lowercase` is much faster on ASCII than converting single characters.
     let low = text.to_lowercase();
     let mut normal = String::with_capacity(low.len());
     for word in low.split_whitespace() {
@@ -108,7 +111,7 @@ pub(crate) fn normal(text: &str) -> String {
     normal
 }
 
-/// Returns `true` if `word` stands in a list of words that are separated by `|`.
+/// Returns `true` if `word` is in a list of words separated by `|`.
 pub(crate) fn is_one_of(list: &str, word: &str) -> bool {
     list.split('|').any(|one| one == word)
 }

@@ -1,5 +1,5 @@
-//! Whose words a message in the user's role is. Hosts put reminders, command output, bodies of skills,
-//! command outputs and summaries of their own there; only what a person typed is the user's.
+//! Determines the author of a message in the user's role. Hosts put reminders, bodies of skills,
+//! command outputs and their own summaries there; only typed text is the user's.
 
 // The words of others: tidy:allow-file(conversation)
 // The words of others: tidy:allow-file(observation)
@@ -7,46 +7,47 @@ use std::borrow::Cow;
 
 use crate::sentences::is_one_of;
 
-/// A message in the user's role, read.
+/// A message in the user's role, after analysis.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Speech<'a> {
-    /// A person typed this.
+    /// Text that the user typed.
     Person(Cow<'a, str>),
-    /// The output of a command that stood in the model's text, and whether it failed.
+    /// The output of a command in the model's text, and whether the command failed.
     Output(&'a str, bool),
-    /// A summary that the host wrote.
+    /// A summary by the host.
     Summary(&'a str),
-    /// The host's own text.
+    /// Other text of the host.
     Host,
 }
 
-/// Elements that a host writes around its own texts. `*` stands for any ending.
+/// Elements that hosts write around their own texts. `*` matches any ending.
 const HOST_TAGS: &str = include_str!("words/host_tags.txt");
-/// Beginnings of messages that a host writes as a whole.
+/// Beginnings of messages that are completely written by a host.
 const HOST_OPENINGS: &str = include_str!("words/host_openings.txt");
-/// Beginnings of summaries that hosts write.
+/// Beginnings of summaries by hosts.
 const SUMMARY_OPENINGS: &str = "This session is being continued from a previous conversation|\
     The conversation history before this point was compacted|\
     The following is a summary of a branch|\
     Another language model started to solve this problem";
-/// Headings of the summaries that hosts ask models for. A text with three of them is a summary.
+/// Headings of the summaries that hosts request from models. A text with three of them is a
+/// summary.
 const SUMMARY_HEADINGS: &str = "## Goal|## Constraints & Preferences|## Progress|## Key Decisions|## Next Steps|\
     ## Critical Context|Primary Request and Intent|Key Technical Concepts|\
     Files and Code Sections|Errors and fixes|Pending Tasks|Current Work|## Completed|\
     ## Remaining";
-/// What hosts write behind the words of a person.
+/// Texts that hosts append to the user's words.
 const HOST_ENDINGS: [&str; 3] = [
     "\n\nIf you need specific details from before exiting plan mode",
     "\n\nARGUMENTS:",
     "\n###STOP###",
 ];
-/// Elements whose content a person typed.
+/// Elements with text that the user typed.
 const TYPED_TAGS: &str = "user_query|user_message|feedback|answer|command-args";
-/// Commands of a host that bring no text of their own.
+/// Commands of a host without text of their own.
 const BUILT_IN: &str = "/clear|/compact|/model|/status|/help|/login|/logout|/config|/cost|/resume|/exit|/quit|\
     /context|/mcp|/permissions|/usage";
 
-/// Reads a message in the user's role.
+/// Analyses a message in the user's role.
 pub(crate) fn speech(text: &str) -> Speech<'_> {
     let text = text.trim();
     if let Some(output) = output(text) {
@@ -72,7 +73,7 @@ pub(crate) fn speech(text: &str) -> Speech<'_> {
     }
 }
 
-/// Cuts what hosts write behind a person's words.
+/// Removes texts that hosts append to the user's words.
 fn without_host_ending(text: &str) -> &str {
     let cut = HOST_ENDINGS
         .iter()
@@ -82,7 +83,7 @@ fn without_host_ending(text: &str) -> &str {
     if words.is_empty() { text } else { words }
 }
 
-/// Returns `true` if a message is a command of the user whose body the host puts behind it.
+/// Returns `true` if a message is a user's command whose body follows in the next message.
 pub(crate) fn brings_a_body(text: &str) -> bool {
     let Some((_, name)) = text.split_once("<command-name>") else {
         return false;
@@ -114,7 +115,7 @@ fn is_summary(text: &str) -> bool {
             >= 3
 }
 
-/// Reads the output of a command that a host without tool calls sends back in the user's role.
+/// Reads the output of a command that a host without tool calls sends in the user's role.
 fn output(text: &str) -> Option<Speech<'_>> {
     if let Some(rest) = text.strip_prefix("<returncode>") {
         let (code, output) = rest.split_once("</returncode>")?;
@@ -127,7 +128,7 @@ fn output(text: &str) -> Option<Speech<'_>> {
     {
         return Some(Speech::Output(output.trim(), false));
     }
-    // The prompt of a shell that an agent drives stands behind each output.
+    // If an agent drives a shell, the shell's prompt follows each output.
     let last = text.lines().next_back().unwrap_or_default();
     let is_shell = last.trim() == "bash-$"
         || text.contains("\n(Current directory: ")
@@ -136,7 +137,7 @@ fn output(text: &str) -> Option<Speech<'_>> {
     (is_shell || is_record).then_some(Speech::Output(text, false))
 }
 
-/// Removes the host's elements, and the tags around what a person typed.
+/// Removes the host's elements, and the tags around typed text.
 fn without_host_elements(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text;
@@ -155,7 +156,8 @@ fn without_host_elements(text: &str) -> String {
             rest = behind.trim_start_matches([' ', '\n']);
         } else if let Some(behind) = inner.filter(|_| is_host_tag(name)).and_then(|inner| {
             let closed = inner.split_once(close.as_str());
-            // A reminder that is not closed ends with the message; `<file>` in prose is a word.
+            // A reminder without an end tag extends to the end of the message; `<file>` in prose is
+            // a word.
             let is_open = name.contains(['-', '_']);
             closed.map(|(_, behind)| behind).or(is_open.then_some(""))
         }) {

@@ -1,5 +1,5 @@
-//! The state of the work at the end: the todo list, the last failure, the open question, changes that
-//! no test has seen.
+//! The state of the work at the end: the todo list, the last failure, the open question, untested
+//! changes.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use crate::calls::Call;
 use crate::format::Item;
 use crate::sentences::one_line;
 
-/// Longest entry of a todo list that is repeated, in bytes.
+/// The maximum length of an entry of a todo list, in bytes.
 const TODO_MAX: usize = 160;
-/// So many entries of a todo list are kept.
+/// The maximum number of entries of a todo list.
 const TODOS_MAX: usize = 40;
-/// So many changed files are named.
+/// The maximum number of changed files that are listed.
 const CHANGED_MAX: usize = 12;
-/// Longest question or failure that is repeated, in bytes.
+/// The maximum length of a question or failure, in bytes.
 const LINE_MAX: usize = 400;
 
 const TODO: &str = "Todo";
@@ -25,7 +25,7 @@ const CHANGED: &str = "Changed, not tested since: ";
 #[derive(Debug, Default)]
 pub(crate) struct State {
     todos: Vec<Todo>,
-    /// The last call that failed and was not repeated with success: its signature, its family, why.
+    /// The last failed call that did not succeed later.
     pub(crate) failed: Option<Failure>,
     question: Option<String>,
     changed: Vec<String>,
@@ -34,9 +34,9 @@ pub(crate) struct State {
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) signature: String,
-    /// What a later success must be of to settle it: a family of commands, or a file.
+    /// The key by which a later success settles the failure: a family of commands, or a file.
     pub(crate) key: String,
-    /// Whether it builds, checks or tests.
+    /// Whether the call builds, checks or tests.
     pub(crate) is_test: bool,
     pub(crate) line: String,
 }
@@ -66,7 +66,7 @@ impl Status {
 }
 
 impl State {
-    /// Notes a call, if it is about a todo list.
+    /// Updates the todo list if the call changes it.
     pub(crate) fn call(&mut self, call: &Call) {
         let list = call.arguments.as_object().and_then(|map| {
             map.values()
@@ -83,7 +83,7 @@ impl State {
         if name.contains("taskcreate") || name.contains("task_create") {
             if let Some(subject) = text("subject").or_else(|| text("title")) {
                 self.todos.push(Todo {
-                    // The host numbers them in order.
+                    // The host numbers the entries in order.
                     id: Some((self.todos.len() + 1).to_string()),
                     text: one_line(subject, TODO_MAX),
                     status: Status::Open,
@@ -103,19 +103,19 @@ impl State {
         self.todos.drain(..excess);
     }
 
-    /// Notes that a file was changed.
+    /// Records a change of a file.
     pub(crate) fn change(&mut self, path: &str) {
         self.changed.retain(|changed| changed != path);
         self.changed.push(path.to_owned());
     }
 
-    /// Notes that a test or a build ran.
+    /// Records that a test or a build ran.
     pub(crate) fn tested(&mut self) {
         self.changed.clear();
     }
 
-    /// Notes that a call of this key succeeded. A build or test settles the failure of another one of the
-    /// same program.
+    /// Records a successful call with this key. A build or test also settles the failure of another
+    /// one of the same program.
     pub(crate) fn succeeded(&mut self, key: &str, is_test: bool) {
         let program = |key: &str| key.split(' ').next().map(str::to_owned);
         if self.failed.as_ref().is_some_and(|failure| {
@@ -126,7 +126,7 @@ impl State {
         }
     }
 
-    /// Notes the last question of the agent, or that it was answered.
+    /// Records the last question of the agent, or that it was answered.
     pub(crate) fn ask(&mut self, question: Option<&str>) {
         self.question = question.map(|question| one_line(question, LINE_MAX));
     }
@@ -168,7 +168,7 @@ impl State {
         items
     }
 
-    /// Takes over a line that [`State::items`] wrote.
+    /// Restores a line that [`State::items`] wrote.
     pub(crate) fn carry(&mut self, line: &str) {
         if let Some(failure) = line.strip_prefix(FAILED) {
             if let Some((signature, line)) = failure.split_once(" → failed: ") {
@@ -220,7 +220,7 @@ impl State {
     }
 }
 
-/// Reads a todo list: objects with a text and a status.
+/// Parses a todo list: objects with a text and a status.
 fn todos(list: &[Value]) -> Option<Vec<Todo>> {
     let todos: Option<Vec<Todo>> = list
         .iter()

@@ -1,4 +1,5 @@
-//! What a transcript holds that could be told: one pass over its texts. `select.rs` chooses among it.
+//! Collects the possible content of a handover in one pass over the texts. `select.rs` chooses from
+//! it.
 
 use foldhash::{HashMap, HashSet};
 
@@ -13,36 +14,36 @@ use crate::said::{Said, SaidText};
 use crate::sentences::{one_line, sentences};
 use crate::state::{Failure, State};
 
-/// Longest line of what the agent or a former summary said, in bytes.
+/// The maximum length of a line from the agent's text or a former summary, in bytes.
 const LINE_MAX: usize = 320;
-/// A line of a former summary with fewer letters says nothing.
+/// The minimum number of letters in a line of a former summary.
 const LETTERS_MIN: usize = 12;
-/// The age at which a line counts half as much as a new one, in entries.
+/// The age at which a line is worth half as much as a new one, in entries.
 const HALF: f64 = 24.0;
-/// So many sentences of one message of the agent are looked at.
+/// The maximum number of sentences of one message of the agent that are examined.
 const SENTENCES_MAX: usize = 400;
-/// What a command that only shows something is worth.
+/// The worth of a command that only shows something.
 const READER: f64 = 0.15;
-/// What a summary that another one followed is worth.
+/// The factor for the worth of a summary that was followed by another one.
 const SUPERSEDED: f64 = 0.3;
-/// Between a call and its outcome.
+/// The separator between a call and its outcome.
 const ARROW: &str = " → ";
-/// Begins the outcome of a failed call.
+/// The prefix of the outcome of a failed call.
 const FAILED: &str = "failed: ";
-/// Begins a line of changed files.
+/// The prefix of a line of changed files.
 const CHANGED: &str = "changed ";
-/// Begins a line of the host's words.
+/// The prefix of a notice of the host.
 const NOTICE: &str = "notice: ";
 
-/// A line that could be told.
+/// A possible line of the handover.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    /// Its place in the transcript.
+    /// The position in the transcript.
     pub(crate) order: usize,
     pub(crate) kind: LineKind,
     pub(crate) text: String,
     pub(crate) worth: f64,
-    /// How often it came, if it is told once.
+    /// The number of occurrences, if they are combined in one line.
     pub(crate) times: u32,
 }
 
@@ -50,13 +51,13 @@ pub(crate) struct Line {
 pub(crate) enum LineKind {
     /// A line of a former summary.
     Former,
-    /// What the agent found, decided or finished.
+    /// A finding, a decision or a result of the agent.
     Finding,
     /// A call and its outcome.
     Call,
 }
 
-/// Everything that could be told besides the user's words.
+/// The possible content of a handover besides the user's words.
 pub(crate) struct Story<'t> {
     pub(crate) lines: Vec<Line>,
     pub(crate) files: HashMap<String, Deeds>,
@@ -67,7 +68,7 @@ pub(crate) struct Story<'t> {
 }
 
 impl<'t> Story<'t> {
-    /// Reads `texts`, with the user's words beside the story.
+    /// Reads `texts` and returns the story and the user's words.
     pub(crate) fn of(texts: &'t [(usize, Text<'_>)]) -> (Self, Said) {
         let mut reader = Reader {
             texts,
@@ -106,34 +107,34 @@ fn last(texts: &[(usize, Text<'_>)], is: impl Fn(&Text<'_>) -> bool) -> Option<u
 
 struct Reader<'t, 'm> {
     texts: &'t [(usize, Text<'m>)],
-    /// How many entries there are.
+    /// The number of entries.
     end: usize,
-    /// How much was noted so far: gives everything its place.
+    /// The number of recorded items so far; it gives each item its position.
     noted: usize,
-    /// Whether a call follows the text that is read.
+    /// Whether a call follows the current text.
     is_before_call: bool,
-    /// The last entry in which the agent said something.
+    /// The last entry with text of the agent.
     last_agent: Option<usize>,
     last_foreign: Option<usize>,
     said: Vec<SaidText>,
     calls: Vec<ToldCall>,
-    /// The place in `calls` of a signature.
+    /// The index in `calls`, by signature.
     call_of: HashMap<String, usize>,
-    /// The last entry in which a call of a key succeeded.
+    /// The last entry in which a call succeeded, by key.
     succeeded: HashMap<String, usize>,
     notices: HashSet<String>,
-    /// Files that were changed since the user spoke last.
+    /// Files that were changed since the user's last message.
     changed: Vec<String>,
     story: Story<'t>,
 }
 
-/// A call that has a line of its own.
+/// A call with a line of its own.
 struct ToldCall {
     signature: String,
     key: String,
     outcome: Option<Outcome>,
     worth: f64,
-    /// The entry in which it was made last.
+    /// The entry of the last occurrence.
     at: usize,
     order: usize,
     times: u32,
@@ -185,7 +186,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Returns the entries from `at` to the end, at least one.
+    /// Returns the number of entries from `at` to the end, at least one.
     fn age(&self, at: usize) -> u32 {
         u32::try_from(self.end - at.min(self.end))
             .unwrap_or(u32::MAX)
@@ -214,7 +215,7 @@ impl<'t> Reader<'t, '_> {
         let mut last = "";
         let places = sentences(text);
         let lead = places.len().checked_sub(1).filter(|_| self.is_before_call);
-        // The sentence that the last line ends with.
+        // The last sentence in the newest line.
         let mut told: Option<usize> = None;
         for (n, place) in places.into_iter().enumerate().take(SENTENCES_MAX) {
             let sentence = text.get(place).unwrap_or_default().trim();
@@ -232,7 +233,7 @@ impl<'t> Reader<'t, '_> {
                 .unwrap_or(sentence)
                 .trim_start();
             if let Some(worth) = cues::statement(sentence) {
-                // The last words before a call announce it, unless they say what was found.
+                // The last sentence before a call announces it, unless it reports a finding.
                 if lead == Some(n) && worth < cues::FOUND {
                     continue;
                 }
@@ -245,7 +246,8 @@ impl<'t> Reader<'t, '_> {
                     && let Some(line) = self.story.lines.last_mut()
                     && line.text.len() + text.len() < LINE_MAX
                 {
-                    // What needs the sentence before it is told behind that or not at all.
+                    // A sentence that depends on the previous one is appended to its line, or
+                    // omitted.
                     line.text.push(' ');
                     line.text.push_str(&text);
                     told = Some(n);
@@ -343,7 +345,7 @@ impl<'t> Reader<'t, '_> {
                 });
             }
         }
-        // The files tell what was read and changed.
+        // The section of files covers reads and changes.
         if call.kind == CallKind::File && !is_failed || is_bookkeeping(&call.name) {
             return;
         }
@@ -365,7 +367,7 @@ impl<'t> Reader<'t, '_> {
         });
     }
 
-    /// Notes a call that has a line of its own. The same call is told once, where it was made last.
+    /// Records a call with a line of its own. A repeated call has one line, at its last occurrence.
     fn tell(&mut self, mut call: ToldCall) {
         self.noted += 1;
         call.order = self.noted;
@@ -380,7 +382,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Tells which files were changed since the user spoke last.
+    /// Adds a line with the files that were changed since the user's last message.
     fn flush_changed(&mut self, at: usize) {
         if self.changed.is_empty() {
             return;
@@ -395,7 +397,7 @@ impl<'t> Reader<'t, '_> {
         self.line(at.saturating_sub(1), LineKind::Call, text, 0.5);
     }
 
-    /// Takes over an item of an earlier handover.
+    /// Restores an item of an earlier handover.
     fn carry(&mut self, at: usize, section: Section, item: &'t Item) {
         let age = self.age(at);
         let text = item.text.as_str();
@@ -472,7 +474,7 @@ impl<'t> Reader<'t, '_> {
         let said = Said::of(std::mem::take(&mut self.said));
         for call in std::mem::take(&mut self.calls) {
             let text = match &call.outcome {
-                // A failure that was settled since is no state of anything.
+                // A failure that was settled later is irrelevant.
                 Some(Outcome::Failed(_))
                     if self
                         .succeeded
@@ -503,13 +505,14 @@ impl<'t> Reader<'t, '_> {
 }
 
 impl Story<'_> {
-    /// Returns how likely the work goes on with a name, from 0 to 1.
+    /// Returns the likelihood that the agent uses a name again, from 0 to 1.
     pub(crate) fn likely(&self, word: &str, name: &Name) -> f64 {
         name.likely(word, self.files.get(word), self.returns)
     }
 }
 
-/// Returns `true` for tools that keep lists or thoughts of the agent: the state tells what is left.
+/// Returns `true` for tools that manage the agent's lists or thoughts: the state contains their
+/// result.
 fn is_bookkeeping(tool: &str) -> bool {
     let tool = tool.to_lowercase();
     [
@@ -525,7 +528,7 @@ fn is_bookkeeping(tool: &str) -> bool {
     .any(|name| tool.contains(name))
 }
 
-/// Returns a sentence without the asterisks of Markdown.
+/// Removes Markdown emphasis from a sentence.
 fn without_emphasis(text: &str) -> String {
     text.replace("**", "")
 }
@@ -541,7 +544,7 @@ impl Line {
     }
 }
 
-/// Reads [`Line::words`].
+/// Parses the format of [`Line::words`].
 fn counted(text: &str) -> (&str, u32) {
     let split = text
         .strip_suffix(')')

@@ -1,9 +1,9 @@
-//! The tokens that a selection may still spend.
+//! The remaining tokens of a selection.
 
-/// After so many candidates in a row that did not fit, nothing else is counted.
+/// The number of consecutive candidates that do not fit after which no further ones are counted.
 const MISSES: u32 = 400;
 
-/// Tokens left, of the whole text and of the share that is being spent.
+/// The remaining tokens of the whole text and of the current share.
 pub(crate) struct TokenBudget<'c> {
     count: &'c dyn Fn(&str) -> u64,
     left: u64,
@@ -27,17 +27,17 @@ impl<'c> TokenBudget<'c> {
         self.misses = 0;
     }
 
-    /// Returns what is left of the share.
+    /// Returns the remaining tokens of the share.
     pub(crate) fn left_of_share(&self) -> u64 {
         self.share
     }
 
-    /// Returns what is left of the whole.
+    /// Returns the remaining tokens of the whole text.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Spends the tokens of `text`. Returns `false` if they are not there.
+    /// Spends the tokens of `text`. Returns `false` if there are not enough.
     pub(crate) fn spend(&mut self, text: &str) -> bool {
         self.spend_tokens(self.count(text))
     }
@@ -53,7 +53,7 @@ impl<'c> TokenBudget<'c> {
         true
     }
 
-    /// Returns `true` if another candidate is not worth counting.
+    /// Returns `true` if further candidates are not worth counting.
     pub(crate) fn is_spent(&self) -> bool {
         self.share == 0 || self.misses >= MISSES
     }

@@ -1,4 +1,4 @@
-//! [`Agent`]: the agents whose logs are known, with their names. Not what their logs look like.
+//! [`Agent`]: the agents whose session logs Plimsoll reads.
 
 /// An agent that writes session logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// The agents that keep sessions which can be resumed, in the order in which help lists them.
+    /// Agents with sessions that can be resumed, in the order in which the help lists them.
     pub const RESUMABLE: [Self; 5] = [
         Self::ClaudeCode,
         Self::Codex,
@@ -43,7 +43,7 @@ impl Agent {
         }
     }
 
-    /// Returns the name as its makers write it.
+    /// Returns the product name in its official spelling.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {

@@ -1,5 +1,6 @@
-//! [`copy()`](copy): a repaired history as a new session of the agent whose log it came from. Writes
-//! no file; the caller decides where the text goes.
+//! [`copy()`](copy): writes a repaired history as a new session of the agent that wrote the log.
+//!
+//! It returns the text and does not write any file.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,22 +20,24 @@ use crate::{claude_code, codex, gemini, opencode, pi};
 pub struct Copy {
     /// The id of the new session.
     pub id: String,
-    /// Where the agent looks for it, beside the original.
+    /// The path at which the agent looks for the session, next to the original.
     pub path: PathBuf,
     /// The content of the file.
     pub text: String,
-    /// The command that resumes it, for a shell in the directory of the session.
+    /// The command that resumes the session, for a shell in the directory of the session.
     pub resume: String,
 }
 
-/// Writes a history as a new session of the agent that wrote `log`. `history` is
-/// [`SessionLog::request`], repaired or compacted. `tokens` is its size as the provider will count
-/// it if the history became smaller: the agents would compact again if they still found the old size.
+/// Returns a history as a new session of the agent that wrote `log`.
+///
+/// `history` is [`SessionLog::request`], repaired or compacted. `tokens` is its size as counted by
+/// the provider, if it became smaller: otherwise the agent would find the old size and compact
+/// again.
 ///
 /// # Errors
 ///
-/// [`LogError::Read`] if the log cannot be read a second time, [`LogError::NoCopy`] for agents whose
-/// sessions cannot be resumed, and [`LogError::Write`].
+/// [`LogError::Read`] if the log cannot be read a second time, [`LogError::NoCopy`] for agents
+/// whose sessions cannot be resumed, and [`LogError::Write`] if the history cannot be parsed.
 pub fn copy(
     log: &SessionLog,
     history: &str,
@@ -54,17 +57,17 @@ pub fn copy(
     }
 }
 
-/// Blocks that come from one entry of the log and belong into one entry of the copy.
+/// Blocks from one entry of the log that belong to one entry of the copy.
 pub(crate) struct Group<'m> {
     pub(crate) role: Role,
     /// The entry of the log; `None` if the blocks are new.
     pub(crate) source: Option<usize>,
     pub(crate) blocks: Vec<&'m Matched>,
-    /// The entry is exactly what it was.
+    /// Whether the entry is unchanged.
     pub(crate) same: bool,
 }
 
-/// Groups blocks by their entries, in their order.
+/// Groups blocks by their entries, in order.
 pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [Matched]) -> Vec<Group<'m>> {
     let mut counts: HashMap<usize, usize> = HashMap::new();
     for block in &log.blocks {
@@ -94,8 +97,8 @@ pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [Matched]) -> Vec<Group<'
     groups
 }
 
-/// Groups blocks for agents that keep a call and its result in one entry: the result joins its call.
-/// Entries stand where their first block does.
+/// Groups blocks for agents that keep a call and its result in one entry: the result is added to
+/// its call. Each entry has the position of its first block.
 pub(crate) fn joined<'m>(
     log: &SessionLog,
     blocks: &'m [Matched],
@@ -145,7 +148,7 @@ pub(crate) fn joined<'m>(
     Ok(joined)
 }
 
-/// Reads the entries again from which the groups come.
+/// Reads the entries of the groups again.
 pub(crate) fn sources(
     path: &Path,
     groups: &[Group<'_>],
@@ -165,7 +168,7 @@ pub(crate) fn sources(
 /// An entry of a log as JSON.
 pub(crate) type Entry = Map<String, Value>;
 
-/// Sets a key of an object. Does nothing to any other value.
+/// Sets a key of an object. Does nothing for any other value.
 pub(crate) fn set(value: &mut Value, key: &str, to: Value) {
     if let Value::Object(object) = value {
         object.insert(key.to_owned(), to);
@@ -179,7 +182,7 @@ pub(crate) fn parsed(json: &str) -> Result<Value, LogError> {
     })
 }
 
-/// Returns the file name of a log without the endings of its format and packing.
+/// Returns the file name of a log without the extensions of its format and compression.
 pub(crate) fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut name = name.as_ref();
@@ -189,7 +192,7 @@ pub(crate) fn stem(path: &Path) -> String {
     name.to_owned()
 }
 
-/// Returns a word for a shell, in quotes if it needs them.
+/// Returns a shell word, in quotes if necessary.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte);

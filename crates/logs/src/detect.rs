@@ -1,10 +1,11 @@
-//! [`detect`]: which agent wrote a log, told from the keys at its beginning. File names play no part.
+//! [`detect`]: determines the agent that wrote a log by the keys at its beginning, independent of
+//! the file name.
 
 use crate::agent::Agent;
 
-/// Number of bytes from the beginning of a log by which its format is told.
+/// The number of bytes at the beginning of a log that determine its format.
 pub const HEAD: usize = 256 * 1024;
-/// Number of lines that are looked at: the first ones may be damaged.
+/// The number of lines that are examined, since the first ones may be damaged.
 const LINES: usize = 64;
 /// The first bytes of an SQLite database.
 pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
@@ -22,7 +23,7 @@ pub fn detect(head: &[u8]) -> Option<Agent> {
         .map(<[u8]>::trim_ascii)
         .filter(|line| !line.is_empty());
     let of_line = lines.take(LINES).find_map(|line| of_keys(&keys(line)));
-    // A document over several lines, as editors and `JSON.stringify(…, 2)` write it.
+    // A document over several lines, as written by editors and `JSON.stringify(…, 2)`.
     of_line.or_else(|| of_keys(&keys(head)))
 }
 
@@ -64,8 +65,8 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
     None
 }
 
-/// Returns the keys of the JSON object that the text begins with, and those of its values that are
-/// short texts. The text may end anywhere.
+/// Returns the keys of the JSON object at the beginning of the text, with their values if these are
+/// short strings. The text may be cut off at any position.
 fn keys(text: &[u8]) -> Vec<(String, String)> {
     let mut keys = Vec::new();
     let mut depth = 0_usize;
@@ -116,7 +117,7 @@ fn keys(text: &[u8]) -> Vec<(String, String)> {
     keys
 }
 
-/// Returns where the text that begins at `at` ends.
+/// Returns the end of the string that begins at `at`.
 fn end_of_text(text: &[u8], mut at: usize) -> usize {
     while let Some(byte) = text.get(at) {
         match byte {

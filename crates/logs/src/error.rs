@@ -1,5 +1,5 @@
-//! [`LogError`]: the reasons why a session log cannot be read or copied. Not the damage inside a
-//! readable log, which is [`Damage`](crate::Damage).
+//! [`LogError`]: the reasons why a session log cannot be read or copied. Damage inside a readable
+//! log is reported as [`Damage`](crate::Damage).
 
 use std::io;
 use std::path::PathBuf;
@@ -44,14 +44,14 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
     },
-    /// The log has a known format, but nothing that a model was sent.
+    /// The log has a known format, but contains no messages for a model.
     #[error("{path} is a log of {agent}, but it contains no message: {why}")]
     Empty {
         /// The file.
         path: PathBuf,
         /// The agent that wrote it.
         agent: &'static str,
-        /// A likely cause, and the cure.
+        /// A likely cause, and the remedy.
         why: String,
     },
     /// The database of opencode cannot be read.

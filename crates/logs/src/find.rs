@@ -1,5 +1,5 @@
-//! [`find`]: the sessions of the agents on this machine. Reads folders, and opens no log but the
-//! database of opencode.
+//! [`find`]: finds the sessions of the agents on this machine. Lists directories, and opens no log
+//! except the database of opencode.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use std::time::SystemTime;
 use crate::agent::Agent;
 use crate::opencode;
 
-/// Number of sessions that are looked at for each agent.
+/// The maximum number of sessions that are examined for each agent.
 pub const MAX_CANDIDATES: usize = 20_000;
-/// Directories below the one where an agent keeps its sessions: Codex sorts by year, month and day.
+/// The maximum depth of session directories: Codex sorts by year, month and day.
 const MAX_DEPTH: usize = 4;
 
 /// A session that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The agent that keeps it.
+    /// The agent that wrote the session.
     pub agent: Agent,
-    /// The file, or the database that it is in.
+    /// The log file, or the database that contains the session.
     pub path: PathBuf,
-    /// Its id in the database; `None` if the file holds one session.
+    /// The id in the database; `None` if the file contains a single session.
     pub session: Option<String>,
-    /// When it was last written.
+    /// The time of the last change.
     pub modified: SystemTime,
     /// The size of the file in bytes.
     pub bytes: u64,
 }
 
-/// Returns the sessions of one agent, or of all agents, the newest first. `variable` reads the
-/// environment, which says where each agent keeps its sessions.
+/// Returns the sessions of one agent, or of all agents, the newest first. `variable` reads
+/// environment variables, which determine the session directories of each agent.
 #[must_use]
 pub fn find(variable: &dyn Fn(&str) -> Option<PathBuf>, agent: Option<Agent>) -> Vec<Candidate> {
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ pub fn find(variable: &dyn Fn(&str) -> Option<PathBuf>, agent: Option<Agent>) ->
     found
 }
 
-/// Returns the folders in which an agent keeps its sessions, whether they exist or not.
+/// Returns the session directories of an agent, even if they do not exist.
 #[must_use]
 pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let home = || variable("HOME").or_else(|| variable("USERPROFILE"));
@@ -128,7 +128,7 @@ fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>
     }
 }
 
-/// Returns `true` if the name is that of a session of a person's, not of a sub-agent's.
+/// Returns `true` if the name belongs to a user's session, not a sub-agent's.
 fn is_session(agent: Agent, name: &str, path: &Path) -> bool {
     let plain = name.strip_suffix(".gz").or(name.strip_suffix(".zst"));
     let plain = plain.unwrap_or(name);

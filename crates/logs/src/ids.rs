@@ -1,4 +1,5 @@
-//! [`Ids`]: new ids for the entries of a copy. Not random: the caller's seed decides all of them.
+//! [`Ids`]: generates ids for the entries of a copy. They are not random, but derived from the
+//! caller's seed.
 
 /// A sequence of ids.
 #[derive(Debug, Clone)]
@@ -8,7 +9,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Creates the sequence of a seed. Different seeds give different ids.
+    /// Creates the sequence for a seed. Different seeds give different ids.
     #[must_use]
     pub fn new(seed: &[u8]) -> Self {
         Self {
@@ -22,7 +23,7 @@ impl Ids {
         *blake3::keyed_hash(self.seed.as_bytes(), &self.count.to_le_bytes()).as_bytes()
     }
 
-    /// Returns the next id as hexadecimal digits. At most 64.
+    /// Returns the next id as hexadecimal digits, at most 64.
     pub fn hex(&mut self, digits: usize) -> String {
         let hex = blake3::Hash::from_bytes(self.next()).to_hex();
         hex.as_str().chars().take(digits).collect()

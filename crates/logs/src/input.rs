@@ -1,5 +1,4 @@
-//! Bytes of a log: plain, or packed with gzip or zstd, up to a limit, line by line. Not what the
-//! lines mean.
+//! Reads the lines of a log, plain or compressed with gzip or zstd, up to a size limit.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,20 +9,20 @@ use ruzstd::decoding::StreamingDecoder;
 
 use crate::error::LogError;
 
-/// Largest log that is read, in bytes after unpacking. Logs of very long sessions have 200 MB.
+/// The maximum size of a log, in bytes after decompression. Logs of very long sessions have 200 MB.
 pub const MAX_LOG: u64 = 1024 * 1024 * 1024;
-/// Longest line that is read, in bytes. A longer line is skipped as damaged.
+/// The maximum length of a line, in bytes. A longer line is skipped as damaged.
 pub const MAX_LINE: u64 = 64 * 1024 * 1024;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Opens a file and unpacks it if its first bytes say that it is packed.
+/// Opens a file and decompresses it if its first bytes indicate a compression format.
 ///
 /// # Errors
 ///
 /// [`LogError::Directory`], [`LogError::Read`], or [`LogError::TooLarge`] for a file over
-/// [`MAX_LOG`]. Reading ends with an error if the unpacked bytes exceed that limit.
+/// [`MAX_LOG`]. Reading ends with an error if the decompressed bytes exceed that limit.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
     if path.is_dir() {
         return Err(LogError::Directory {
@@ -65,7 +64,8 @@ fn bounded(unpacked: impl Read + 'static) -> Box<dyn BufRead> {
     }))
 }
 
-/// A reader that fails beyond [`MAX_LOG`] bytes: a small packed file may hold a very large one.
+/// A reader that fails after [`MAX_LOG`] bytes, since a small compressed file may contain a very
+/// large one.
 struct Bounded<R> {
     unpacked: R,
     left: u64,
@@ -84,9 +84,9 @@ impl<R: Read> Read for Bounded<R> {
 
 /// One line of a log.
 pub(crate) enum Line<'a> {
-    /// Its bytes, without the line end.
+    /// The bytes of the line, without the line end.
     Whole(&'a [u8]),
-    /// It exceeds [`MAX_LINE`].
+    /// The line exceeds [`MAX_LINE`].
     TooLong,
 }
 

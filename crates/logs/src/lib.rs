@@ -1,9 +1,9 @@
 //! Layer 4 of Plimsoll: the session logs of other agents.
 //!
-//! [`SessionLog::read`] reads a log of Claude Code, Codex, opencode, pi or Gemini CLI, and
-//! trajectories of OpenHands and SWE-agent, up to the messages of the active branch.
-//! [`SessionLog::request`] returns them as a history that `plimsoll_judge` repairs and compacts, and
-//! [`copy()`](copy) turns the result into a new session of the same agent. [`find`] looks for the
+//! [`SessionLog::read`] reads logs of Claude Code, Codex, opencode, pi or Gemini CLI, and
+//! trajectories of OpenHands and SWE-agent, and returns the messages of the active branch.
+//! [`SessionLog::request`] returns them as a history that `plimsoll_judge` repairs and compacts,
+//! and [`copy()`](copy) turns the result into a new session of the same agent. [`find`] finds the
 //! sessions on this machine.
 //!
 //! A log is never changed. Damaged lines are reported with their number and skipped.

@@ -1,5 +1,4 @@
-//! Finds, for each block of a history that was repaired and compacted, the block of the log that it
-//! was. Changes nothing.
+//! Finds the original block in the log for each block of a repaired and compacted history.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -15,11 +14,11 @@ use crate::session::{Block, Role, SessionLog, Wire, text_block};
 pub(crate) struct Matched {
     pub(crate) role: Role,
     pub(crate) json: String,
-    /// The block of the log, as an index; `None` if it is new.
+    /// The index of the block in the log; `None` if the block is new.
     pub(crate) origin: Option<usize>,
-    /// The block is exactly what it was.
+    /// Whether the block is unchanged.
     pub(crate) same: bool,
-    /// The number of its message.
+    /// The index of its message.
     pub(crate) turn: usize,
 }
 
@@ -39,7 +38,7 @@ struct Turn<'t> {
     content: &'t RawValue,
 }
 
-/// The keys by which a block is recognised.
+/// The keys that identify a block.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Keys<'t> {
@@ -54,7 +53,7 @@ struct Keys<'t> {
     thinking: Option<Cow<'t, str>>,
 }
 
-/// Matches the blocks of a history with those of the log that it was made from.
+/// Matches the blocks of a history with those of the log from which it was made.
 pub(crate) fn match_up(log: &SessionLog, history: &str) -> Result<Vec<Matched>, LogError> {
     let mut places: HashMap<(Role, String), VecDeque<usize>> = HashMap::new();
     for (at, block) in log.blocks.iter().enumerate() {
@@ -115,7 +114,7 @@ fn split(wire: Wire, history: &str) -> Result<Vec<Matched>, LogError> {
     Ok(blocks)
 }
 
-/// Returns what a block is recognised by: the id of its call, its text, or all of it.
+/// Returns the text that identifies a block: the id of its call, its text, or the whole block.
 fn identity(json: &str) -> String {
     let keys: Keys<'_> = serde_json::from_str(json).unwrap_or_default();
     let Keys {

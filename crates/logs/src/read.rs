@@ -1,4 +1,4 @@
-//! [`SessionLog::read`]: one entrance for all formats. The formats themselves are in their modules.
+//! [`SessionLog::read`]: reads logs of all formats. Each format has its own module.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::session::SessionLog;
 use crate::{claude_code, codex, gemini, opencode, pi, trajectory};
 
 impl SessionLog {
-    /// Reads the log of a session, whatever agent wrote it, up to the messages of its active branch.
-    /// `session` names one of several sessions in a database; without it, the newest is read.
+    /// Reads the session log of any agent and returns the messages of its active branch. `session`
+    /// selects one of several sessions in a database; without it, the newest is read.
     ///
     /// # Errors
     ///
-    /// [`LogError`], with the cure. Damage inside a log is no error; see
+    /// [`LogError`] with the remedy. Damage inside a log is no error; see
     /// [`damage`](SessionLog::damage).
     pub fn read(path: &Path, session: Option<&str>) -> Result<Self, LogError> {
         match agent_of(path)? {
@@ -38,7 +38,7 @@ impl SessionLog {
 ///
 /// # Errors
 ///
-/// Those of [`open`].
+/// The errors of [`open`].
 pub fn agent_of(path: &Path) -> Result<Option<Agent>, LogError> {
     let mut input = open(path)?;
     let mut head = Vec::new();

@@ -1,5 +1,5 @@
-//! [`SessionLog`]: the active messages of one session, as a history in a protocol that `wire` reads,
-//! and what is known about them. Reads and writes no file.
+//! [`SessionLog`]: the active messages of one session, as a history in a protocol that `wire`
+//! reads, with data about the session. It does not access files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,46 +10,47 @@ use crate::agent::Agent;
 use crate::error::LogError;
 use crate::input::{Line, MAX_LINE};
 
-/// Number of damaged places that are kept with their description; further ones are only counted.
+/// The maximum number of descriptions of damaged lines; further ones are only counted.
 pub const MAX_DAMAGE: usize = 100;
-/// What an image counts in [`Reported::covered`] at most, in bytes: base64 says nothing about tokens.
+/// The maximum size of an image in [`Reported::covered`], in bytes, since base64 does not
+/// correspond to tokens.
 const IMAGE_BYTES: usize = 6_000;
 
-/// The session in a log.
+/// A session that was read from a log.
 #[derive(Debug)]
 pub struct SessionLog {
-    /// The agent that wrote it.
+    /// The agent that wrote the log.
     pub agent: Agent,
-    /// The file.
+    /// The log file.
     pub path: PathBuf,
-    /// The id of the session. Empty if the log does not say it.
+    /// The id of the session. Empty if the log does not contain it.
     pub id: String,
-    /// The model that answered last, as the log names it.
+    /// The model of the last answer, as named in the log.
     pub model: Option<String>,
-    /// The directory in which the agent worked.
+    /// The working directory of the agent.
     pub directory: Option<String>,
-    /// The model's window in tokens, if the log says it.
+    /// The model's window in tokens, if the log contains it.
     pub window: Option<u64>,
-    /// The size of the last request as its provider counted it.
+    /// The size of the last request as counted by its provider.
     pub reported: Option<Reported>,
     /// The error with which the session ends, in the provider's words.
     pub last_error: Option<String>,
-    /// Damaged places, at most [`MAX_DAMAGE`].
+    /// Descriptions of damaged lines, at most [`MAX_DAMAGE`].
     pub damage: Vec<Damage>,
-    /// Number of damaged places.
+    /// Number of damaged lines.
     pub damaged: usize,
-    /// Number of messages of sub-agents, which are left out.
+    /// Number of ignored messages of sub-agents.
     pub side_messages: usize,
-    /// Number of compactions that the agent itself made.
+    /// Number of compactions by the agent itself.
     pub compactions: usize,
     /// The protocol of the history.
     pub wire: Wire,
-    /// The system prompt, if the log has it.
+    /// The system prompt, if the log contains it.
     pub instructions: Option<String>,
     pub(crate) blocks: Vec<Block>,
 }
 
-/// The protocol in which a history is written.
+/// The protocol of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// Anthropic Messages.
@@ -60,43 +61,43 @@ pub enum Wire {
     Chat,
 }
 
-/// The size of a request as its provider counted it.
+/// The size of a request as counted by its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported {
     /// Input and output tokens together.
     pub tokens: u64,
-    /// Bytes of the history up to and including its answer.
+    /// Bytes of the history up to and including the answer to this request.
     pub covered: u64,
     /// Bytes of the whole history.
     pub all: u64,
 }
 
-/// A place of a log that was skipped.
+/// A line of a log that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// A description of the damage.
     pub what: String,
 }
 
-/// Who says a block.
+/// The role of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
     User,
     Assistant,
-    /// Instructions, and items of Responses that belong to nobody.
+    /// Instructions, and items of Responses without a role.
     Other,
 }
 
-/// The smallest piece of a history that a policy may change: a block of Messages, an item of
+/// The smallest unit of a history that a policy may change: a block of Messages, an item of
 /// Responses or a message of a chat.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     pub(crate) role: Role,
-    /// The block as the protocol writes it.
+    /// The block in the format of the protocol.
     pub(crate) json: String,
-    /// The entry of the log that it comes from: a line number, or a place in a document.
+    /// The entry of the log: a line number, or an index in a document.
     pub(crate) source: usize,
 }
 
@@ -121,7 +122,7 @@ impl SessionLog {
         }
     }
 
-    /// Returns whose rules the history follows.
+    /// Returns the target with the rules for the history.
     #[must_use]
     pub fn target(&self) -> Target {
         let (protocol, model) = match self.wire {
@@ -133,8 +134,8 @@ impl SessionLog {
         Target::of_protocol(protocol, model).unwrap_or_else(|| Target::of_request(&().into()))
     }
 
-    /// Returns the history as JSON, without a model, so that it is judged as a history:
-    /// `{"messages": […]}` or `{"instructions": …, "input": […]}`.
+    /// Returns the history as JSON: `{"messages": […]}` or `{"instructions": …, "input": […]}`. It
+    /// has no model, so it is validated as a history.
     #[must_use]
     pub fn request(&self) -> String {
         let bytes: usize = self.blocks.iter().map(|block| block.json.len() + 48).sum();
@@ -179,7 +180,7 @@ impl SessionLog {
         text
     }
 
-    /// Reads a JSON value of a line, or records the damage.
+    /// Parses a line as JSON, or records the damage.
     pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(
         &mut self,
         number: usize,
@@ -189,7 +190,7 @@ impl SessionLog {
             self.damaged(number, format!("longer than {MAX_LINE} bytes"));
             return None;
         };
-        // A list would do for an object without its keys.
+        // Serde would also accept a list for a struct.
         if bytes.first() != Some(&b'{') {
             self.damaged(
                 number,
@@ -224,7 +225,8 @@ impl SessionLog {
         self.blocks.push(Block { role, json, source });
     }
 
-    /// Records what the provider counted for the request that was answered by the last block.
+    /// Records the provider's token count for the request that was answered by the last of `blocks`
+    /// blocks.
     pub(crate) fn report(&mut self, tokens: u64, blocks: usize) {
         let bytes = |blocks: &[Block]| -> u64 {
             let weights = blocks.iter().map(|block| {
@@ -242,7 +244,7 @@ impl SessionLog {
         });
     }
 
-    /// Returns the log if there is something in it, or the error that says what is missing.
+    /// Returns the log if it contains any blocks, or an error with the likely cause.
     pub(crate) fn checked(self, why: &str) -> Result<Self, LogError> {
         if self.blocks.is_empty() {
             let damaged = match self.damaged {
@@ -265,7 +267,7 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns a block of Messages that says a text.
+/// Returns a text block of Messages.
 pub(crate) fn text_block(text: &str) -> String {
     format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))
 }

@@ -1,5 +1,5 @@
-//! Trajectories of OpenHands (event histories) and SWE-agent (`.traj`): read only, since neither can
-//! resume from a file.
+//! Trajectories of OpenHands (event histories) and SWE-agent (`.traj`): read only, since neither
+//! can resume from a file.
 
 use std::io::Read;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub(crate) fn read_openhands(path: &Path) -> Result<SessionLog, LogError> {
     log.checked(NOTHING)
 }
 
-/// Returns an event as a message of a chat; `None` for events that the model does not see.
+/// Converts an event to a message of a chat. Returns `None` for events that the model does not see.
 fn event_message(event: &Value) -> Option<Value> {
     let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
     let call = text("/tool_call_metadata/tool_call_id");

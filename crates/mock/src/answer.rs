@@ -1,4 +1,5 @@
-//! [`Answer`]: one HTTP answer, whole or streamed, and how it ends. Not what it says; that is a wire's.
+//! [`Answer`]: one HTTP answer, whole or streamed, and how it ends. The content comes from an
+//! [`Api`](crate::api::Api).
 
 use std::io;
 use std::time::Duration;
@@ -18,45 +19,45 @@ pub(crate) struct Answer {
     pub(crate) pace: Pace,
 }
 
-/// What it says.
+/// The body of an answer.
 #[derive(Debug)]
 pub(crate) enum Said {
     /// A JSON body.
     Whole(Value),
-    /// Events, each as it stands on the wire.
+    /// Server-sent events, each in wire format.
     Events(Vec<String>),
-    /// A body of no known type.
+    /// A body without a content type.
     Text(String),
 }
 
-/// How it is said.
+/// The timing and the end of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// Before each piece.
+    /// The delay before each piece.
     pub(crate) wait: Duration,
     pub(crate) pieces: Pieces,
     pub(crate) end: End,
     pub(crate) gate: Option<(usize, oneshot::Receiver<()>)>,
 }
 
-/// In which pieces it is sent.
+/// The pieces in which an answer is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Pieces {
-    /// Event by event.
+    /// One event at a time.
     #[default]
     Events,
-    /// Byte by byte.
+    /// One byte at a time.
     Bytes,
 }
 
-/// How it ends.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum End {
     #[default]
     Close,
     /// The connection breaks.
     Cut,
-    /// It does not.
+    /// The answer never ends.
     Hang,
 }
 
@@ -79,7 +80,8 @@ impl Answer {
         self
     }
 
-    /// What is sent of an answer that breaks off: half of its pieces or, of one, half of its text.
+    /// Returns the first half of the answer, for an answer that breaks off: half of its pieces or,
+    /// of a single piece, half of its text.
     pub(crate) fn halved(mut self) -> Self {
         let half = |text: &mut String| {
             let half = text.floor_char_boundary(text.len() / 2);
@@ -115,7 +117,7 @@ impl Answer {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         for (name, value) in self.headers {
-            // What no header may be is left out.
+            // Invalid headers are omitted.
             let name = HeaderName::try_from(name);
             if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
                 headers.insert(name, value);
@@ -161,7 +163,7 @@ fn paced(pieces: Vec<String>, pace: Pace) -> impl Stream<Item = Result<Bytes, io
     let end = match pace.end {
         End::Close => stream::empty().boxed(),
         End::Cut => stream::once(async {
-            // What came before is sent once the body has nothing at hand.
+            // Yield, so that the earlier pieces are sent before the connection is cut.
             tokio::task::yield_now().await;
             Err(io::Error::other(
                 "the connection is cut, as the script says",

@@ -1,5 +1,6 @@
-//! [`Api`]: what a wire says for itself as a server: what it refuses and how, what a request weighs,
-//! how a turn is said. Not when; that is `desk.rs`'s. The rules of a request are the `wire` crate's.
+//! [`Api`]: the server side of a protocol: how requests are refused, counted and answered.
+//!
+//! `desk.rs` decides which of these happens. The validation rules are those of the `wire` crate.
 
 use std::fmt::Debug;
 
@@ -12,121 +13,124 @@ use crate::cache::{Cached, Caching};
 use crate::pieces::Piece;
 use crate::turn::Turn;
 
-/// A header of a request by its name in lower case.
+/// A function that returns a header of a request by its lower-case name.
 pub(crate) type Header<'h> = &'h dyn Fn(&str) -> Option<String>;
 
-/// A wire as a server speaks it.
+/// The server side of a protocol.
 pub(crate) trait Api: Debug + Send + Sync {
-    /// Its name, as `--protocol` has it.
+    /// Returns the name, as used by `--protocol`.
     fn name(&self) -> &'static str;
 
-    /// What is asked for at a path; nothing where there is nothing.
+    /// Returns the kind of request at a path, or `None` for an unknown path.
     fn asked(&self, path: &str) -> Option<Asked>;
 
-    /// The refusal of a request for its headers.
+    /// Returns the refusal of a request with wrong headers, or `None` if they are accepted.
     fn turned_away(&self, _header: Header<'_>, _request: &Value) -> Option<Answer> {
         None
     }
 
-    /// The first rule that a request breaks.
+    /// Returns the first rule that a request breaks, or `None` if it is valid.
     fn fault(&self, header: Header<'_>, request: &Value, asked: Asked) -> Option<Fault>;
 
-    /// How a request is refused for it.
+    /// Returns the refusal for a broken rule.
     fn refusal(&self, fault: &Fault) -> Answer;
 
-    /// A request in pieces, as it would stand in a prompt.
+    /// Splits a request into pieces, in the order of a prompt.
     fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<Piece>;
 
-    /// The output that a request asks for, where that counts for the window.
+    /// Returns the requested output size, if it counts towards the window.
     fn output(&self, request: &Value) -> Option<Tokens>;
 
-    /// What of a request counts for the tokens of a minute.
+    /// Returns the number of tokens that count towards the limit per minute.
     fn rated(&self, request: &Value, sent: Tokens) -> Tokens {
         sent + self.output(request).unwrap_or_default()
     }
 
-    /// How its prompts are cached.
+    /// Returns the kind of prompt caching.
     fn caching(&self, _request: &Value) -> Caching {
         Caching::Prefix
     }
 
-    /// The refusal of a request that does not fit the window.
+    /// Returns the refusal of a request that does not fit the window.
     fn too_long(&self, request: &Value, size: Size) -> Answer;
 
-    /// The refusal of a request of more tokens than may be sent in a minute.
+    /// Returns the refusal of a request that exceeds the token limit per minute.
     fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> Answer;
 
-    /// A failure that has nothing to do with the request.
+    /// Returns a failure that is unrelated to the request.
     fn failure(&self, status: u16, message: Option<&str>) -> Answer;
 
-    /// Whether the model itself stops where the window ends, and how that is said.
+    /// Returns the stop reason of a model that stops at the end of the window, or `None` if the
+    /// protocol has no such stop reason.
     fn window_stop(&self) -> Option<&'static str> {
         None
     }
 
-    /// A turn, streamed if the request wants it so.
+    /// Returns the body for a turn, streamed if the request asks for it.
     fn say(&self, turn: &Turn, call: &Called<'_>) -> Said;
 
-    /// How many events a stream begins with before anything is said.
+    /// Returns the number of events at the beginning of a stream before any content.
     fn opening(&self) -> usize;
 
-    /// The event that ends a stream with a failure, after so many others.
+    /// Returns the event that ends a stream with a failure; `after` is the number of events before
+    /// it.
     fn broken(&self, failure: &Answer, call: &Called<'_>, after: usize) -> String;
 
-    /// The answer to a question for a count.
+    /// Returns the answer to a count request.
     fn counted(&self, tokens: Tokens) -> Value;
 
-    /// What a client may ask about the server itself.
+    /// Returns the answer to a request about the server itself, such as its models, or `None` for
+    /// an unknown path.
     fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer>;
 
-    /// The header that names a request in its answer.
+    /// Returns the name of the header with the request id.
     fn names_request(&self) -> &'static str {
         "x-request-id"
     }
 
-    /// There is nothing at this path.
+    /// Returns the answer for an unknown path.
     fn nowhere(&self, method: &str, path: &str) -> Answer;
 }
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A reply.
+    /// A request for a reply.
     Reply,
-    /// How many tokens the request has.
+    /// A request for a token count.
     Count,
 }
 
-/// What a request takes, and what there is.
+/// The size of a request, and the available window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) used: Tokens,
-    /// What it asks for besides.
+    /// The requested output, in addition to `used`.
     pub(crate) output: Tokens,
     pub(crate) window: Tokens,
 }
 
-/// A request that is answered.
+/// A request that is being answered.
 #[derive(Debug)]
 pub(crate) struct Called<'r> {
     pub(crate) request: &'r Value,
-    /// Which one it is, from 1.
+    /// The number of the request, from 1.
     pub(crate) number: u64,
     pub(crate) used: Used,
 }
 
-/// What a request took, as it is reported.
+/// The reported usage of a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Used {
-    /// All of it, cached or not.
+    /// All input, cached or not.
     pub(crate) input: Tokens,
     pub(crate) cached: Cached,
-    /// All of it, reasoning too.
+    /// All output, including reasoning.
     pub(crate) output: Tokens,
     pub(crate) reasoning: Tokens,
 }
 
-/// What a server says of itself.
+/// The data that a server reports about itself.
 #[derive(Debug)]
 pub(crate) struct Place<'m> {
     pub(crate) models: &'m [String],
@@ -138,7 +142,7 @@ impl Called<'_> {
         self.request.get("stream") == Some(&Value::Bool(true))
     }
 
-    /// The model that was asked, as the request names it.
+    /// Returns the model named in the request.
     pub(crate) fn model(&self) -> &str {
         text(self.request, "model")
     }
@@ -153,7 +157,7 @@ pub(crate) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     list.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A text in two pieces.
+/// Splits a text into two pieces. Empty pieces are omitted.
 pub(crate) fn halves(text: &str) -> impl Iterator<Item = &str> {
     let (one, other) = text
         .split_at_checked(text.floor_char_boundary(text.len() / 2))
@@ -161,7 +165,7 @@ pub(crate) fn halves(text: &str) -> impl Iterator<Item = &str> {
     [one, other].into_iter().filter(|half| !half.is_empty())
 }
 
-/// Counts as a turn says them, over the server's own.
+/// Overrides the server's own usage counts with those of the turn.
 pub(crate) fn counts(mut own: Value, turn: &Turn) -> Value {
     if let Some(counts) = own.as_object_mut() {
         for (key, value) in &turn.usage {

@@ -1,5 +1,4 @@
-//! [`Cache`]: what a provider's prompt cache would have held of a request, in the way of its wire.
-//! Not a cache of answers; nothing is saved by it.
+//! [`Cache`]: simulates the hits and writes of a provider's prompt cache. Answers are not cached.
 
 mod marked;
 mod prefix;
@@ -14,29 +13,29 @@ use prefix::PrefixCache;
 pub use marked::MAX_CACHED_PREFIXES;
 pub use prefix::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_REQUESTS};
 
-/// How a provider caches.
+/// How a provider caches prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caching {
-    /// Every request, by itself.
+    /// Automatically, for every request.
     Prefix,
-    /// Up to breakpoints, from so many tokens on.
+    /// Up to breakpoints, if the prefix has at least this many tokens.
     Marked { minimum: Tokens },
 }
 
-/// Both, because a server may be asked in either way.
+/// Both kinds of caches, because a server may be used with either.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     prefix: PrefixCache,
     marked: MarkedCache,
 }
 
-/// What of a request was cached, and what is from now on.
+/// The tokens of a request that were read from the cache and written to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cached {
     pub(crate) read: Tokens,
-    /// Written, for five minutes.
+    /// Tokens written for five minutes.
     pub(crate) five_minutes: Tokens,
-    /// Written, for an hour.
+    /// Tokens written for an hour.
     pub(crate) hour: Tokens,
 }
 

@@ -1,5 +1,5 @@
-//! OpenAI Chat Completions as a server speaks it: what a request weighs, how it is refused, how a turn
-//! is said. The rules of a request are `wire`'s.
+//! The server side of OpenAI Chat Completions: counting, refusals and answers. The rules for
+//! requests are in `wire`.
 
 mod refuse;
 mod say;
@@ -15,10 +15,10 @@ use crate::api::{Api, Asked, Called, Header, Place, Size, list};
 use crate::pieces::{Piece, weigh};
 use crate::turn::Turn;
 
-/// What a message weighs besides its text.
+/// The tokens of a message in addition to its text.
 const FRAME: Tokens = Tokens(4);
 
-/// A server of Chat Completions, as strict as this dialect's.
+/// A server of Chat Completions with the strictness of this dialect.
 #[derive(Debug)]
 pub(crate) struct Chat(pub(crate) Dialect);
 
@@ -99,7 +99,7 @@ impl Api for Chat {
     }
 }
 
-/// OpenAI's list of models, and one of them.
+/// Returns OpenAI's list of models, or one of them.
 pub(crate) fn models(path: &str, place: &Place<'_>, window: Option<Tokens>) -> Option<Answer> {
     let model = |id: &str| {
         let mut model = json!({"id": id, "object": "model", "created": 0, "owned_by": "plimsoll"});
@@ -116,7 +116,7 @@ pub(crate) fn models(path: &str, place: &Place<'_>, window: Option<Tokens>) -> O
     Some(Answer::new(200, model(id)))
 }
 
-/// What OpenAI says of a path that it does not have.
+/// Returns OpenAI's answer for an unknown path.
 pub(crate) fn nowhere(method: &str, path: &str, speaks: &str) -> Answer {
     let words = format!("Invalid URL ({method} {path}); this mock speaks {speaks}");
     let error =
@@ -124,7 +124,7 @@ pub(crate) fn nowhere(method: &str, path: &str, speaks: &str) -> Answer {
     Answer::new(404, json!({ "error": error }))
 }
 
-/// What a tokenizer would see of a message.
+/// Returns the number of tokens in a message.
 fn weight(message: &Value, counter: &dyn TokenCounter) -> Tokens {
     let of = |key: &str| weigh(message.get(key).unwrap_or(&Value::Null), counter);
     let calls = list(message, "tool_calls").iter();

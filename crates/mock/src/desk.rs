@@ -1,5 +1,5 @@
-//! [`Desk`]: what happens to one request, in the order in which a provider's servers look at it:
-//! headers, rules, rate, window, and then what the script says. Not HTTP, and no wire's words.
+//! [`Desk`]: handles one request in the order of a provider's servers: headers, rules, rate limit,
+//! window, and then the script. HTTP and the formats of the protocols are elsewhere.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::pieces::Piece;
 use crate::script::Script;
 use crate::turn::Turn;
 
-/// Where requests are answered.
+/// The handler of all requests to a server.
 pub(crate) struct Desk {
     pub(crate) mock: Mock,
     counter: Memo<Bpe>,
@@ -27,17 +27,17 @@ pub(crate) struct Desk {
 struct Now {
     script: Script,
     cache: Cache,
-    /// Requests that broke no rule.
+    /// The number of requests that broke no rule.
     asked: u64,
 }
 
-/// What became of a request.
+/// The result of handling a request.
 #[derive(Debug)]
 pub(crate) struct Handled {
     pub(crate) answer: Answer,
-    /// What it weighs.
+    /// The size of the request.
     pub(crate) tokens: Tokens,
-    /// The rule that it broke.
+    /// The broken rule, if there is one.
     pub(crate) fault: Option<Fault>,
 }
 
@@ -58,7 +58,7 @@ impl Desk {
         self.lock().script.len()
     }
 
-    /// Answers one request of the wire.
+    /// Handles one request of the protocol.
     pub(crate) fn handle(&self, header: Header<'_>, request: &Value, asked: Asked) -> Handled {
         let api = self.api();
         if let Some(answer) = api.turned_away(header, request) {
@@ -147,7 +147,7 @@ impl Desk {
         self.play(&turn, pieces, call)
     }
 
-    /// What the script says.
+    /// Returns the answer for a turn of the script.
     fn play(&self, turn: &Turn, pieces: &[Piece], mut call: Called<'_>) -> Answer {
         let api = self.api();
         if turn.events.is_none() && (turn.body.is_some() || turn.fail.is_some()) {
@@ -184,7 +184,8 @@ impl Desk {
         )
     }
 
-    /// A stream that begins and then fails: in the middle of a turn, or before it.
+    /// Returns a stream that fails: in the middle of the turn, or after the opening events if there
+    /// is no turn.
     fn broken(&self, turn: Option<&Turn>, call: &Called<'_>, failure: Answer) -> Answer {
         let api = self.api();
         match api.say(turn.unwrap_or(&Turn::default()), call) {
@@ -198,7 +199,7 @@ impl Desk {
         }
     }
 
-    /// What is left of a turn where the window ends inside it.
+    /// Returns the part of a turn that fits into the rest of the window.
     fn ended(&self, mut turn: Turn, left: Tokens, stop: &str) -> Turn {
         let (output, _) = self.output(&turn);
         if output <= left {
@@ -216,7 +217,7 @@ impl Desk {
         turn
     }
 
-    /// What a turn weighs, and its reasoning by itself.
+    /// Returns the size of a turn, and of its reasoning alone.
     fn output(&self, turn: &Turn) -> (Tokens, Tokens) {
         let weigh = |text: &String| self.counter.text(text);
         let said = [&turn.say, &turn.say_after]
@@ -248,7 +249,7 @@ impl std::fmt::Debug for Desk {
     }
 }
 
-/// An answer with the headers and the pace of its turn.
+/// Adds the headers and the timing of the turn to an answer.
 fn dressed(mut answer: Answer, turn: &Turn) -> Answer {
     if let Some(seconds) = turn.retry_after {
         answer = answer.header("retry-after", seconds.to_string());
@@ -275,7 +276,7 @@ fn dressed(mut answer: Answer, turn: &Turn) -> Answer {
     answer
 }
 
-/// An event as a script has it: with its name, where it has a type.
+/// Formats an event of a script, with its name if it has a type.
 fn raw_event(event: &Value) -> String {
     match event {
         Value::String(data) => format!("data: {data}\n\n"),

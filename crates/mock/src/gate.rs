@@ -1,19 +1,19 @@
-//! [`Gate`]: where an answer waits until a test lets it go on, so that a test need not sleep. Not a
-//! part of a script that is read; only one that is made.
+//! [`Gate`]: pauses an answer until a test continues it, so that tests need no sleeps. Available
+//! for turns in code, not in parsed scripts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Where an answer waits. See [`Turn::gated`](crate::Turn::gated).
+/// A position at which an answer waits. See [`Turn::gated`](crate::Turn::gated).
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// Before which piece.
+    /// The index of the piece before which the answer waits.
     pub(crate) at: usize,
     shut: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
 }
 
-/// What opens a gate; dropped, it opens it too.
+/// Opens a gate, also when it is dropped.
 #[derive(Debug)]
 pub struct Opener(oneshot::Sender<()>);
 
@@ -24,7 +24,7 @@ impl Gate {
         (Self { at, shut }, Opener(opener))
     }
 
-    /// Its lock. Only the first answer with this gate waits.
+    /// Takes the receiver of the gate. Only the first answer with this gate waits.
     pub(crate) fn take(&self) -> Option<oneshot::Receiver<()>> {
         self.shut
             .lock()
@@ -40,13 +40,13 @@ impl PartialEq for Gate {
 }
 
 impl Opener {
-    /// The answer goes on.
+    /// Continues the answer.
     pub fn open(self) {
-        // Where nobody waits any more, there is nothing to open.
+        // If no answer waits any more, there is nothing to open.
         let _ = self.0.send(());
     }
 
-    /// Comes back once the server has let go of the answer, because its client went away.
+    /// Waits until the server drops the answer because its client has disconnected.
     pub async fn abandoned(&mut self) {
         self.0.closed().await;
     }

@@ -1,7 +1,9 @@
-//! Strict mock servers of language models' APIs, for tests of anything that talks to one. A server
-//! judges every request by the rules of its API and refuses in its words, enforces a window, plays a
-//! script and streams it, reports what a prompt cache would have held, and can be slow, cut off,
-//! overloaded or silently forgetful. Not a model: it says what the script says.
+//! Strict mock servers of language models' APIs, for tests of clients.
+//!
+//! A server validates every request by the rules of its API and refuses it with the API's errors,
+//! enforces a window, plays a script and streams it, and reports the hits of a simulated prompt
+//! cache. It can be slow, cut off, overloaded, or silently drop the beginning of a history. There
+//! is no model: all answers come from the script.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

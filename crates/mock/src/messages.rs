@@ -1,5 +1,5 @@
-//! Anthropic Messages as a server speaks it. The rules of a request, of its headers and of its
-//! thinking are `wire`'s; here is what becomes of one that keeps them.
+//! The server side of Anthropic Messages. The rules for requests, headers and thinking are in
+//! `wire`; this module handles valid requests.
 
 mod say;
 mod weigh;
@@ -16,18 +16,18 @@ use crate::cache::Caching;
 use crate::pieces::Piece;
 use crate::turn::Turn;
 
-/// Anthropic's API. Whose rules apply is said by the model's name in each request.
+/// Anthropic's API. The rules for a request depend on the model that it names.
 #[derive(Debug)]
 pub(crate) struct Messages {
     pub(crate) keys: Keys,
 }
 
-/// Whether a client has to show a key.
+/// Whether a client needs an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// Any.
+    /// Any key is accepted.
     Needed,
-    /// None.
+    /// No key is needed.
     Unneeded,
 }
 
@@ -61,7 +61,7 @@ impl Api for Messages {
         if let Err((status, body)) = admission(&header, request) {
             return Some(Answer::new(status, body));
         }
-        // The SDK's own loop asks for one, and then sends only what is new.
+        // The SDK's own loop asks for a thread, and then sends only new messages.
         let words = "thread: this mock keeps no threads; send the whole history";
         let kept = request.get("thread").is_some_and(|kept| !kept.is_null());
         kept.then(|| error(400, "invalid_request_error", words))
@@ -92,7 +92,7 @@ impl Api for Messages {
         request.get("max_tokens")?.as_u64().map(Tokens)
     }
 
-    /// Output has a limit of its own.
+    /// Output has its own limit.
     fn rated(&self, _: &Value, sent: Tokens) -> Tokens {
         sent
     }

@@ -1,5 +1,5 @@
-//! [`Mock`]: what a server is to be: whose rules it judges by, what it says, and what it cannot take.
-//! Not a server yet; [`Server::start`](crate::Server::start) makes it one.
+//! [`Mock`]: the configuration of a server: its API, its script and its limits.
+//! [`Server::start`](crate::Server::start) starts the server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use crate::responses::Responses;
 use crate::script::Script;
 use crate::turn::Turn;
 
-/// The name of the model where nobody gives one.
+/// The default model name.
 const MODEL: &str = "mock";
 
-/// What a server is to be.
+/// The configuration of a server.
 #[derive(Clone)]
 pub struct Mock {
     pub(crate) api: Arc<dyn Api>,
@@ -39,13 +39,13 @@ pub struct Mock {
     pub(crate) address: SocketAddr,
 }
 
-/// What a request is answered with, by what it says and by its number, from 0.
+/// A function that returns the turn for a request and its number, from 0.
 pub(crate) type Then = dyn Fn(&Value, u64) -> Turn + Send + Sync;
 
-/// What a request weighs.
+/// A function that returns the size of a request in tokens.
 pub(crate) type Scales = dyn Fn(&Value) -> u64 + Send + Sync;
 
-/// A fixed answer at a path.
+/// A fixed answer for a path.
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
     pub(crate) path: String,
@@ -53,35 +53,36 @@ pub(crate) struct Page {
     pub(crate) body: Value,
 }
 
-/// What happens to a request over the window.
+/// The reaction to a request that exceeds the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     Refused,
-    /// The beginning is dropped without a word, as some local servers do.
+    /// Silently drops the beginning of the request, as some local servers do.
     Cut,
-    /// The answer begins and then says so.
+    /// Begins the answer and reports the overflow in the stream.
     InStream,
 }
 
 impl Mock {
-    /// A server of OpenAI Chat Completions that is as strict as this dialect's.
+    /// Creates a server of OpenAI Chat Completions with the strictness of this dialect.
     ///
     /// # Errors
-    /// Where there is no such dialect.
+    /// If the dialect is unknown.
     pub fn chat(dialect: &str) -> Result<Self, MockError> {
         let dialect =
             Dialect::named(dialect).ok_or_else(|| MockError::Dialect(dialect.to_owned()))?;
         Ok(Self::of(Chat(dialect)))
     }
 
-    /// A server of Anthropic Messages. It judges each request by the rules for the model that the
-    /// request names, signs the thinking that it sends, and verifies what comes back of it.
+    /// Creates a server of Anthropic Messages. It validates each request by the rules for the named
+    /// model, signs its thinking, and verifies thinking that is sent back.
     #[must_use]
     pub fn messages() -> Self {
         Self::of(Messages { keys: Keys::Needed })
     }
 
-    /// The same without keys, as servers have it that only speak like Anthropic's.
+    /// Creates a server of Anthropic Messages without API keys, like compatible servers of other
+    /// makers.
     #[must_use]
     pub fn messages_without_keys() -> Self {
         Self::of(Messages {
@@ -89,14 +90,15 @@ impl Mock {
         })
     }
 
-    /// A server of OpenAI Responses with reasoning models, as OpenAI serves them. It encrypts the
-    /// reasoning that it sends and decrypts what comes back of it.
+    /// Creates a server of OpenAI Responses with OpenAI's reasoning models. It encrypts its
+    /// reasoning, and decrypts reasoning that is sent back.
     #[must_use]
     pub fn responses() -> Self {
         Self::responses_by(|_| Profile::openai())
     }
 
-    /// The same with models that want what this says for the name in each request.
+    /// Creates a server of OpenAI Responses whose models have the profile that `profile` returns
+    /// for their name.
     #[must_use]
     pub fn responses_by(profile: impl Fn(&str) -> Profile + Send + Sync + 'static) -> Self {
         Self::of(Responses::new(Arc::new(profile)))
@@ -119,42 +121,42 @@ impl Mock {
         }
     }
 
-    /// Which wire it speaks: `openai`, `openai-responses` or `anthropic`.
+    /// Returns the protocol: `openai`, `openai-responses` or `anthropic`.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
         self.api.name()
     }
 
-    /// What it says. Default: nothing, so that every request fails.
+    /// Sets the script. Default: an empty script, so every request fails.
     #[must_use]
     pub fn script(mut self, script: Script) -> Self {
         self.script = script;
         self
     }
 
-    /// What it says once its script has ended, by what it is asked and by which request it is, from
-    /// 0. Default: nothing.
+    /// Sets the answers after the end of the script, by request and request number, from 0.
+    /// Default: none.
     #[must_use]
     pub fn then(mut self, then: impl Fn(&Value, u64) -> Turn + Send + Sync + 'static) -> Self {
         self.then = Some(Arc::new(then));
         self
     }
 
-    /// What requests weigh. Default: as many tokens as their texts have in the o200k vocabulary.
+    /// Sets the token count of requests. Default: the number of o200k tokens in their texts.
     #[must_use]
     pub fn weighing(mut self, scales: impl Fn(&Value) -> u64 + Send + Sync + 'static) -> Self {
         self.scales = Some(Arc::new(scales));
         self
     }
 
-    /// The names of its models, as it lists them. Default: `mock`. Any other name is answered too.
+    /// Sets the listed model names. Default: `mock`. Requests with other names are answered too.
     #[must_use]
     pub fn models<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.models = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// A fixed answer at a path, before all others there.
+    /// Sets a fixed answer for a path. It takes precedence over other answers.
     #[must_use]
     pub fn page(mut self, path: impl Into<String>, status: u16, body: Value) -> Self {
         let path = path.into();
@@ -163,51 +165,51 @@ impl Mock {
         self
     }
 
-    /// Its window in tokens (o200k): what is longer is refused. Default: none.
+    /// Sets the window in tokens (o200k). Longer requests are refused. Default: none.
     #[must_use]
     pub fn window(mut self, tokens: u64) -> Self {
         self.window = Some(Tokens(tokens));
         self
     }
 
-    /// What does not fit the window is cut off at its beginning without a word.
+    /// Silently drops the beginning of a request that exceeds the window, instead of refusing it.
     #[must_use]
     pub fn cuts_silently(mut self) -> Self {
         self.over = Over::Cut;
         self
     }
 
-    /// What does not fit the window is said in the stream: as an error in it or, on Anthropic
-    /// Messages, by the reply ending where the window does.
+    /// Reports an exceeded window in the stream: as an error or, for Anthropic Messages, by ending
+    /// the reply at the end of the window.
     #[must_use]
     pub fn overflows_in_stream(mut self) -> Self {
         self.over = Over::InStream;
         self
     }
 
-    /// A request of more tokens than this is refused as too many for a minute.
+    /// Refuses requests of more than this many tokens as too many per minute. Default: no limit.
     #[must_use]
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.per_minute = Some(Tokens(tokens));
         self
     }
 
-    /// Every so many requests one is refused with a 429.
+    /// Refuses every n-th request with status 429. Default: none.
     #[must_use]
     pub fn busy_every(mut self, requests: u64) -> Self {
         self.busy_every = Some(requests.max(1));
         self
     }
 
-    /// Of what it is asked neither bodies nor headers are kept to be looked at. Default: as much of
-    /// them as [`MAX_RECORDED_BYTES`](crate::MAX_RECORDED_BYTES) lets it.
+    /// Records requests without bodies and headers. Default: with bodies and headers, up to
+    /// [`MAX_RECORDED_BYTES`](crate::MAX_RECORDED_BYTES).
     #[must_use]
     pub fn keeps_outlines(mut self) -> Self {
         self.keep = Keep::Outline;
         self
     }
 
-    /// Where it listens. Default: a free port on loopback.
+    /// Sets the listening address. Default: a free port on loopback.
     #[must_use]
     pub fn address(mut self, address: SocketAddr) -> Self {
         self.address = address;

@@ -1,34 +1,34 @@
-//! [`Piece`]: a request in the pieces in which it stands in a prompt, and what each weighs. What a
-//! cache holds is told by them. Not a tokenizer; and a wire says itself what its pieces are.
+//! [`Piece`]: a part of a request in prompt order, with its size. The simulated caches compare
+//! pieces. Each protocol splits its own requests.
 
 use plimsoll_context::{TokenCounter, Tokens};
 use serde_json::Value;
 
-/// Bytes that are compared as one, at least: about the 128 tokens in which OpenAI caches.
+/// The minimum size of a compared chunk in bytes: about the 128 tokens of OpenAI's cache steps.
 const CHUNK: usize = 512;
-/// Chunks of one piece, at most; those of a larger piece are larger.
+/// The maximum number of chunks in one piece; a larger piece has larger chunks.
 const MAX_CHUNKS: usize = 1_024;
-/// What an image weighs: one of a million pixels.
+/// The tokens of an image of a million pixels.
 const IMAGE: Tokens = Tokens(1_400);
-/// Bytes of a file's base64 for one token.
+/// Bytes of a file's base64 per token.
 const FILE_BYTES: u64 = 8;
 
-/// What a stretch of a prompt says: compared, never read.
+/// The fingerprint of a stretch of a prompt, for comparison.
 pub(crate) type Print = [u8; 16];
 
 /// One piece of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
-    /// All of it.
+    /// The fingerprint of the whole piece.
     pub(crate) print: Print,
     pub(crate) tokens: Tokens,
-    /// Stretches of it, with what each weighs.
+    /// The chunks of the piece, each with its size.
     pub(crate) chunks: Vec<(Print, Tokens)>,
-    /// Whether the request is to be cached up to its end, and for how long.
+    /// The breakpoint at the end of the piece, if there is one.
     pub(crate) mark: Option<Mark>,
 }
 
-/// For how long is cached.
+/// The lifetime of a cache entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     FiveMinutes,
@@ -36,7 +36,7 @@ pub(crate) enum Mark {
 }
 
 impl Piece {
-    /// `text` is what it says, to be compared; it may weigh more or less than that.
+    /// Creates a piece. `text` is only compared, and does not determine the number of tokens.
     pub(crate) fn new(text: &str, tokens: Tokens) -> Self {
         let length = text.len().max(1) as u64;
         let size = CHUNK.max(text.len().div_ceil(MAX_CHUNKS));
@@ -63,7 +63,7 @@ impl Piece {
     }
 }
 
-/// Names a sequence of stretches.
+/// Returns the fingerprint of a sequence of stretches.
 pub(crate) fn print(stretches: &[&[u8]]) -> Print {
     let mut hasher = blake3::Hasher::new();
     for stretch in stretches {
@@ -74,7 +74,7 @@ pub(crate) fn print(stretches: &[&[u8]]) -> Print {
     print
 }
 
-/// What a content weighs: a text, or a list of parts on any of the wires.
+/// Counts the tokens of a content: a text, or a list of parts in any protocol.
 pub(crate) fn weigh(content: &Value, counter: &dyn TokenCounter) -> Tokens {
     match content {
         Value::String(text) => counter.text(text),
@@ -90,7 +90,7 @@ fn weigh_part(part: &Value, counter: &dyn TokenCounter) -> Tokens {
     match kind {
         "image" | "image_url" | "input_image" => IMAGE,
         "document" | "file" | "input_file" => {
-            // Its bytes, or the address of them.
+            // The data of the file, or its URL.
             Tokens(part.to_string().len() as u64 / FILE_BYTES)
         }
         "text" | "input_text" | "output_text" => of("text").unwrap_or_default(),

@@ -1,5 +1,4 @@
-//! [`Recorded`]: a request as it came in, and the list of those that a server keeps to be looked at,
-//! which has bounds. Not what they were answered with.
+//! [`Recorded`]: a received request. A server keeps a limited list of them for tests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,62 +7,62 @@ use plimsoll_context::Tokens;
 use plimsoll_judge::Fault;
 use serde_json::Value;
 
-/// Requests that are kept to look at, at most; of more, the newest.
+/// The maximum number of recorded requests; the oldest are dropped.
 pub const MAX_RECORDED: usize = 10_000;
-/// Bytes of their bodies and headers that are kept, at most: some hundred long histories. Beyond
-/// that the oldest have neither any more.
+/// The maximum size of recorded bodies and headers, in bytes: some hundred long histories. Beyond
+/// it, the oldest requests lose their bodies and headers.
 pub const MAX_RECORDED_BYTES: usize = 256 * 1024 * 1024;
 
-/// A request as it came in.
+/// A request as received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Its headers, keys among them; names are in lower case. None where they are not kept.
+    /// The headers, including keys, with names in lower case. Empty if they are not kept.
     pub headers: BTreeMap<String, String>,
-    /// Its body; null where it was no JSON, or is not kept.
+    /// The parsed body; null if it was not JSON, or is not kept.
     pub body: Value,
-    /// Its body as it came in, byte for byte. Empty if it is not kept.
+    /// The received bytes of the body. Empty if they are not kept.
     pub raw: Arc<[u8]>,
-    /// How many bytes its body had.
+    /// The size of the body in bytes.
     pub bytes: usize,
     /// The status of the answer.
     pub status: u16,
-    /// What it weighs by the server's own count.
+    /// The size of the request by the server's own count.
     pub tokens: Tokens,
-    /// The rule that it broke, and for which it was refused.
+    /// The broken rule for which the request was refused.
     pub fault: Option<Fault>,
 }
 
-/// How many there were, kept or not.
+/// The number of received requests, recorded or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests with a body: those without ask about the server itself.
+    /// Requests with a body. Requests without one ask about the server itself.
     pub asked: u64,
-    /// Those of them with another answer than 200.
+    /// Requests with a body that were answered with a status other than 200.
     pub refused: u64,
 }
 
-/// What is kept of each.
+/// The recorded parts of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// All of it, as far as the bounds let it.
+    /// The whole request, up to the size limits.
     #[default]
     Whole,
-    /// All but its body and its headers.
+    /// Everything except body and headers.
     Outline,
 }
 
-/// The requests that are kept.
+/// The recorded requests.
 #[derive(Debug)]
 pub(crate) struct Record {
     kept: VecDeque<(Recorded, usize)>,
     keep: Keep,
-    /// How many of the oldest are kept in outline only.
+    /// The number of oldest requests that have lost their body and headers.
     outlines: usize,
     bytes: usize,
     most: usize,
-    /// All there were, with a body or without.
+    /// The number of all requests, with or without a body.
     so_far: u64,
     tally: Tally,
 }
@@ -84,7 +83,7 @@ impl Record {
         }
     }
 
-    /// Keeps one more; says its number, from 1.
+    /// Records a request and returns its number, from 1.
     pub(crate) fn push(&mut self, mut one: Recorded) -> u64 {
         self.so_far += 1;
         if one.bytes > 0 {

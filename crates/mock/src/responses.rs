@@ -1,5 +1,5 @@
-//! OpenAI Responses as a server speaks it. The rules of a request and of what is encrypted in it are
-//! `wire`'s; here is what becomes of one that keeps them. Of what it said it keeps no more than ids.
+//! The server side of OpenAI Responses. The rules for requests and their encrypted content are in
+//! `wire`; this module handles valid requests. It stores only the ids of its replies' items.
 
 mod events;
 mod say;
@@ -24,14 +24,14 @@ use crate::turn::Turn;
 pub use stored::MAX_STORED;
 use stored::Stored;
 
-/// What the server says of a request that is too long: it gives no numbers.
+/// The server's message for a request that is too long. It contains no numbers.
 const TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust your \
                         input and try again.";
 
-/// What a model of that name wants of a request.
+/// A function that returns the requirements of the model with this name.
 pub(crate) type ProfileOf = dyn Fn(&str) -> Profile + Send + Sync;
 
-/// OpenAI's API, or one that copies it.
+/// OpenAI's API, or a compatible one.
 pub(crate) struct Responses {
     profile: Arc<ProfileOf>,
     stored: Stored,
@@ -100,7 +100,7 @@ impl Api for Responses {
         weigh::pieces(request, counter)
     }
 
-    /// Output has its own room here.
+    /// Output does not count towards the window here.
     fn output(&self, _: &Value) -> Option<Tokens> {
         None
     }
@@ -187,7 +187,7 @@ impl Api for Responses {
     }
 
     fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer> {
-        // OpenAI does not tell its windows.
+        // OpenAI does not publish its windows in the API.
         chat::models(path, place, None)
     }
 

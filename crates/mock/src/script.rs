@@ -1,29 +1,29 @@
-//! [`Script`]: what the model says, request by request. One JSON object a line, so that it can be
-//! written by hand. Not how it is said on a wire.
+//! [`Script`]: the answers of the model, request by request. A script has one JSON object per line,
+//! so it can be written by hand.
 
 use std::collections::VecDeque;
 
 use crate::error::MockError;
 use crate::turn::Turn;
 
-/// Turns of a script, at most.
+/// The maximum number of turns in a script.
 pub const MAX_SCRIPT: usize = 100_000;
 
-/// What the model says, request by request.
+/// The answers of the model, one turn for each request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Script(VecDeque<Turn>);
 
 impl Script {
-    /// Of these turns.
+    /// Creates a script from turns. Turns beyond [`MAX_SCRIPT`] are dropped.
     #[must_use]
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self(turns.into_iter().take(MAX_SCRIPT).collect())
     }
 
-    /// Reads one turn a line; empty lines and those that begin with `#` say nothing.
+    /// Parses one turn per line. Empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// Where a line is no turn, or where there are too many.
+    /// If a line is not a valid turn, or if there are too many turns.
     pub fn parse(text: &str) -> Result<Self, MockError> {
         let mut turns: VecDeque<Turn> = VecDeque::new();
         let mut repeats = None;
@@ -40,7 +40,7 @@ impl Script {
                 return Err(bad(line, why));
             }
             repeats = turn.repeat.then_some(at + 1);
-            // With a body of its own an answer may have any status.
+            // An answer with its own body may have any status.
             let fail = turn.fail.filter(|_| turn.body.is_none());
             let mut statuses = fail.into_iter().chain(turn.fail_in_stream);
             if let Some(status) = statuses.find(|status| !(400..600).contains(status)) {
@@ -55,19 +55,19 @@ impl Script {
         }
     }
 
-    /// How many turns are left.
+    /// Returns the number of remaining turns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether none is left.
+    /// Returns `true` if no turns remain.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next turn; one that repeats stays.
+    /// Takes the next turn; a repeating last turn stays.
     pub(crate) fn next(&mut self) -> Option<Turn> {
         if self.0.len() == 1 && self.0.front().is_some_and(|turn| turn.repeat) {
             return self.0.front().cloned();

@@ -1,5 +1,5 @@
-//! [`Server`]: listens on loopback, hands each request to the desk and records what it was asked. It
-//! ends when it is dropped. Not what is answered; that is `desk.rs`'s.
+//! [`Server`]: listens on loopback, passes each request to the desk and records it. It stops when
+//! it is dropped.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ use crate::error::MockError;
 use crate::mock::{Mock, Page};
 use crate::record::{Record, Recorded, Tally};
 
-/// A request's body, at most.
+/// The maximum size of a request's body, in bytes.
 pub const MAX_BODY: usize = 64 * 1024 * 1024;
-/// A server that listens.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -38,10 +38,10 @@ struct Shared {
 }
 
 impl Server {
-    /// Begins to listen.
+    /// Starts the server.
     ///
     /// # Errors
-    /// Where the address is taken.
+    /// If the address cannot be used.
     pub async fn start(mock: Mock) -> Result<Self, MockError> {
         let failed = |why| MockError::Listen {
             address: mock.address.to_string(),
@@ -68,31 +68,31 @@ impl Server {
         })
     }
 
-    /// Its address, such as `http://127.0.0.1:40001`.
+    /// Returns the address, such as `http://127.0.0.1:40001`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far, as far as that is kept.
+    /// Returns the recorded requests.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
         lock(&self.shared.record).all()
     }
 
-    /// How much it was asked so far, kept or not.
+    /// Returns the number of requests so far, recorded or not.
     #[must_use]
     pub fn tally(&self) -> Tally {
         lock(&self.shared.record).tally()
     }
 
-    /// How many turns of the script are left.
+    /// Returns the number of remaining turns of the script.
     #[must_use]
     pub fn turns_left(&self) -> usize {
         self.shared.desk.turns_left()
     }
 
-    /// A fixed answer at a path from now on, before all others there.
+    /// Sets a fixed answer for a path from now on. It takes precedence over other answers.
     pub fn page(&self, path: impl Into<String>, status: u16, body: Value) {
         let path = path.into();
         let mut pages = lock(&self.shared.pages);
@@ -138,7 +138,7 @@ impl Shared {
         })
     }
 
-    /// Keeps a request and gives it a name.
+    /// Records a request and returns its id.
     fn record(&self, recorded: Recorded) -> String {
         let number = lock(&self.record).push(recorded);
         format!("req_mock{number}")
@@ -197,7 +197,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     handled.answer.header(named, name).into_response()
 }
 
-/// A body; where there is none, null.
+/// Parses a body. An empty body is null.
 fn read(bytes: &Bytes) -> Result<Value, serde_json::Error> {
     match bytes.is_empty() {
         true => Ok(Value::Null),

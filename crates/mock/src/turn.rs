@@ -1,4 +1,4 @@
-//! [`Turn`]: what the model does when it is asked once. Not how it is said on a wire.
+//! [`Turn`]: the model's answer to one request, independent of the protocol.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::gate::{Gate, Opener};
 
-/// What the model does when it is asked. All keys are optional; an unknown one is refused.
-///
+/// The model's answer to one request. All keys are optional; unknown keys are an error.
 /// ```
 /// use plimsoll_mock::Script;
 /// let script = Script::parse(r#"
@@ -25,72 +24,76 @@ use crate::gate::{Gate, Opener};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Turn {
-    /// It reasons first. Where a wire lets the request say whether it may, only if it may.
+    /// The reasoning before the answer. If the protocol lets the request disable reasoning, it is
+    /// only sent if allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<String>,
-    /// It reasons once more, and nobody may read it (Anthropic Messages).
+    /// Whether to add a redacted thinking block (Anthropic Messages).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// It says this.
+    /// The text of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub say: Option<String>,
-    /// What `say` cites, in the wire's own form (Anthropic Messages, OpenAI Responses).
+    /// The citations of `say`, in the protocol's format (Anthropic Messages, OpenAI Responses).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Value>,
-    /// Blocks or items of the wire's own, such as those of a server's tools; they follow what is
-    /// said and are given as they stand (Anthropic Messages, OpenAI Responses).
+    /// Blocks or items in the protocol's format, such as those of hosted tools. They follow the
+    /// text and are sent unchanged (Anthropic Messages, OpenAI Responses).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Value>,
-    /// It calls tools.
+    /// The tool calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub call: Vec<Call>,
-    /// It says this after its calls.
+    /// The text after the calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub say_after: Option<String>,
-    /// Why the model stopped, in the wire's words, where it is not what the rest makes it.
+    /// The stop reason in the protocol's terms, if it differs from the default for this turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// Counts that are reported in place of the server's own, in the wire's words.
+    /// Usage counts that override the server's own, in the protocol's terms.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub usage: Map<String, Value>,
-    /// The request fails with this HTTP status.
+    /// The HTTP status with which the request fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail: Option<u16>,
-    /// The answer begins well and then fails, as if with this status; one that is not streamed
-    /// fails with it.
+    /// The status of a failure in the middle of the stream. An answer without streaming fails with
+    /// this status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_in_stream: Option<u16>,
-    /// What the failure says.
+    /// The message of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Seconds of its Retry-After header.
+    /// The seconds in the Retry-After header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
-    /// The answer's body in place of all that: a text as it stands, or JSON.
+    /// The complete body of the answer, as a text that is sent unchanged or as JSON. Replaces the
+    /// fields above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// The answer's events in place of all that: texts as they stand behind `data: `, or JSON.
+    /// The complete events of the answer, as texts that are sent unchanged after `data: ` or as
+    /// JSON. Replaces the fields above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Value>>,
-    /// Headers of the answer besides the usual ones.
+    /// Additional headers of the answer.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Milliseconds before each piece of the answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub slow_ms: u64,
-    /// Each byte of the answer is a piece.
+    /// Whether each byte of the answer is sent as a separate piece.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bytewise: bool,
-    /// The connection breaks in the middle of the answer, or at the end of `body` and `events`.
+    /// Whether the connection breaks in the middle of the answer, or at the end of `body` and
+    /// `events`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// The answer stops in the middle and never ends, or at the end of `body` and `events`.
+    /// Whether the answer stops in the middle and never ends, or at the end of `body` and `events`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hang: bool,
-    /// It is said to every further request too.
+    /// Whether the turn also answers every further request.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
-    /// Where the answer waits for a test.
+    /// The position at which the answer waits for a test.
     #[serde(skip)]
     pub gate: Option<Gate>,
 }
@@ -99,18 +102,18 @@ pub struct Turn {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments: JSON, or a text that is sent as it is, valid or not.
+    /// The arguments: JSON, or a text that is sent unchanged, valid or not.
     #[serde(default)]
     pub arguments: Value,
-    /// Its id, where it is not the server's own choice.
+    /// The id of the call. Default: chosen by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
 impl Turn {
-    /// It says this.
+    /// Creates a turn with a text.
     #[must_use]
     pub fn say(text: impl Into<String>) -> Self {
         Self {
@@ -119,7 +122,7 @@ impl Turn {
         }
     }
 
-    /// It calls a tool.
+    /// Creates a turn with a tool call.
     #[must_use]
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
         Self {
@@ -128,7 +131,7 @@ impl Turn {
         }
     }
 
-    /// The request fails with this status.
+    /// Creates a turn that fails with this status.
     #[must_use]
     pub fn fail(status: u16) -> Self {
         Self {
@@ -137,7 +140,7 @@ impl Turn {
         }
     }
 
-    /// The answer has this body: a text as it stands, or JSON.
+    /// Creates a turn with this body: a text that is sent unchanged, or JSON.
     #[must_use]
     pub fn body(status: u16, body: impl Into<Value>) -> Self {
         Self {
@@ -147,7 +150,7 @@ impl Turn {
         }
     }
 
-    /// The answer has these events: texts as they stand, or JSON.
+    /// Creates a turn with these events: texts that are sent unchanged, or JSON.
     #[must_use]
     pub fn events<E: Into<Value>>(events: impl IntoIterator<Item = E>) -> Self {
         Self {
@@ -156,35 +159,35 @@ impl Turn {
         }
     }
 
-    /// The answer has this header too.
+    /// Adds a header to the answer.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
         self
     }
 
-    /// Each byte is a piece.
+    /// Sends each byte as a separate piece.
     #[must_use]
     pub fn bytewise(mut self) -> Self {
         self.bytewise = true;
         self
     }
 
-    /// The connection breaks: in the middle, or at the end of a body or of events.
+    /// Breaks the connection in the middle of the answer, or at the end of a body or of events.
     #[must_use]
     pub fn cut(mut self) -> Self {
         self.cut = true;
         self
     }
 
-    /// Nothing more comes: from the middle on, or from the end of a body or of events.
+    /// Stops the answer in the middle, or at the end of a body or of events, and never ends it.
     #[must_use]
     pub fn hang(mut self) -> Self {
         self.hang = true;
         self
     }
 
-    /// It waits before the piece at this place until it is told to go on.
+    /// Waits before the piece with this index until the opener is used.
     #[must_use]
     pub fn gated(mut self, at: usize) -> (Self, Opener) {
         let (gate, opener) = Gate::new(at);
@@ -192,7 +195,7 @@ impl Turn {
         (self, opener)
     }
 
-    /// The same to every further request.
+    /// Uses the turn for every further request.
     #[must_use]
     pub fn repeated(mut self) -> Self {
         self.repeat = true;
@@ -201,7 +204,7 @@ impl Turn {
 }
 
 impl Call {
-    /// Of that tool, with these arguments.
+    /// Creates a call of a tool with arguments.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         Self {
@@ -211,7 +214,7 @@ impl Call {
         }
     }
 
-    /// The arguments as text.
+    /// Returns the arguments as text.
     pub(crate) fn text(&self) -> String {
         match &self.arguments {
             Value::String(text) => text.clone(),

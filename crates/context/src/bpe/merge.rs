@@ -1,28 +1,31 @@
-//! [`Merger`]: how many tokens the bytes of one piece of a text are.
+//! [`Merger`]: counts the tokens of one piece of a text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::vocabulary::{Vocabulary, mixed, word};
 
-/// Pieces whose counts are remembered: a power of two. A new one takes the place of an older one.
+/// The number of pieces whose counts are cached, a power of two. A new piece replaces an older one.
 const KNOWN: usize = 8_192;
-/// Longest of these, in bytes.
+/// The length of the longest cached piece, in bytes.
 const KNOWN_LENGTH: usize = 15;
 
-/// Merges the bytes of a piece into tokens: of all neighbours that together are a token, those with the
-/// lowest rank first, of equal ones the first. Takes `n log n` steps for `n` bytes.
+/// Merges the bytes of a piece into tokens.
+///
+/// Of all neighbouring parts that together form a token, the pair with the lowest rank is merged
+/// first. Among equal ranks, the first pair is merged first. Takes `n log n` steps for `n` bytes.
 pub(super) struct Merger {
-    /// The parts of the piece: the first byte of each knows where the part ends and where the one before it
-    /// begins, and the rank of it and the next together.
+    /// The parts of the piece, indexed by the first byte of each part. An entry contains the end of
+    /// the part, the beginning of the part before it, and the rank of the part together with the
+    /// next one.
     parts: Vec<Part>,
-    /// Neighbours that are a token, by rank and place. Those that have changed since are skipped.
+    /// Neighbouring parts that form a token, by rank and position. Outdated entries are skipped.
     found: BinaryHeap<Reverse<(u32, u32)>>,
-    /// Counts of short pieces, by a hash of their bytes.
+    /// Counts of short pieces, by the hash of their bytes.
     known: Vec<Known>,
 }
 
-/// A piece, its length behind its bytes, and its count.
+/// A cached piece with its count. The length of the piece is stored after its bytes.
 #[derive(Clone, Copy, Default)]
 struct Known {
     piece: (u64, u64),
@@ -113,7 +116,7 @@ impl Merger {
         self.parts.get(at as usize).copied()
     }
 
-    /// Looks up the rank of a part and the next one together.
+    /// Looks up the rank of a part joined with the next part.
     fn look(&mut self, at: u32, piece: &[u8], vocabulary: &Vocabulary) {
         let end = self.part(at).and_then(|part| self.part(part.end));
         let rank = end.and_then(|next| rank(piece, at, next.end as usize, vocabulary));
@@ -128,7 +131,7 @@ fn rank(piece: &[u8], start: u32, end: usize, vocabulary: &Vocabulary) -> Option
     vocabulary.rank(piece.get(start as usize..end)?)
 }
 
-/// Returns the bytes of a short piece as two numbers, or `None` if it is longer.
+/// Returns the bytes of a short piece as two numbers, or `None` if the piece is longer.
 #[inline]
 fn key(piece: &[u8]) -> Option<(u64, u64)> {
     if piece.len() > KNOWN_LENGTH {

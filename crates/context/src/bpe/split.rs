@@ -1,24 +1,25 @@
-//! [`Splitter`]: a text in the pieces that an encoding merges into tokens, each by itself. The published
-//! patterns of both encodings, read from left to right:
+//! [`Splitter`]: splits a text into the pieces that an encoding merges into tokens. Each piece is
+//! merged on its own. These are the published patterns of both encodings, from left to right:
 //!
 //! | | cl100k | o200k |
 //! |---|---|---|
-//! | words | letters, with one sign or blank before them | the same with marks, but a new word begins at a capital letter behind a small one |
+//! | words | letters, with one sign or blank before them | the same with marks, but a new word begins at a capital letter after a small one |
 //! | `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll`, `'d` | pieces | part of the word before them |
 //! | numbers | up to three digits | the same |
-//! | signs | a run, with a blank before it and the line ends behind it | the same, with `/` among the line ends |
+//! | signs | a run, with a blank before it and the line ends after it | the same, with `/` among the line ends |
 //! | blanks | up to the last line end; else all but the last one, if anything follows | the same |
 
-/// Classes of characters, by the numbers that `build.rs` gives them.
+/// Character classes, as the numbers that `build.rs` assigns.
 static CLASSES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/blocks.classes"));
-/// Numbers of blocks at the beginning of [`CLASSES`], and characters of a block.
+/// The number of block numbers at the beginning of [`CLASSES`], and the number of characters in a
+/// block.
 const NUMBERS: usize = 0x11_0000 / BLOCK;
 const BLOCK: usize = 256;
 
-/// Endings of words, behind `'`.
+/// The endings of contractions, after `'`.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "re", "ve", "m", "ll", "d"];
 
-/// What a character is to the patterns.
+/// The classes of characters that the patterns distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Sign,
@@ -31,14 +32,14 @@ enum Class {
     Blank,
 }
 
-/// Whose patterns split a text.
+/// The encoding whose pattern splits a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pattern {
     O200k,
     Cl100k,
 }
 
-/// A text that is being split.
+/// An iterator over the pieces of a text.
 pub(super) struct Splitter<'t> {
     pattern: Pattern,
     text: &'t str,
@@ -54,7 +55,7 @@ impl<'t> Splitter<'t> {
         }
     }
 
-    /// Returns the end of the piece that begins at `self.at`, if there is one.
+    /// Returns the end of the piece that begins at `self.at`, or `None` at the end of the text.
     fn end(&self) -> Option<usize> {
         if let Some(end) = self.ascii_word() {
             return Some(end);
@@ -80,8 +81,8 @@ impl<'t> Splitter<'t> {
         }
     }
 
-    /// What most pieces of most texts are, in one pass: small letters of ASCII, perhaps behind a blank,
-    /// that end where no pattern goes on.
+    /// Matches the most common kind of piece in one pass: lowercase ASCII letters, perhaps after a
+    /// blank, before a character that no pattern appends to them.
     #[inline]
     fn ascii_word(&self) -> Option<usize> {
         let rest = self.text.as_bytes().get(self.at..)?;
@@ -95,7 +96,8 @@ impl<'t> Splitter<'t> {
         (count > 0 && ends).then_some(self.text.len() - letters.len() + count)
     }
 
-    /// Letters, behind a sign or a blank that is no line end. `next` is behind the first character.
+    /// Matches letters, perhaps after a sign or a blank that is no line end. `next` is the position
+    /// after the first character.
     fn plain_word(&self, next: usize) -> Option<usize> {
         let (first, class, _) = self.char(self.at)?;
         let start = match class {
@@ -108,13 +110,14 @@ impl<'t> Splitter<'t> {
         (end > start).then_some(end)
     }
 
-    /// Letters and marks, behind a sign or a blank that is no line end: capital ones, then small ones. Those
-    /// without case and marks are both.
+    /// Matches letters and marks, perhaps after a sign or a blank that is no line end: first
+    /// capital letters, then small ones. Caseless letters and marks count as both.
     fn cased_word(&self, next: usize) -> Option<usize> {
         let (first, class, _) = self.char(self.at)?;
         let is_part = |class: Class| class.is_letter() || class == Class::Mark;
         let may_open = !class.is_letter() && class != Class::Number && !is_line_end(first);
-        // Most signs of JSON and of code stand before others: they are told from words by one look.
+        // Most signs in JSON and in code are followed by other signs. One look ahead distinguishes
+        // these from words.
         let follows = || self.char(next).is_some_and(|(_, class, _)| is_part(class));
         let is_word = is_part(class) || (may_open && follows());
         if !is_word {
@@ -129,14 +132,14 @@ impl<'t> Splitter<'t> {
         Some(self.contraction(end).unwrap_or(end))
     }
 
-    /// Capital letters, as many as there are, and at least one small one behind them.
+    /// Matches all capital letters that there are, followed by at least one small letter.
     fn small_end(&self, start: usize) -> Option<usize> {
         let capitals = self.skip(start, |_, class| class.is_capital());
         let end = self.skip(capitals, |_, class| class.is_small());
         if end > capitals {
             return Some(end);
         }
-        // The last one of those that are both is the small one.
+        // If a letter counts as both capital and small, the last such letter is the small one.
         let mut capitals = self.text.get(start..capitals)?.char_indices().rev();
         let both = capitals.find(|(_, c)| Class::of(*c).is_small());
         both.map(|(at, c)| start + at + c.len_utf8())
@@ -147,7 +150,7 @@ impl<'t> Splitter<'t> {
         (end > start).then_some(end)
     }
 
-    /// `'s` and its like, in small or capital letters.
+    /// Matches `'s` and the other contractions, in small or capital letters.
     fn contraction(&self, at: usize) -> Option<usize> {
         let rest = self.text.get(at..)?.strip_prefix('\'')?;
         let found = CONTRACTIONS.iter().find_map(|ending| {
@@ -160,7 +163,7 @@ impl<'t> Splitter<'t> {
         found.map(|rest| self.text.len() - rest)
     }
 
-    /// Signs, and the line ends behind them.
+    /// Matches signs and the line ends after them.
     fn signs(&self, start: usize) -> Option<usize> {
         let end = self.skip(start, |_, class| matches!(class, Class::Sign | Class::Mark));
         let also = |c| is_line_end(c) || (c == '/' && self.pattern == Pattern::O200k);
@@ -175,7 +178,7 @@ impl<'t> Splitter<'t> {
         }
         let last = run.char_indices().next_back();
         match last {
-            // The last blank belongs to what follows.
+            // The last blank belongs to the next piece.
             Some((last, _)) if last > 0 && end < self.text.len() => self.at + last,
             _ => end,
         }
@@ -196,7 +199,7 @@ impl<'t> Splitter<'t> {
         next.map_or(at, |(_, _, next)| next)
     }
 
-    /// Returns the character at a place, its class, and the place behind it.
+    /// Returns the character at a position, its class, and the position after it.
     #[inline]
     fn char(&self, at: usize) -> Option<(char, Class, usize)> {
         let byte = *self.text.as_bytes().get(at)?;
@@ -262,7 +265,7 @@ fn is_line_end(c: char) -> bool {
     matches!(c, '\r' | '\n')
 }
 
-/// Returns a letter of a contraction in small form; `ſ` is another form of `s`.
+/// Returns the lowercase form of a letter of a contraction. `ſ` is another form of `s`.
 fn folded(c: char) -> char {
     match c {
         'ſ' => 's',

@@ -1,36 +1,38 @@
 //! [`Vocabulary`]: the ranks of the tokens of an encoding, read from the file that `build.rs` writes.
 
-/// Longest token that a slot holds itself, in bytes.
+/// The longest token that a slot stores directly, in bytes.
 const INLINE_MAX: usize = 8;
 /// The rank in a table if the bytes are no token.
 const NONE: u32 = u32::MAX;
-/// An odd number without a pattern in its bits.
+/// An odd number without a regular bit pattern.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The tokens of an encoding.
 pub(super) struct Vocabulary {
-    /// All tokens, one behind the other.
+    /// The bytes of all tokens, concatenated.
     bytes: &'static [u8],
-    /// Where the token of each rank begins.
+    /// The position in `bytes` at which the token of each rank begins.
     starts: Vec<u32>,
-    /// Ranks of the tokens of one byte and of two bytes, by these.
+    /// The ranks of one-byte and two-byte tokens, indexed by these bytes.
     singles: Vec<u32>,
     pairs: Vec<u32>,
-    /// Tokens of three bytes and more, by their hash; a power of two, at most half of it taken.
+    /// A hash table of the tokens of three bytes and more. Its size is a power of two, and at most
+    /// half full.
     slots: Vec<Slot>,
 }
 
-/// A token of three bytes or more; none if its length is 0.
+/// A token of three bytes or more. The slot is empty if the length is 0.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// The bytes of a short token, the hash of a longer one.
+    /// The bytes of a short token, or the hash of a longer one.
     key: u64,
     rank: u32,
     length: u32,
 }
 
 impl Vocabulary {
-    /// Reads a file of `build.rs`. If it ends early, the tokens that follow are missing.
+    /// Reads a file written by `build.rs`. If the file is truncated, the tokens after its end are
+    /// missing.
     pub(super) fn read(file: &'static [u8]) -> Self {
         let (count, rest) = file.split_first_chunk().unwrap_or((&[0; 4], &[]));
         let count = u32::from_le_bytes(*count) as usize;
@@ -121,7 +123,7 @@ fn pair(a: u8, b: u8) -> usize {
     usize::from(a) << 8 | usize::from(b)
 }
 
-/// Returns the key of a slot and the hash that says where it is looked for.
+/// Returns the key of a token's slot, and the hash at which the search for the slot begins.
 #[inline]
 fn key_of(bytes: &[u8]) -> (u64, u64) {
     if bytes.len() <= INLINE_MAX {
@@ -136,11 +138,11 @@ fn key_of(bytes: &[u8]) -> (u64, u64) {
     (hash, hash)
 }
 
-/// At most eight bytes as a number.
+/// Returns up to eight bytes as a number.
 #[inline]
 pub(super) fn word(bytes: &[u8]) -> u64 {
     match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        // Both halves, which overlap if there are fewer than eight.
+        // Both halves. They overlap if there are fewer than eight bytes.
         (Some(head), Some(tail)) => {
             let head = u64::from(u32::from_le_bytes(*head));
             let tail = u64::from(u32::from_le_bytes(*tail));
@@ -155,7 +157,7 @@ pub(super) fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Spreads a number over all its bits.
+/// Spreads the information of a number over all its bits.
 #[inline]
 pub(super) fn mixed(word: u64) -> u64 {
     let product = word.wrapping_mul(MIX);

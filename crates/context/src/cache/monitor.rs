@@ -1,5 +1,7 @@
-//! [`CacheMonitor`]: what the cache should have given, what it gave, and which edit is to blame for
-//! the difference. It compares sums and numbers of items, never bytes: O(1) a call.
+//! [`CacheMonitor`]: compares the expected reads from the prompt cache with the actual ones, and
+//! names the edits that explain a difference.
+//!
+//! It compares sums and item numbers, not bytes: O(1) per call.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,81 +12,84 @@ use crate::plan::Plan;
 use crate::tokens::{Ppm, Tokens};
 use crate::usage::Usage;
 
-/// What was read is clearly short of what was expected below this share of it: providers cache in
-/// steps of a hundred tokens or so, which is no miss.
+/// The share of the expected tokens below which a read counts as a miss. Providers cache in steps
+/// of about a hundred tokens, so a slightly shorter read is no miss.
 pub const CLEARLY_SHORT: Ppm = Ppm(800_000);
-/// Nothing is expected of a shorter prefix: most providers do not cache it.
+/// The smallest prefix that is expected to be cached: most providers do not cache shorter ones.
 pub const LEAST_EXPECTED: Tokens = Tokens(1_024);
 
-/// Compares what each call read from the cache with what the call before it should have left there.
+/// Compares the tokens that each call read from the cache with the tokens that the previous call
+/// should have left there.
 #[derive(Debug, Clone, Default)]
 pub struct CacheMonitor {
     frame: Option<Frame>,
     left: Option<Left>,
-    /// The provider has reported reading or writing a cache: one that never does is never late.
+    /// Whether the provider has ever reported reading or writing a cache. Without such a report, no
+    /// misses are counted.
     reports: bool,
     tally: CacheTally,
     miss: Option<CacheMiss>,
 }
 
-/// A call that read clearly less from the cache than the call before it should have left there.
+/// A call that read clearly less from the cache than the previous call should have left there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheMiss {
-    /// What the call before this one had sent.
+    /// Tokens of the previous request.
     pub expected: Tokens,
-    /// How much of that our own edits had left as it was.
+    /// Tokens of the previous request that Plimsoll's own edits left unchanged.
     pub left: Tokens,
-    /// What was read from the cache.
+    /// Tokens read from the cache.
     pub read: Tokens,
-    /// What broke the prefix, ours first.
+    /// The causes of the miss, Plimsoll's own edits first.
     pub why: Vec<CacheBreak>,
 }
 
-/// What breaks a prefix.
+/// A cause of a changed or lost cache prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "break", rename_all = "snake_case")]
 pub enum CacheBreak {
-    /// A plan rewrote it.
+    /// A plan rewrote part of the prefix.
     Plan {
         /// The plan's stages.
         stages: Vec<String>,
-        /// The first item that it rewrote.
+        /// The first item that the plan rewrote.
         first: Seq,
     },
-    /// The tools are others.
+    /// The tools have changed.
     Tools,
-    /// The system prompt is another.
+    /// The system prompt has changed.
     System,
-    /// The dynamic context is another, and a dialect or a server did not keep it behind the history.
+    /// The dynamic context has changed, and a dialect or a server did not keep it after the
+    /// history.
     DynamicContext,
-    /// Whether tools may be called has changed; some providers cache messages apart by it.
+    /// The tool choice has changed; some providers cache messages separately for each tool choice.
     ToolChoice,
-    /// The host rewrote the request on its way.
+    /// The host rewrote the request before it was sent.
     Host,
-    /// Nothing of ours: more time has passed than entries of the cache live.
+    /// The request is unchanged, but more time has passed than cache entries live.
     Expired,
-    /// Nothing of ours: the provider's cache was cold, or had evicted it.
+    /// The request is unchanged, but the provider's cache was cold, or the entry was evicted.
     Provider,
 }
 
-/// What the calls of a run expected of the cache, and what they read from it.
+/// The expected and the actual cache reads of a run's calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CacheTally {
-    /// Calls that something was expected of.
+    /// Calls that were expected to read from the cache.
     pub calls: u64,
-    /// What they should have found there.
+    /// Tokens that these calls were expected to read.
     pub expected: Tokens,
-    /// What they read.
+    /// Tokens that they read.
     pub read: Tokens,
-    /// Calls that read clearly less.
+    /// Calls that read clearly less than expected.
     pub misses: u64,
 }
 
-/// What stands before the messages, as a log says it.
+/// The part of a request before the messages, as recorded in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Frame {
     model: String,
@@ -92,21 +97,21 @@ struct Frame {
     tools: Vec<String>,
 }
 
-/// What the last call has left in the cache.
+/// The state of the cache after the last call.
 #[derive(Debug, Clone)]
 struct Left {
-    /// What it had sent, as reported.
+    /// Tokens of the last request, as reported.
     sent: Tokens,
-    /// How much of that is still as it was sent.
+    /// How many of these tokens are still unchanged.
     still: Tokens,
-    /// The same request by our counter, and the part of it that is no message.
+    /// The size of the same request by our counter, and the part of this size that is not messages.
     counted: Tokens,
     overhead: Tokens,
     broke: Vec<CacheBreak>,
 }
 
 impl CacheMonitor {
-    /// Notes what every request of a run carries before its messages.
+    /// Records the model, system prompt and tools that every request of a run carries.
     pub fn started(&mut self, model: &str, system: &str, tools: &[String]) {
         let frame = Frame {
             model: model.to_owned(),
@@ -126,12 +131,12 @@ impl CacheMonitor {
         self.frame = Some(frame);
     }
 
-    /// A run begins: its tally does.
+    /// Resets the tally at the beginning of a run.
     pub fn begin(&mut self) {
         self.tally = CacheTally::default();
     }
 
-    /// Notes a plan that was applied; `items` is the view after it.
+    /// Records an applied plan; `items` is the view after it.
     pub fn planned(&mut self, plan: &Plan, items: &[Item]) {
         let (Some(first), Some(left)) = (plan.rewrites_from, &self.left) else {
             return;
@@ -145,7 +150,7 @@ impl CacheMonitor {
         self.broke(CacheBreak::Plan { stages, first }, still);
     }
 
-    /// Notes that further tools are declared from the next request on.
+    /// Records that further tools are declared from the next request on.
     pub fn declared(&mut self, tools: &[String]) {
         if let Some(frame) = &mut self.frame {
             frame.tools = tools.to_vec();
@@ -153,13 +158,13 @@ impl CacheMonitor {
         self.broke(CacheBreak::Tools, Tokens::ZERO);
     }
 
-    /// Notes that the view was put back to what it was: nothing is expected of the next call.
+    /// Records that the view was restored to an earlier state: the next call has no expected reads.
     pub fn rewound(&mut self) {
         self.left = None;
     }
 
-    /// Notes a call that was answered: its weight by our counter, that of the view in it, and what
-    /// the provider says that it used. What it missed is in [`Self::take_miss`].
+    /// Records an answered call: its size by our counter, the size of the view in it, and the usage
+    /// that the provider reported. [`Self::take_miss`] returns the miss, if there was one.
     pub fn answered(&mut self, counted: Tokens, view: Tokens, usage: Option<&Usage>) {
         self.miss = None;
         let left = self.left.take();
@@ -188,8 +193,8 @@ impl CacheMonitor {
         });
     }
 
-    /// Returns how much the next call can read from the cache if the provider still has what the last
-    /// call has left there and plans have not changed. Zero for a provider that reports no cache.
+    /// Returns how many tokens the next call can read from the cache if the provider still has the
+    /// entry of the last call. Returns zero for a provider that reports no cache.
     #[must_use]
     pub fn readable(&self) -> Tokens {
         let left = self.left.as_ref().filter(|_| self.reports);
@@ -200,12 +205,12 @@ impl CacheMonitor {
         }
     }
 
-    /// What the last call has missed, once.
+    /// Takes the miss of the last call, if there was one.
     pub fn take_miss(&mut self) -> Option<CacheMiss> {
         self.miss.take()
     }
 
-    /// What the calls of this run expected, and what they read.
+    /// Returns the expected and the actual reads of this run's calls.
     #[must_use]
     pub fn tally(&self) -> CacheTally {
         self.tally
@@ -236,13 +241,13 @@ impl Left {
 }
 
 impl CacheTally {
-    /// Whether there is nothing to tell.
+    /// Returns `true` if nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What was read of what was expected; `None` where nothing was.
+    /// Returns the share of the expected tokens that was read, or `None` if none were expected.
     #[must_use]
     pub fn share(&self) -> Option<Ppm> {
         let million = u128::from(Ppm::ONE.0);
@@ -252,8 +257,8 @@ impl CacheTally {
 }
 
 impl CacheMiss {
-    /// Returns `true` if plans alone explain it, with the tools that joined because of one; their price
-    /// has been told already.
+    /// Returns `true` if plans, together with tools declared because of them, fully explain the
+    /// miss. The cost of a plan has already been reported.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         let planned = |why: &CacheBreak| matches!(why, CacheBreak::Plan { .. });
@@ -331,7 +336,8 @@ mod tests {
         }
     }
 
-    /// A monitor that has seen a call of 10,000 tokens, with a cache that works.
+    /// Returns a monitor that has recorded a call of 10,000 tokens to a provider with a working
+    /// cache.
     fn seen() -> CacheMonitor {
         let mut monitor = CacheMonitor::default();
         monitor.started("p/m", "Be brief.", &["read".into()]);
@@ -372,10 +378,10 @@ mod tests {
             "read 0 of 10000 tokens from the cache: the request is unchanged; the provider's cache was cold \
              or evicted"
         );
-        // What stands before the messages is a ninth of 10,000.
+        // The part before the messages is a ninth of the 10,000 tokens.
         assert_eq!(why(planned(), 1_024), std::slice::from_ref(&plan));
         assert_eq!(why(planned(), 0), [plan.clone(), CacheBreak::Provider]);
-        // Tools that joined with the plan explain that nothing is left.
+        // Tools that were declared with the plan explain why nothing could be read.
         let mut joined = planned();
         joined.declared(&["read".into(), "recall".into()]);
         joined.answered(Tokens(10_000), Tokens(9_000), Some(&usage(11_000, 0)));

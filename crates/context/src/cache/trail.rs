@@ -1,16 +1,18 @@
-//! [`CacheTrail`]: what earlier requests have left in a provider's cache, as far as we can know.
-//! Folded from a log like everything else; it sees no provider.
+//! [`CacheTrail`]: the positions in the view that a provider's cache probably contains.
+//!
+//! They are derived from the log alone, without data from the provider.
 
 use super::place_of;
 use crate::item::{Item, Seq};
 use crate::plan::{Edit, Plan};
 
-/// What earlier requests have left in the cache.
+/// The positions that earlier requests have left in the cache.
 ///
-/// Two places matter. The *end* of the last request that is still as it was sent: the next one finds
-/// it in the cache. And the *anchor*, up to which the next plan is expected to leave the view alone:
-/// where the last plan dropped or summarised, the next will begin at the same place; where it only
-/// shrank, the next will begin behind what is shrunk already. Before any plan it is the task.
+/// Two positions matter. The *end* is the last item of the unchanged part of the last request: the
+/// next request finds this prefix in the cache. The *anchor* is the position up to which the next
+/// plan is expected to leave the view unchanged. If the last plan dropped or summarised messages,
+/// the next plan will begin at the same position. If it only shrank messages, the next plan will
+/// begin after the shrunk ones. Before the first plan, the anchor is the task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheTrail {
     end: Option<Seq>,
@@ -18,14 +20,14 @@ pub struct CacheTrail {
 }
 
 impl CacheTrail {
-    /// Notes a request that was answered: the view as it was sent.
+    /// Records an answered request with the view that it sent.
     pub fn sent(&mut self, items: &[Item]) {
         self.end = items.last().map(|item| item.seq);
     }
 
-    /// Notes a plan that was applied.
+    /// Records an applied plan.
     pub fn planned(&mut self, plan: &Plan) {
-        // What no request has carried is in no cache.
+        // Messages that were never sent are in no cache.
         let Some(first) = plan.rewrites_from else {
             return;
         };
@@ -37,7 +39,7 @@ impl CacheTrail {
         };
     }
 
-    /// The last item of the last request, where it and all before it are as they were sent.
+    /// Returns the last item of the unchanged part of the last request.
     #[must_use]
     pub fn end(&self) -> Option<Seq> {
         self.end
@@ -55,7 +57,7 @@ impl CacheTrail {
     }
 }
 
-/// Where an edit takes items out of the view.
+/// Returns the first item that an edit removes from the view, or `None` if it removes none.
 fn leaves_from(edit: &Edit) -> Option<Seq> {
     match edit {
         Edit::Drop { first, .. } => Some(*first),
@@ -126,7 +128,7 @@ mod tests {
             (vec![drop(1, 9)], Some(1), Some(0), Some(0)),
             (vec![shrink(3), shrink(9)], Some(3), Some(2), Some(9)),
             (vec![shrink(3), drop(5, 6)], Some(3), Some(2), Some(4)),
-            // Nothing that was sent is touched.
+            // The plan changes nothing that was sent.
             (vec![shrink(31)], None, Some(30), None),
             (vec![drop(0, 1)], Some(0), None, None),
         ] {

@@ -1,4 +1,4 @@
-//! How a `ContextConfig` is read and what its thresholds are. Not what its stages do.
+//! How a `ContextConfig` is read, and its thresholds.
 
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ fn bad_values_are_refused_with_their_numbers_all_at_once() {
             assert!(error.contains(part), "{json}: {error}");
         }
     }
-    // What no JSON can say.
+    // A value that JSON cannot express.
     let config = ContextConfig {
         compaction: CompactionConfig {
             compact_at_pct: Ppm(1_200_000),
@@ -129,10 +129,10 @@ fn every_setting_of_when_moves_the_threshold() {
     use Counts::{All, AllButSystem};
     for (json, system, window, wanted) in [
         (json!({}), 0, None, (81_000, 56_700, AllButSystem)),
-        // The system prompt counts where it is larger than what is set aside.
+        // The system prompt counts with its own size if that is larger than the tokens set aside.
         (json!({}), 4_001, None, (80_999, 56_699, AllButSystem)),
         (json!({}), 90_000, None, (0, 0, AllButSystem)),
-        // A smaller window goes before the maximum, a larger one does not.
+        // A smaller window overrides the maximum, a larger one does not.
         (json!({}), 0, Some(50_000), (38_500, 26_950, AllButSystem)),
         (json!({}), 0, Some(500_000), (81_000, 56_700, AllButSystem)),
         (
@@ -177,7 +177,7 @@ fn every_setting_of_when_moves_the_threshold() {
             None,
             (30_000, 9_000, All),
         ),
-        // Without summaries the trigger for them is not heeded.
+        // Without summaries, the trigger meant for them is ignored.
         (
             json!({"compaction": {"trigger": 30_000, "summarization": false}}),
             0,
@@ -192,7 +192,8 @@ fn every_setting_of_when_moves_the_threshold() {
 #[test]
 fn the_boundary_is_exact_whatever_the_system_prompt_weighs() {
     let calibration = crate::Calibration::default();
-    // The system prompt, the schemas beside it, and above which view it fires.
+    // The sizes of the system prompt and of the schemas, and the size of the view that triggers a
+    // compaction.
     for (system, schemas, fires_above) in [
         (0, 0, 81_000),
         (900, 0, 81_000),
@@ -210,7 +211,7 @@ fn the_boundary_is_exact_whatever_the_system_prompt_weighs() {
             .unwrap();
         assert_eq!(budget.trigger, Tokens(fires_above), "{system} {schemas}");
         assert!(budget.target < budget.trigger);
-        // The mark is no limit: that is the context less the answer.
+        // The mark is no limit. The limit is the context less the answer.
         assert_eq!(budget.limit, Tokens(95_904 - system - schemas));
     }
     // An explicit trigger is a limit.

@@ -1,4 +1,4 @@
-//! Removing exchanges from a [`Draft`], a question never without everything that answers it.
+//! Removes exchanges from a [`Draft`]. A question is only removed together with all its answers.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,9 +9,9 @@ use crate::item::Seq;
 use crate::tokens::Tokens;
 
 impl Draft<'_> {
-    /// Removes an exchange, and with a question everything that answers it.
+    /// Removes an exchange, and for a question also everything that answers it.
     ///
-    /// Returns what [`Draft::drop_exchanges`] returns.
+    /// Returns the same as [`Draft::drop_exchanges`].
     pub fn drop_exchange(&mut self, exchange: usize) -> Tokens {
         let together: Vec<usize> = if self.is_question(exchange) {
             self.turn_of(exchange).collect()
@@ -25,11 +25,11 @@ impl Draft<'_> {
         }
     }
 
-    /// Removes exchanges, and returns the weight of the removed messages; the marker that takes
-    /// their place is not subtracted from it.
+    /// Removes exchanges and returns the tokens of the removed messages. The marker that replaces
+    /// them is not subtracted.
     ///
-    /// Exchanges that are protected or already removed, markers of gaps, and questions of which an
-    /// answer would stay are left as they are.
+    /// Skips exchanges that are protected or already removed, markers of gaps, and questions with a
+    /// remaining answer.
     pub fn drop_exchanges(&mut self, exchanges: &[usize]) -> Tokens {
         let mut removable = exchanges.to_vec();
         removable.retain(|index| self.is_removable(*index));
@@ -37,12 +37,12 @@ impl Draft<'_> {
         self.remove(&removable)
     }
 
-    /// Returns the exchanges that may be removed, oldest first. The exchanges of one entry are to
-    /// be removed together.
+    /// Returns the exchanges that may be removed, oldest first. The exchanges of one entry must be
+    /// removed together.
     ///
-    /// An entry is a whole turn, that is a question with everything that answers it. A turn is
-    /// split if its question is protected, or if it weighs more than `turn_limit`: then its steps
-    /// may be removed one by one, and the question only together with the last of them.
+    /// An entry is usually a whole turn: a question with everything that answers it. A turn is
+    /// split if its question is protected, or if it is larger than `turn_limit`. Then its steps may
+    /// be removed one by one, and the question only together with the last step.
     #[must_use]
     pub fn removable(&self, turn_limit: Tokens) -> Vec<Vec<usize>> {
         let weight = |steps: &[usize]| self.weight_of(steps);
@@ -60,7 +60,7 @@ impl Draft<'_> {
         self.entries(turn_limit, |index| self.is_removed(index), weight)
     }
 
-    /// Puts exchanges that were removed back as they were, answers only beside their question.
+    /// Restores removed exchanges. An answer is only restored if its question is in the view.
     pub(crate) fn restore(&mut self, exchanges: &[usize]) {
         let has_question = |index: usize| {
             let question = self.turn_of(index).start;
@@ -106,7 +106,7 @@ impl Draft<'_> {
         entries
     }
 
-    /// Returns the current weight of these exchanges.
+    /// Returns the current size of these exchanges.
     #[must_use]
     pub fn weight_of(&self, exchanges: &[usize]) -> Tokens {
         let found = exchanges.iter().filter_map(|at| self.exchanges().get(*at));
@@ -115,7 +115,7 @@ impl Draft<'_> {
         weights.map(|(_, weight)| weight).sum()
     }
 
-    /// Returns these exchanges without the questions of which an answer is not among them and stays.
+    /// Returns these exchanges without the questions that have a remaining answer outside the list.
     #[must_use]
     pub fn with_their_answers(&self, exchanges: &[usize]) -> Vec<usize> {
         let chosen: BTreeSet<usize> = exchanges.iter().copied().collect();
@@ -127,12 +127,11 @@ impl Draft<'_> {
         whole
     }
 
-    /// Removes protected exchanges from before `before`, which stages may not.
+    /// Removes protected exchanges from before `before`, which stages must not remove.
     ///
-    /// First those that no request has carried, left behind by a run that failed; if there are
-    /// none, the complete ones that stayed for being the newest; if there are none of these either,
-    /// the summary, made when there was more room. For a host whose next question does not fit
-    /// beside them. Returns by how much the view became lighter.
+    /// Used by a host whose next question does not fit otherwise. Removes first the exchanges that
+    /// were never sent, from a failed run. If this frees nothing, removes the complete exchanges
+    /// that were protected as the newest ones, and finally the summary. Returns the freed tokens.
     pub fn give_up(&mut self, before: Seq) -> Tokens {
         let unsent = self.first_unsent();
         let is_unsent = |exchange: &Exchange| {
@@ -145,7 +144,7 @@ impl Draft<'_> {
         let meant: [&dyn Fn(&Exchange) -> bool; 3] = [&is_unsent, &is_complete, &is_summary];
         for is_meant in meant {
             self.drop_past(before, is_meant);
-            // What is lighter than its marker alone frees nothing.
+            // Messages smaller than their marker free nothing.
             if self.tokens() < weight {
                 break;
             }
@@ -162,7 +161,7 @@ impl Draft<'_> {
         let found = self.exchanges().iter().enumerate();
         let found = found.filter(|(_, exchange)| is_meant(exchange) && is_past(exchange));
         let mut gone: BTreeSet<usize> = found.map(|(index, _)| index).collect();
-        // A question leaves with its last answer, unless it is the task or the newest one.
+        // A question is removed with its last answer, unless it is the task or the newest question.
         let all = 0..self.exchanges().len();
         let asked: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
         let ends = [asked.first(), asked.last()];
@@ -183,7 +182,7 @@ impl Draft<'_> {
         self.remove(&gone);
     }
 
-    /// Removes exchanges. A gap next to one of them becomes part of the new gap.
+    /// Removes exchanges. An adjacent gap becomes part of the new gap.
     fn remove(&mut self, exchanges: &[usize]) -> Tokens {
         let mut freed = Tokens::ZERO;
         for at in self.positions(exchanges) {

@@ -1,5 +1,5 @@
-//! [`Runs`]: the runs of removed messages, each with the weight of its marker; and [`Removal`], from which
-//! the marker of any run is made at once.
+//! [`Runs`]: runs of removed messages, each with the size of its marker. [`Removal`]: precomputed
+//! sums that give the marker of any run in constant time.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use crate::tokens::Tokens;
 #[derive(Debug, Default)]
 pub(super) struct Runs(BTreeMap<usize, Run>);
 
-/// A run, whose beginning is its key.
+/// A run; its key in the map is its beginning.
 #[derive(Debug)]
 struct Run {
     end: usize,
-    /// The weight of the marker in its place, once it was asked for.
+    /// The size of the marker that replaces the run, computed on first use.
     marker: OnceCell<Tokens>,
 }
 
@@ -44,12 +44,12 @@ impl Runs {
         }
     }
 
-    /// Returns the runs in their order.
+    /// Returns the runs in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Range<usize>> {
         self.0.iter().map(|(start, run)| *start..run.end)
     }
 
-    /// Returns the weight of all markers. Only those of runs that have changed are weighed.
+    /// Returns the size of all markers. Only the markers of changed runs are counted again.
     pub(super) fn markers(&self, weigh: impl Fn(Range<usize>) -> Tokens) -> Tokens {
         let runs = self.0.iter();
         let marker =
@@ -72,21 +72,21 @@ impl Runs {
     }
 }
 
-/// What the removal of a message adds to a gap.
+/// The contribution of a removed message to a gap.
 #[derive(Debug)]
 pub(super) struct Removal {
-    /// The messages that it stands for: those of a former gap or summary, or itself.
+    /// The number of messages that the item stands for: those of a former gap or summary, or 1.
     messages: u64,
-    /// The messages that it and all items before it stand for.
+    /// The number of messages that this item and all items before it stand for.
     sum: u128,
-    /// The messages that can be recalled.
+    /// The range of messages that can be recalled.
     recall: Option<(Seq, Seq)>,
-    /// The first item of the unbroken row of items that can be recalled.
+    /// The first item of the unbroken sequence of items that can be recalled.
     since: usize,
 }
 
 impl Removal {
-    /// Returns the removals of all items.
+    /// Computes the removals of all items.
     pub(super) fn of(items: &[Item], offered: Recall) -> Vec<Self> {
         let (mut sum, mut since) = (0, 0);
         let removals = items.iter().enumerate().map(|(at, item)| {
@@ -118,8 +118,8 @@ impl Removal {
         let before = run.start.checked_sub(1).and_then(|before| all.get(before));
         let sum = |removal: Option<&Self>| removal.map_or(0, |removal| removal.sum);
         let messages = sum(last).saturating_sub(sum(before)).max(1);
-        // Only an unbroken range is offered: an id in the middle that is not archived would be a false
-        // promise.
+        // Only an unbroken range is offered for recall: an id in the middle of the range that is
+        // not archived would be a false promise.
         let recall = last.and_then(|last| {
             let first = all.get(last.since.max(run.start))?;
             Some((first.recall?.0, last.recall?.1))

@@ -1,4 +1,4 @@
-//! The exchanges and turns of a view, and which exchanges must stay.
+//! The exchanges and turns of a view, and the exchanges that are protected.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ pub(super) struct Structure {
 }
 
 impl Structure {
-    /// Finds them. Items from position `unsent` on were never sent; the newest `recent` complete
-    /// exchanges must stay.
+    /// Analyses a view. Items from position `unsent` on were never sent; the newest `recent`
+    /// complete exchanges are protected.
     pub(super) fn new(items: &[Item], unsent: usize, recent: usize) -> Self {
         let exchanges = Exchange::of(items);
         let turns = turns(&exchanges);
@@ -27,7 +27,7 @@ impl Structure {
     }
 }
 
-/// Returns `true` for what answers a question: messages of the model and its tool results.
+/// Returns `true` for exchanges that answer a question: messages of the model and its tool results.
 pub(super) fn is_step(kind: ExchangeKind) -> bool {
     matches!(
         kind,
@@ -68,7 +68,7 @@ fn protected(
                 || range.iter().any(|item| item.pin.is_some())
         })
         .collect();
-    // An answer that stays keeps its question.
+    // A question stays if one of its answers stays.
     for turn in turns {
         let kinds = exchanges.get(turn.clone()).unwrap_or_default();
         let flags = protected.get_mut(turn.clone()).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! [`Pace`]: how a view has grown, and [`Outlook`]: what is expected of the rest of a run. Not what
-//! follows from it.
+//! [`Pace`]: the past growth of a view. [`Outlook`]: the forecast for the rest of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,46 +7,46 @@ use crate::item::Item;
 use crate::message::Message;
 use crate::tokens::{Ppm, Tokens};
 
-/// A run is expected to last at least this many turns more, unless its limit says otherwise: with a
-/// shorter outlook nothing would pay at its beginning.
+/// The minimum number of further turns that a run is expected to take, unless its limit is lower.
+/// With a smaller number, no plan would pay at the beginning of a run.
 pub const LEAST_TURNS: u64 = 8;
-/// How many turns the mean growth looks back, about.
+/// The approximate number of turns over which growth is averaged.
 pub const RECENT_TURNS: u64 = 32;
-/// How a view has grown, turn by turn: a mean of about the last [`RECENT_TURNS`].
+/// The growth of a view per turn: a mean of about the last [`RECENT_TURNS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
-    /// How many turns it has seen.
+    /// The number of turns seen so far.
     pub turns: u64,
     calls: u64,
     other: u64,
     cold: u64,
-    /// What the last plan rewrote.
+    /// The tokens that the last plan rewrote.
     #[serde(default)]
     rewrites: Option<Tokens>,
 }
 
-/// What is expected of the rest of a run.
+/// The forecast for the rest of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlook {
-    /// What a turn's calls and results add (`g`).
+    /// Tokens that a turn's calls and results add (`g`).
     pub grows: Tokens,
-    /// What else a turn adds (`c`).
+    /// Other tokens that a turn adds (`c`).
     pub other: Tokens,
-    /// How many requests are still to come, the next one included.
+    /// The number of remaining requests, including the next one.
     pub turns_left: u64,
-    /// The chance that the cache is cold when a later request is made (`λ`).
+    /// The probability that the cache is cold when a later request is made (`λ`).
     pub cold: Ppm,
-    /// The chance that it is cold now.
+    /// The probability that the cache is cold now.
     pub cold_now: Ppm,
-    /// What the last plan rewrote, which the next is expected to rewrite too. `None`: all that the
-    /// target leaves behind the head.
+    /// The tokens that the last plan rewrote; the next plan is expected to rewrite as many. `None`:
+    /// the whole target except the head.
     #[serde(default)]
     pub rewrites: Option<Tokens>,
 }
 
 impl Pace {
-    /// Notes a turn: what no request has carried yet, as the next request is made. The beginning of
-    /// a session, before the model has said anything, is no turn.
+    /// Records a turn when the next request is made; `unsent` are the items that no request has
+    /// carried yet. The beginning of a session, before the model has answered, is no turn.
     pub fn observe(&mut self, unsent: &[Item], cold: Ppm) {
         let (mut calls, mut other, mut turn) = (0_u64, 0_u64, false);
         for item in unsent {
@@ -72,17 +71,19 @@ impl Pace {
         }
     }
 
-    /// Notes what a plan rewrote: where results are pruned, what was pruned before stays as it is,
-    /// and a plan rewrites less than all that it keeps.
+    /// Records the tokens that a plan rewrote. If results are pruned, earlier pruned results stay
+    /// unchanged, and a plan rewrites less than everything that it keeps.
     pub fn planned(&mut self, price: &Price) {
         if price.rewrites > Tokens::ZERO {
             self.rewrites = Some(price.rewrites);
         }
     }
 
-    /// What to expect. The growth is the mean of the turns seen; as many turns are to come as have
-    /// passed, at least [`LEAST_TURNS`] and at most `limit`: of a run of unknown length one knows
-    /// how long it has lasted, and nothing better.
+    /// Returns the forecast.
+    ///
+    /// The growth is the mean of the turns seen so far. The run is expected to take as many further
+    /// turns as have passed, at least [`LEAST_TURNS`] and at most `limit`: without a known length,
+    /// its past length is the best estimate.
     #[must_use]
     pub fn outlook(&self, limit: Option<u64>, cold_now: Ppm) -> Outlook {
         let expected = self.turns.max(LEAST_TURNS);
@@ -98,7 +99,7 @@ impl Pace {
 }
 
 impl Outlook {
-    /// What a turn adds in all.
+    /// Returns the total growth per turn.
     #[must_use]
     pub fn growth(&self) -> Tokens {
         self.grows + self.other

@@ -1,5 +1,5 @@
-//! [`Price`]: what a plan costs and saves on the view that it was made for, and why it was made
-//! now. Not the price of a token; that is a `PriceSheet`.
+//! [`Price`]: the cost and the savings of a plan for the view that it was made for, and the reason
+//! for making it now. The price of a token is in a `PriceSheet`.
 
 use std::fmt;
 
@@ -13,43 +13,45 @@ use crate::price::{Money, PriceSheet};
 use crate::tokens::{Ppm, Tokens};
 use crate::transcript::Transcript;
 
-/// What a plan costs and saves.
+/// The cost and the savings of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price {
-    /// What the provider's cache held, stays in the view and has to be written again.
+    /// Tokens that were in the provider's cache, stay in the view and must be written again.
     pub rewrites: Tokens,
-    /// What writing it costs more than reading it would have; `None` where prices are not known.
+    /// The additional cost of writing these tokens instead of reading them; `None` if prices are
+    /// unknown.
     pub loses: Option<Money>,
-    /// What the requests to come cost less; `None` where prices are not known.
+    /// The amount that the remaining requests cost less; `None` if prices are unknown.
     pub saves: Option<Money>,
-    /// Over how many requests that is.
+    /// The number of requests that the savings include.
     pub over_turns: u64,
     /// Why the plan was made now.
     pub reason: Reason,
 }
 
-/// Why a plan was made when it was made.
+/// Why a plan was made at this point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The view would not have fitted.
     Must,
-    /// It saves more than it costs.
+    /// The plan saves more than it costs.
     Pays,
-    /// The cache was cold, so that it cost nothing.
+    /// The cache was cold, so the plan cost nothing.
     Cold,
-    /// Somebody asked for it.
+    /// A user or the host asked for the plan.
     Asked,
-    /// It rewrites nothing that had been sent.
+    /// The plan rewrites nothing that had been sent.
     Free,
-    /// The trigger was set there, whatever it costs.
+    /// The view exceeded the configured trigger, regardless of cost.
     Configured,
 }
 
 impl Price {
-    /// What the plan saves in all, in billionths of a dollar; negative where it costs.
+    /// Returns the net savings of the plan in billionths of a dollar. Negative if the plan costs
+    /// more than it saves.
     #[must_use]
     pub fn net(&self) -> Option<i128> {
         let (saves, loses) = (self.saves?, self.loses?);
@@ -57,8 +59,8 @@ impl Price {
     }
 }
 
-/// What a plan costs and saves on this view, before it is applied; `line` is the budget before
-/// [`Economy::budget`](super::Economy::budget).
+/// Returns the cost and the savings of a plan for this view, before the plan is applied. `line` is
+/// the budget before [`Economy::budget`](super::Economy::budget).
 #[must_use]
 pub fn price(
     plan: &Plan,
@@ -70,8 +72,8 @@ pub fn price(
     price_with_head(plan, transcript, None, line, sheet, outlook)
 }
 
-/// Returns the price of a plan with which further tools are declared: everything that was sent is
-/// written again, and before it a head (tools and system prompt) of this weight.
+/// Returns the price of a plan with which further tools are declared. Then everything that was sent
+/// is written again, after a head (tools and system prompt) of this size.
 #[must_use]
 pub fn price_with_head(
     plan: &Plan,
@@ -113,7 +115,8 @@ pub fn price_with_head(
     }
 }
 
-/// What was sent, stays and is written again; and what is freed of that which was never sent.
+/// Returns the tokens that were sent, stay and are written again; and the freed tokens that were
+/// never sent.
 fn rewritten(plan: &Plan, transcript: &Transcript, head: Option<Tokens>) -> (Tokens, Tokens) {
     let sent = transcript.sent();
     let weight = |seq: Seq| transcript.get(seq).map_or(Tokens::ZERO, |item| item.tokens);
@@ -150,7 +153,7 @@ fn rewritten(plan: &Plan, transcript: &Transcript, head: Option<Tokens>) -> (Tok
     (stays + head.unwrap_or_default(), freed_unsent)
 }
 
-/// Millionths of millionths of [`Money`], as money.
+/// Converts millionths of millionths of [`Money`] to money.
 fn money(parts: u128) -> u64 {
     let million = u128::from(Ppm::ONE.0);
     u64::try_from(parts / million / million).unwrap_or(u64::MAX)
@@ -170,14 +173,15 @@ impl fmt::Display for Reason {
 }
 
 impl fmt::Display for Price {
-    /// `rewrites 12,300 tokens for $0.0461, saves $0.0820 over 14 turns: pays`
+    /// Formats the price like `rewrites 12,300 tokens for $0.0461, saves $0.0820 over 14 turns:
+    /// pays`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { over_turns, .. } = self;
         f.write_str("rewrites ")?;
         grouped(f, self.rewrites.0)?;
         f.write_str(" tokens")?;
         match (self.loses, self.saves) {
-            // As of a model of one's own, which costs nothing but time.
+            // A local model costs nothing but time.
             (Some(loses), Some(saves)) if loses < PRINTED && saves < PRINTED => {}
             (Some(loses), Some(saves)) => {
                 write!(f, " for {loses}, saves {saves} over {over_turns} turns")?;
@@ -188,10 +192,10 @@ impl fmt::Display for Price {
     }
 }
 
-/// Less than this would be printed as nothing: half of a hundredth of a cent.
+/// Smaller amounts would be printed as zero: half of a hundredth of a cent.
 const PRINTED: Money = Money(50_000);
 
-/// `12,300`
+/// Writes a number with separators, like `12,300`.
 fn grouped(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
     if number < 1_000 {
         return write!(f, "{number}");

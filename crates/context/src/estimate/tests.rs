@@ -1,4 +1,4 @@
-//! The estimate beside the exact count, on texts that its numbers were not made from.
+//! Compares the estimate with the exact count, on texts that were not used to measure its averages.
 
 use std::fmt::Write;
 
@@ -70,7 +70,7 @@ lassen, dass der erste Sturm sie versenkte, und die Versicherung war oft mehr we
 Mannschaft. Heute genügt dem Prüfer ein Blick von der Kaimauer aus, um zu sehen, ob das Schiff \
 überladen ist. Für Programme könnte dasselbe gelten: Zuerst muss man wissen, was man trägt.";
 
-/// Bytes that look random and are the same on every machine.
+/// Returns bytes that look random and are the same on every machine.
 fn noise(count: usize) -> impl Iterator<Item = u8> {
     let next = |state: &u64| {
         Some(
@@ -178,7 +178,7 @@ fn no_text_is_no_token() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// No token is less than a byte, so no count is more than the bytes.
+    /// A token has at least one byte, so no count exceeds the number of bytes.
     #[test]
     fn any_text_has_a_weight(text in "(\\PC|[ -~]|[\\s\u{4e00}-\u{4e10}é\u{ff01}🦀A-Za-z0-9+/=\"]){0,200}") {
         let weight = Estimate.text(&text).0;

@@ -1,14 +1,14 @@
-//! What pieces of text weigh on average in o200k, and the scripts that are told apart.
-//! Numbers only; finding the pieces is `estimate.rs`.
+//! Average sizes of pieces of text in o200k, and the scripts that are distinguished. `estimate.rs`
+//! finds the pieces.
 
 use super::{Case, Lead};
 
-/// Weights are in thousandths of a token.
+/// Thousandths of a token, the unit of most sizes here.
 pub(super) const MILLI: u64 = 1_000;
 
 /// A common ideograph in a clause without kana.
 pub(super) const HAN: u64 = 670;
-/// An ideograph that only traditional Chinese writes: the vocabulary has few words with it.
+/// An ideograph used only in traditional Chinese: the vocabulary has few words with it.
 pub(super) const TRADITIONAL: u64 = 1_540;
 /// An ideograph in a clause with kana.
 pub(super) const KANJI: u64 = 876;
@@ -18,10 +18,10 @@ pub(super) const HIRAGANA: u64 = 631;
 pub(super) const KATAKANA: u64 = 658;
 /// A syllable of Hangul.
 pub(super) const HANGUL: u64 = 593;
-/// What a clause of Chinese, Japanese or Korean weighs beside its characters.
+/// The size of a clause of Chinese, Japanese or Korean in addition to its characters.
 pub(super) const CLAUSE: u64 = 368;
 
-/// Scripts above ASCII, as far as their weights differ.
+/// Scripts above ASCII, as far as their sizes differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
     Latin,
@@ -41,10 +41,11 @@ pub(super) enum Script {
     Other,
 }
 
-/// The weight of a piece by its length in characters.
+/// The size of a piece as a function of its length in characters.
 #[derive(Debug)]
 pub(super) enum Weight {
-    /// For 1 to 12 characters, in hundredths of a token; and for each character beyond.
+    /// Sizes for 1 to 12 characters in hundredths of a token, and the size of each further
+    /// character.
     Table([u16; 12], u16),
     /// `base + slope · length` in thousandths, at least one token.
     Line(i64, i64),
@@ -61,23 +62,23 @@ impl Weight {
         [100, 102, 121, 172, 244, 310, 380, 450, 510, 570, 630, 690],
         60,
     );
-    /// Different signs with a quotation mark among them, such as `":{"`: JSON for the most part.
+    /// Different signs including a quotation mark, such as `":{"`: mostly JSON.
     pub(super) const SIGNS_QUOTE: Self = table(
         [100, 100, 112, 157, 191, 270, 335, 390, 445, 500, 555, 610],
         55,
     );
-    /// One sign again and again, such as `----`.
+    /// One repeated sign, such as `----`.
     pub(super) const SIGNS_SAME: Self = table(
         [100, 101, 102, 125, 115, 140, 150, 150, 150, 155, 160, 160],
         1,
     );
-    /// Signs with the line ends after them, such as `{` at a line's end.
+    /// Signs with the line ends after them, such as `{` at the end of a line.
     pub(super) const SIGNS_LINE: Self = table(
         [100, 103, 121, 150, 230, 270, 300, 330, 350, 370, 390, 410],
         20,
     );
 
-    // Words of small letters, by what leads them.
+    // Words of small letters, by their lead.
     const LOWER_BLANK: Self = table(
         [100, 100, 101, 102, 104, 105, 108, 110, 113, 114, 118, 125],
         8,
@@ -137,7 +138,7 @@ impl Weight {
         25,
     );
 
-    /// A word of ASCII letters.
+    /// Returns the size of a word of ASCII letters.
     #[inline]
     pub(super) fn word(case: Case, lead: Lead) -> &'static Self {
         match (case, lead) {
@@ -159,7 +160,7 @@ impl Weight {
         }
     }
 
-    /// A run of one other script; `same` where it repeats one character.
+    /// Returns the size of a run of another script; `same` if it repeats one character.
     pub(super) fn run(script: Script, same: bool) -> &'static Self {
         match script {
             Script::Greek => &Self::Line(130, 398),
@@ -195,13 +196,13 @@ impl Weight {
 }
 
 impl Script {
-    /// Whether it is written in letters, which a word can go on after.
+    /// Returns `true` if the script consists of letters, after which a word can continue.
     pub(super) fn is_letters(self) -> bool {
         !matches!(self, Self::Emoji | Self::Symbol | Self::Other)
     }
 }
 
-/// The script of a character above ASCII.
+/// Returns the script of a character above ASCII.
 #[inline]
 pub(super) fn script(c: char) -> Script {
     match c {
@@ -227,7 +228,7 @@ pub(super) fn script(c: char) -> Script {
         '\u{900}'..='\u{DFF}' => Script::Indic,
         '\u{E00}'..='\u{EFF}' => Script::Thai,
         '\u{10A0}'..='\u{10FF}' => Script::Georgian,
-        // With the joiner and the selector that emoji are made of.
+        // Includes the joiner and the selector that are part of emoji.
         '\u{1F000}'..='\u{1FAFF}' | '\u{2600}'..='\u{27BF}' | '\u{200D}' | '\u{FE0F}' => {
             Script::Emoji
         }
@@ -239,8 +240,8 @@ pub(super) fn script(c: char) -> Script {
     }
 }
 
-/// Whether only traditional Chinese writes it so (and in part Japanese): the most common ones,
-/// enough to tell the one writing from the other.
+/// Returns `true` for common characters that only traditional Chinese (and in part Japanese) uses.
+/// The list is long enough to distinguish traditional from simplified text.
 #[rustfmt::skip]
 pub(super) fn is_traditional(c: char) -> bool {
     matches!(

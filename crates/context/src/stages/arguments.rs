@@ -1,6 +1,8 @@
-//! [`ArgumentDigest`]: long texts in the arguments of old calls shrink to head and tail, the JSON
-//! around them untouched. Only where somebody opts in; never in the newest batch, nor in a loop
-//! that a signed thought opened, whose provider would refuse it.
+//! [`ArgumentDigest`]: shortens long texts in the arguments of old calls to head and tail, and
+//! keeps the JSON around them.
+//!
+//! It is off unless configured. It never changes the newest batch, nor a loop with a signed
+//! thought, because the provider would refuse the changed message.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +16,14 @@ use crate::stage::Stage;
 use crate::tokens::Bytes;
 use crate::truncate::Marker;
 
-/// A text in an argument of more characters than this becomes a digest.
+/// The default length from which on a text in an argument becomes a digest, in characters.
 pub const ARGUMENT_CHARS: usize = 2_000;
-/// Of a digest, at most. Well below the least bound, so that a digest is never digested.
+/// The maximum size of a digest. It is well below the smallest bound, so a digest is never
+/// shortened again.
 const DIGEST: Bytes = Bytes(400);
-/// Less than this is no bound: a digest would hardly be shorter.
+/// The smallest allowed bound: below it, a digest would hardly be shorter.
 pub const LEAST_ARGUMENT_CHARS: usize = 500;
-/// The tools by which a model handles its context: their arguments are few and steer the run.
+/// The tools with which a model manages its context. Their arguments are few and influence the run.
 const OWN_TOOLS: [&str; 5] = [
     "recall",
     "recall_search",
@@ -29,10 +32,12 @@ const OWN_TOOLS: [&str; 5] = [
     "context_summarize",
 ];
 
-/// Once a plan is due, texts of more than `over_chars` characters in the arguments of old calls
-/// become digests: head and tail around a marker that says what is missing and how to recall it.
+/// Shortens texts of more than `over_chars` characters in the arguments of old calls once a plan is
+/// due. The result is head and tail around a marker that says how much is missing and how to recall
+/// it.
 ///
-/// All old calls at once: what stands behind the first edit is read anew by the provider anyway.
+/// All old calls are shortened at once, since the provider reads everything after the first edit
+/// again anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArgumentDigest {
@@ -69,7 +74,7 @@ impl Stage for ArgumentDigest {
 }
 
 impl ArgumentDigest {
-    /// What is wrong with it, if anything.
+    /// Returns the error in the settings, if there is one.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         (self.over_chars < LEAST_ARGUMENT_CHARS).then(|| {
@@ -81,8 +86,8 @@ impl ArgumentDigest {
     }
 }
 
-/// Positions of assistant messages whose calls are all answered and read, except the newest batch
-/// and loops in which a thought is signed.
+/// Returns the positions of assistant messages whose calls are all answered and read, except the
+/// newest batch and loops with a signed thought.
 pub(super) fn old_calls(draft: &Draft<'_>) -> Vec<usize> {
     let exchanges = draft.exchanges();
     let is_batch = |exchange: &Exchange| {
@@ -103,7 +108,7 @@ pub(super) fn old_calls(draft: &Draft<'_>) -> Vec<usize> {
             }
             index += 1;
         }
-        // The user message between two loops.
+        // Skip the user message between two loops.
         index += 1;
     }
     old
@@ -119,7 +124,7 @@ fn is_signed(items: &[Item], exchange: &Exchange) -> bool {
     })
 }
 
-/// The parts with digests for long texts; `None` where there are none.
+/// Replaces long texts in the parts by digests. Returns `None` if there are none.
 fn digested(parts: &[Part], over: usize, marker: &Marker) -> Option<Vec<Part>> {
     let mut changed = false;
     let digested = parts
@@ -143,10 +148,10 @@ fn digested(parts: &[Part], over: usize, marker: &Marker) -> Option<Vec<Part>> {
     changed.then_some(digested)
 }
 
-/// JSON whose string values of more than `over` characters are digests, all other bytes as they
-/// were; `None` where there are no such, or where the text is no JSON.
+/// Replaces the string values of more than `over` characters in JSON by digests, and keeps all
+/// other bytes. Returns `None` if there are no such values, or if the text is not JSON.
 fn digest(json: &str, over: usize, marker: &Marker) -> Option<String> {
-    // Characters take at least a byte.
+    // A character has at least one byte.
     if json.len() <= over {
         return None;
     }
@@ -173,7 +178,7 @@ fn digest(json: &str, over: usize, marker: &Marker) -> Option<String> {
     (copied > 0).then_some(out)
 }
 
-/// Where the string that begins at `start` ends, its closing quote included.
+/// Returns the end of the string that begins at `start`, including its closing quote.
 fn end_of_string(json: &str, start: usize) -> Option<usize> {
     let inside = json.get(start + 1..)?;
     let mut escaped = false;

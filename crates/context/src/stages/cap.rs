@@ -1,5 +1,5 @@
-//! [`Cap`]: a result larger than one may be is cut to size, best before the model first sees it.
-//! It never touches a result within the bound.
+//! [`Cap`]: cuts tool results that exceed the maximum size, preferably before the model first reads
+//! them.
 
 use crate::budget::Budget;
 use crate::draft::Draft;
@@ -8,12 +8,12 @@ use crate::plan::Trigger;
 use crate::rendition;
 use crate::stage::Stage;
 
-/// Cuts tool results to `Budget::max_result`, head and tail kept.
+/// Cuts tool results to `Budget::max_result`, keeping head and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
-    /// Only results that no request has carried yet: it costs no cache.
+    /// Only unsent results, which costs no cache.
     Arrivals,
-    /// All of them, when the request was refused as too long anyway.
+    /// All results, once the request was refused as too long.
     All,
 }
 

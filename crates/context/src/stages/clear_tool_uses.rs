@@ -1,4 +1,5 @@
-//! [`ClearToolUses`]: the rules of Anthropic's context edit `clear_tool_uses_20250919`, on any wire.
+//! [`ClearToolUses`]: the rules of Anthropic's context edit `clear_tool_uses_20250919`, for any
+//! provider.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +18,15 @@ const CLEARED_INPUT: &str = "{}";
 
 /// Replaces the oldest tool results by a placeholder once the view exceeds a trigger.
 ///
-/// The names and defaults are those of the API. It removes no message, so the view may still be of any
-/// size: the policy is not limited.
+/// The names and defaults are those of the API. No message is removed, so the view may still be of
+/// any size: the policy is not limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClearToolUses {
-    /// Clears only above this. Default 100,000 input tokens.
+    /// The threshold above which results are cleared. Default 100,000 input tokens.
     pub trigger: ClearTrigger,
     /// The number of newest tool uses that keep their results. Default 3.
     pub keep: usize,
-    /// Clears nothing if that would free fewer tokens. Default 0.
+    /// The minimum number of freed tokens; below it, nothing is cleared. Default 0.
     pub clear_at_least: Tokens,
     /// The names of tools whose uses are never cleared.
     pub exclude_tools: Vec<String>,
@@ -36,7 +37,7 @@ pub struct ClearToolUses {
 /// A threshold of [`ClearToolUses`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClearTrigger {
-    /// More tokens than this are sent, tools included.
+    /// The request has more tokens than this, tools included.
     InputTokens(Tokens),
     /// The view has more tool results than this.
     ToolUses(usize),

@@ -1,7 +1,7 @@
 //! [`Evict`]: removes the oldest turns from the view.
 //!
-//! A question leaves together with its answers. The protected set stays, and so does everything in
-//! the log.
+//! A question is removed together with its answers. Protected messages stay, and the log keeps
+//! everything.
 
 use crate::budget::Budget;
 use crate::counter::MESSAGE_OVERHEAD;
@@ -13,14 +13,14 @@ use crate::tokens::Tokens;
 
 /// Removes the oldest turns until the view is at its target.
 ///
-/// Only a turn that is larger than the target, or whose question is protected, is thinned from
-/// inside: its oldest steps are removed and its question stays.
+/// A turn that is larger than the target, or whose question is protected, is thinned out: its
+/// oldest steps are removed and its question stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evict {
-    /// Only those that have to leave even if all results and the task weighed nothing. It stands
-    /// before stages that shrink: they are spared the work on what leaves anyway.
+    /// Only turns that must be removed even if all results and the task were empty. It runs before
+    /// stages that shorten messages, to save them work on turns that are removed anyway.
     Hopeless,
-    /// As many as it takes.
+    /// As many turns as necessary.
     Oldest,
 }
 
@@ -33,7 +33,7 @@ impl Stage for Evict {
         if !draft.is_due(budget) {
             return;
         }
-        // Without markers, which are counted only once it seems to be enough.
+        // Without markers, which are only counted when the target seems to be reached.
         let mut left: Tokens = match self {
             Self::Hopeless => (0..draft.items().len()).map(|at| least(draft, at)).sum(),
             Self::Oldest => draft.tokens().minus(draft.markers()),
@@ -56,7 +56,7 @@ impl Stage for Evict {
     }
 }
 
-/// What an item weighs at least, whatever is cut from it.
+/// Returns the minimum size of an item, after all possible cuts.
 fn least(draft: &Draft<'_>, at: usize) -> Tokens {
     match draft.current(at) {
         None => Tokens::ZERO,

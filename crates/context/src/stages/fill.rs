@@ -1,5 +1,5 @@
-//! [`Fill`]: brings back what still fits after other stages removed or shortened more than they had
-//! to. The newest comes first.
+//! [`Fill`]: restores messages that still fit after other stages removed or shortened more than
+//! necessary. The newest messages come first.
 
 use crate::budget::Budget;
 use crate::draft::Draft;
@@ -10,16 +10,17 @@ use crate::stage::Stage;
 use crate::stages::fit::{LEAST_RESULT, level};
 use crate::tokens::{Ppm, Tokens};
 
-/// A view of this share of its target is full.
+/// The share of its target at which a view counts as full.
 const FULL: Ppm = Ppm(985_000);
-/// The number of messages and turns that are tried. Each costs a look at all edits of the draft.
+/// The maximum number of messages and turns that are tried. Each try examines all edits of the
+/// draft.
 const TRIES: usize = 64;
 
-/// Uses what the stages before it left of the target.
+/// Uses the part of the target that the stages before it left free.
 ///
-/// Shortened messages become longer, then removed turns come back, in each case the newest first. The
-/// first that does not fit whole comes back shortened. For filters, which are given a size to fill: an
-/// agent's view is cut below its limit on purpose.
+/// First shortened messages become longer, then removed turns are restored, in each case the newest
+/// first. The first one that does not fit as a whole is restored in shortened form. For filters,
+/// which are given a size to fill: an agent's view is cut below its limit on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill;
 
@@ -40,7 +41,7 @@ impl Stage for Fill {
         for exchanges in draft.removed(target).into_iter().rev().take(TRIES) {
             let was_full = is_full(draft);
             draft.restore(&exchanges);
-            // In a full view, what is lighter than the marker in its place still fits.
+            // In a full view, a turn that is smaller than its marker still fits.
             if !was_full {
                 shorten(draft, &exchanges, target);
             }
@@ -51,7 +52,7 @@ impl Stage for Fill {
     }
 }
 
-/// Makes a shortened message as long as fits.
+/// Makes a shortened message as long as possible.
 fn grow(draft: &mut Draft<'_>, at: usize, target: Tokens) {
     let (Some((_, now)), Some(item)) = (draft.current(at), draft.items().get(at)) else {
         return;
@@ -68,8 +69,8 @@ fn grow(draft: &mut Draft<'_>, at: usize, target: Tokens) {
     }
 }
 
-/// Shortens the largest messages of these exchanges so that the view fits, if it can: results before
-/// texts.
+/// Shortens the largest messages of these exchanges so that the view fits, if possible: results
+/// before texts.
 pub(super) fn shorten(draft: &mut Draft<'_>, exchanges: &[usize], target: Tokens) {
     let found = exchanges
         .iter()

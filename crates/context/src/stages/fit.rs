@@ -1,5 +1,6 @@
-//! [`Fit`]: the last rung. What is left is protected, so its results give way, the largest first.
-//! It needs no model and acts only where the view would be refused otherwise.
+//! [`Fit`]: the last stage. It shortens the results in the protected messages, the largest first.
+//!
+//! It needs no model, and acts only if the view would be refused otherwise.
 
 use crate::budget::Budget;
 use crate::counter::TokenCounter;
@@ -12,24 +13,25 @@ use crate::rendition;
 use crate::stage::Stage;
 use crate::tokens::Tokens;
 
-/// A result keeps at least this many tokens: fewer say nothing, and hold no marker between a head
-/// and a tail of a script that takes a token a byte.
+/// The minimum size of a shortened result. A smaller result tells the model nothing, and has no
+/// space for a marker between head and tail in a script with a token per byte.
 pub(super) const LEAST_RESULT: Tokens = Tokens(64);
-/// The divisor of the largest allowed result that gives the least size of one that has just arrived.
+/// The minimum size of a new result is the largest allowed result divided by this number.
 const ARRIVAL_SHARE: u64 = 8;
-/// A protected text gives way only where it takes more than this part of the budget.
+/// A protected text is only cut if it takes more than this fraction of the budget.
 const TEXT_SHARE: u64 = 4;
 
-/// Makes the view fit its limit by shrinking what the protected set holds.
+/// Makes the view fit its limit by shortening protected messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// Only results that no request has carried yet give way, and none below an eighth of what one
-    /// result may have: less would tell the model too little.
+    /// Shortens only unsent results, and none below an eighth of the maximum size of a result: a
+    /// shorter one would tell the model too little.
     Arrivals,
-    /// Only results give way.
+    /// Shortens only results.
     Results,
-    /// Then, too, texts (and strings in arguments) of over a quarter of the budget, marked; for
-    /// filters, where an error would help nobody. Instructions stay whole.
+    /// Shortens results, then also texts (and strings in arguments) of more than a quarter of the
+    /// budget, with a marker. For filters, because an error would not help there. Instructions are
+    /// never shortened.
     Everything,
 }
 
@@ -56,8 +58,8 @@ impl Stage for Fit {
     }
 }
 
-/// Brings all results from position `from` on down to one level, found so that the view just fits:
-/// the largest give first, and none below `least`.
+/// Reduces all results from position `from` on to one level, chosen so that the view just fits: the
+/// largest are cut first, and none below `least`.
 fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Tokens) {
     let mut results = shrinkable(draft);
     let is_result = |at: usize| matches!(draft.current(at), Some((Message::ToolResult(_), _)));
@@ -80,7 +82,7 @@ fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Token
     }
 }
 
-/// The highest level at which `sum(min(weight, level)) <= room`.
+/// Returns the highest level at which `sum(min(weight, level)) <= room`.
 pub(super) fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     weights.sort_unstable();
     let mut room = room;
@@ -96,8 +98,8 @@ pub(super) fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     Tokens::MAX
 }
 
-/// Cuts texts of over a quarter of the budget, the largest first, by no more than is needed. A former
-/// summary is not cut but summarised again; a new one gets another size from the policy.
+/// Cuts texts of more than a quarter of the budget, the largest first, by no more than necessary. A
+/// former summary is not cut but summarised again; the size of a new one is set by the policy.
 fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
     let floor = Tokens(limit.0 / TEXT_SHARE);
     let has_new_summary = draft.summary().is_some();
@@ -143,7 +145,7 @@ fn summarized(message: &Message, max: Tokens, counter: &dyn TokenCounter) -> Opt
     Some(Message::Summary { text })
 }
 
-/// Returns positions and weights of the messages that are left, neither instructions nor pinned.
+/// Returns positions and sizes of the remaining messages, except instructions and pinned messages.
 fn shrinkable(draft: &Draft<'_>) -> Vec<(usize, Tokens)> {
     let items = draft.items().iter().enumerate();
     items

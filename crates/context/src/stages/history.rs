@@ -7,13 +7,14 @@ use crate::plan::Trigger;
 use crate::stage::Stage;
 use crate::tokens::Tokens;
 
-/// Removes the oldest turns once the view has more than so many messages, until it has 0.70 of them.
+/// Removes the oldest turns once the view exceeds a number of messages, until it has 0.70 of that
+/// number.
 ///
-/// A view that lost one message on every turn would lose the provider's cache on every turn. The
-/// markers of gaps are not counted. The protected set stays, even if it is more.
+/// If a view lost one message on every turn, it would also lose the provider's cache on every turn.
+/// Markers of gaps are not counted. Protected messages stay, even if they exceed the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimit(
-    /// The largest number of messages.
+    /// The maximum number of messages.
     pub usize,
 );
 

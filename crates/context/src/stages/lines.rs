@@ -1,5 +1,7 @@
-//! [`Lines`]: results of the turns that stay are cut to so many lines, once a plan is due. It never
-//! touches a result that the model has not read yet; [`Cap`](crate::Cap) has bounded that already.
+//! [`Lines`]: cuts the results of the kept turns to a maximum number of lines once a plan is due.
+//!
+//! Results that the model has not read yet are not changed; [`Cap`](crate::Cap) has already limited
+//! them.
 
 use crate::budget::Budget;
 use crate::draft::Draft;
@@ -11,23 +13,24 @@ use crate::stages::sections::{Runs, follows_gap};
 use crate::tokens::Bytes;
 use crate::truncate::Marker;
 
-/// A line longer than this counts as several: else one line could hold anything. Twice what fits
-/// the width of an editor, so that hardly a line of code counts twice.
+/// The number of bytes from which on a line counts as several lines, because a single line could
+/// have any length. It is twice the width of an editor, so hardly a line of code counts twice.
 pub const LINE_BYTES: usize = 256;
-/// A cut leaves this many bytes at least, or there would be a marker and nothing else. What has no
-/// more is left as it is, however many lines it has.
+/// The minimum size of a cut result in bytes, so that not only a marker remains. Smaller results
+/// are not cut, regardless of their number of lines.
 const LEAST: usize = 160;
-/// How often a bound in bytes is lowered until the lines are few enough.
+/// How often the limit in bytes is lowered until there are few enough lines.
 const TRIES: u32 = 12;
 
-/// Cuts read results of the newest turns to at most `max` lines, head and tail kept.
+/// Cuts the results of the newest turns that the model has read to at most `max` lines, keeping
+/// head and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lines {
-    /// Lines of one result, at most, its marker included.
+    /// The maximum number of lines of one result, including its marker.
     pub max: usize,
-    /// Of how many turns from the end of the newest run.
+    /// The number of turns at the end of the newest run whose results are cut.
     pub of_turns: usize,
-    /// How many turns at its start are none of them.
+    /// The number of turns at the beginning of the newest run whose results are not cut.
     pub after_turns: usize,
 }
 
@@ -55,11 +58,12 @@ impl Stage for Lines {
     }
 }
 
-/// Positions of the results of the newest run's last turns, its first turns left out where there
-/// are others.
+/// Returns the positions of the results of the newest run's last turns, without its first turns if
+/// there are others.
 ///
-/// Where something has left, what stands behind begins anew: its first turns have been cut already
-/// when that left, and a turn that was not the last then must not become so by it.
+/// After a gap or a summary, counting begins anew: the first turns after it were already cut when
+/// the messages before them were removed, and the removal must not turn an earlier turn into one of
+/// the last.
 fn newest_results(draft: &Draft<'_>, of_turns: usize, after_turns: usize) -> Vec<usize> {
     let exchanges = draft.exchanges();
     let begins_anew = |exchange: &Exchange| {
@@ -75,7 +79,8 @@ fn newest_results(draft: &Draft<'_>, of_turns: usize, after_turns: usize) -> Vec
     last.flat_map(|turn| turn.at.clone()).collect()
 }
 
-/// A result of texts alone with at most `max` lines; `None` where it has no more already.
+/// Cuts a result that consists only of texts to at most `max` lines. Returns `None` if it has no
+/// more already.
 fn shortened(result: &ToolResult, max: usize, marker: &Marker) -> Option<Message> {
     let texts: Option<Vec<&str>> = result.parts.iter().map(Part::as_text).collect();
     let text = texts?.join("\n");
@@ -87,8 +92,8 @@ fn shortened(result: &ToolResult, max: usize, marker: &Marker) -> Option<Message
     }))
 }
 
-/// Head and tail of a text in at most `max` lines, or in as few as leave something of it; `None`
-/// where it has no more already.
+/// Returns head and tail of a text in at most `max` lines, or in the smallest useful number of
+/// lines. Returns `None` if it has no more already.
 fn in_lines(text: &str, max: usize, marker: &Marker) -> Option<String> {
     let lines = lines_of(text);
     if lines <= max || text.len() <= LEAST {
@@ -112,7 +117,7 @@ fn in_lines(text: &str, max: usize, marker: &Marker) -> Option<String> {
     marker.shorten_bytes(text, Bytes(LEAST as u64))
 }
 
-/// The lines of a text, a long one counted as several.
+/// Counts the lines of a text; a long line counts as several.
 fn lines_of(text: &str) -> usize {
     text.lines()
         .map(|line| line.len().div_ceil(LINE_BYTES).max(1))
@@ -136,7 +141,7 @@ mod tests {
         for text in [&numbered, &giant, &skewed, &crabs] {
             for max in [4, 50, 51, 200] {
                 let short = cut(text, max).unwrap();
-                // Lines of a letter: so few would say nothing.
+                // Lines of one letter: a cut would leave nothing useful.
                 let few = max == 4 && lines_of(text) > 390 && text.len() != giant.len();
                 assert!(lines_of(&short) <= if few { 85 } else { max }, "{max}");
                 assert!(short.len() <= max * (LINE_BYTES + 1));

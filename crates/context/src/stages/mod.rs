@@ -1,5 +1,5 @@
-//! The stages that come with Plimsoll, one a file, in the order in which they usually run.
-//! Not the order itself; that is a policy.
+//! The built-in stages, one per file, in the order in which they usually run. A policy defines the
+//! actual order.
 
 mod arguments;
 mod cap;

@@ -1,5 +1,7 @@
-//! [`Prune`]: old tool results shrink to head and tail. The calls stay, so the model still knows
-//! what it did. It never touches what a person or the model wrote, unless told to prune the task.
+//! [`Prune`]: shortens old tool results to head and tail. The calls stay, so the model still knows
+//! its actions.
+//!
+//! Texts of users and models are not changed, except for the task if that is configured.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,37 +15,37 @@ use crate::rendition;
 use crate::stage::Stage;
 use crate::tokens::{Bytes, Ppm, Tokens};
 
-/// The share of the view that pruning must free if there is no trigger that makes it due.
+/// The share of the view that pruning must free if there is no trigger.
 const WORTH_PRUNING: Ppm = Ppm(250_000);
 
-/// How [`Prune`] shrinks old results.
+/// The settings of [`Prune`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionPruneConfig {
-    /// How many of the newest exchanges with tool results stay as they are. Default 2.
+    /// The number of newest exchanges with tool results that are not pruned. Default 2.
     pub keep_recent_n: usize,
-    /// A pruned result has at most this many bytes, its marker included. Default 200, at least
+    /// The maximum size of a pruned result, including its marker. Default 200, at least
     /// [`SessionPruneConfig::LEAST_BYTES`]; with less, long results would not be pruned at all.
     pub pruned_tool_result_max_bytes: Bytes,
-    /// Whether the first user message stays whole; if not, it may be pruned like a result. Default true.
+    /// Whether the first user message stays whole. If not, it may be pruned like a result. Default
+    /// true.
     pub preserve_task: bool,
-    /// Whether to prune before every request instead of when a plan is due, or under a strategy
-    /// without a trigger when it frees a quarter of the view. Default false, since each rewrite
-    /// costs the provider's prompt cache.
+    /// Whether to prune before every request. If not, pruning happens when a plan is due, or for a
+    /// strategy without a trigger when it frees a quarter of the view. Default false, since each
+    /// rewrite costs the provider's prompt cache.
     pub eager: bool,
 }
 
 impl SessionPruneConfig {
-    /// The least bytes of a pruned result: room for the longest marker,
-    /// `[pruned: 9999999999 bytes; recall m9999999999]` on a line of its own, and for
-    /// 16 bytes of text on each side of it.
+    /// The minimum size of a pruned result: space for the longest marker, `[pruned: 9999999999
+    /// bytes; recall m9999999999]` on a line of its own, and for 16 bytes of text on each side.
     pub const LEAST_BYTES: Bytes = Bytes(80);
 }
 
 /// Shrinks old tool results, oldest first, until the view is at its target.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Prune(
-    /// How.
+    /// The settings.
     pub SessionPruneConfig,
 );
 
@@ -82,7 +84,7 @@ impl Stage for Prune {
     }
 }
 
-/// [`Prune`] under a policy without a trigger, where no plan is ever due: it acts when it frees a
+/// [`Prune`] for a policy without a trigger, in which no plan is ever due. It acts when it frees a
 /// quarter of the view, or before every request if it is eager.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PruneWithoutTrigger(pub(crate) Prune);
@@ -128,8 +130,8 @@ impl Prune {
         }
     }
 
-    /// Returns `true` if pruning these results frees enough of the view to be worth the provider's
-    /// cache. About four bytes are a token.
+    /// Returns `true` if pruning these results frees enough of the view to justify losing the
+    /// provider's cache. Assumes about four bytes per token.
     fn is_worth_it(&self, draft: &Draft<'_>, old: &[usize]) -> bool {
         let left = Tokens(self.0.pruned_tool_result_max_bytes.0 / 4) + MESSAGE_OVERHEAD;
         let weights = old.iter().filter_map(|at| draft.current(*at));
@@ -138,8 +140,8 @@ impl Prune {
     }
 }
 
-/// Positions of the results outside the newest `keep` exchanges that have results, oldest first.
-/// Messages between exchanges (steers, hints) do not count as exchanges.
+/// Returns the positions of the results outside the newest `keep` exchanges with results, oldest
+/// first. Messages between exchanges (steers, hints) do not count as exchanges.
 fn old_results(draft: &Draft<'_>, keep: usize) -> Vec<usize> {
     let with_results = draft.exchanges().iter().filter(|exchange| {
         matches!(
@@ -158,7 +160,7 @@ fn old_results(draft: &Draft<'_>, keep: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The task stays whole while it is the newest question too.
+/// Prunes the task, unless it is also the newest question.
 fn prune_task(draft: &mut Draft<'_>, max: Bytes) {
     let mut asked = (0..draft.items().len())
         .filter(|at| matches!(draft.current(*at), Some((Message::User { .. }, _))));

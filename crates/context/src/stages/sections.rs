@@ -1,5 +1,5 @@
-//! [`Sections`]: the first and the last turns of the newest run stay; what stands between them, and
-//! the runs before it, become one summary. It weighs what it chooses; it never parts an exchange.
+//! [`Sections`]: keeps the first and the last turns of the newest run, and replaces the turns
+//! between them and the earlier runs by one summary. It never splits an exchange.
 
 use crate::budget::Budget;
 use crate::compaction::CompactionScope;
@@ -12,42 +12,42 @@ use crate::stages::summarize::Summarize;
 use crate::stages::{Author, SummaryConfig};
 use crate::tokens::Tokens;
 
-/// Sums up what stands before the newest run and in its middle, once a plan is due.
+/// Summarises the runs before the newest one and the middle of the newest run, once a plan is due.
 ///
-/// Turns that are to stay do so as far as they fit the target beside a summary: else the oldest of
-/// the last give way first, then the first.
+/// Kept turns must fit the target together with a summary. If they do not, the oldest of the last
+/// turns are summarised first, then the first turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sections {
-    /// Which part of the view it sees to.
+    /// The part of the view that this stage handles.
     pub of: Section,
-    /// How many earlier runs are summed up; those before them leave without.
+    /// How many earlier runs are summarised. Runs before these are removed without a summary.
     pub scope: CompactionScope,
-    /// Turns that stay from the start of the newest run.
+    /// Number of turns that are kept at the beginning of the newest run.
     pub keep_first_turns: usize,
-    /// Turns that stay from its end.
+    /// Number of turns that are kept at the end of the newest run.
     pub keep_recent_turns: usize,
-    /// How what leaves is summed up; `None` where it leaves without a summary.
+    /// The settings for the summary; `None` removes the messages without one.
     pub summary: Option<SummaryConfig>,
 }
 
 /// A part of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
-    /// All of it.
+    /// The whole view.
     All,
-    /// The runs before the newest.
+    /// The runs before the newest one.
     Earlier,
     /// The newest run.
     Newest,
 }
 
-/// Where the runs of a view begin: indices of exchanges.
+/// The beginnings of the runs of a view, as indices of exchanges.
 ///
-/// A run begins with the first user message, and with each that follows an answer, or a gap where
-/// there may have been one: one that stands behind results was said during a run.
+/// A run begins with the first user message, and with each user message after an answer, or after a
+/// gap that may have contained one. A user message after results was sent during a run.
 pub(super) struct Runs(Vec<usize>);
 
-/// How many turns of the newest run stay.
+/// The number of turns of the newest run that are kept.
 #[derive(Debug, Clone, Copy)]
 struct Keep {
     first: usize,
@@ -83,7 +83,7 @@ impl Stage for Sections {
 }
 
 impl Sections {
-    /// Drops the runs before those that the scope has room for.
+    /// Removes the runs before those that the scope includes.
     fn drop_beyond_scope(&self, draft: &mut Draft<'_>, budget: &Budget) {
         let runs = Runs::of(draft);
         let spans: Vec<(usize, usize)> = runs.earlier().collect();
@@ -117,7 +117,7 @@ impl Sections {
         }
     }
 
-    /// The exchanges that a summary is to stand for.
+    /// Returns the exchanges that the summary replaces.
     fn chosen(&self, draft: &Draft<'_>, budget: &Budget) -> Vec<usize> {
         let runs = Runs::of(draft);
         let turns = runs.turns(draft.exchanges());
@@ -134,7 +134,7 @@ impl Sections {
             first: self.keep_first_turns.min(turns.len()),
             recent,
         };
-        // Fewer kept is lighter, so both are found by halving.
+        // Keeping fewer turns is smaller, so both numbers are found by bisection.
         let recent = most_that(1..=recent, |recent| fits(Keep { recent, ..asked }));
         let keep = match recent {
             Some(recent) => Keep { recent, ..asked },
@@ -156,15 +156,15 @@ impl Sections {
         let summaries = old
             .iter()
             .filter(|found| found.kind == ExchangeKind::Summary);
-        // A summary alone has nothing new to it.
+        // A single summary contains nothing new.
         if new.is_empty() && summaries.count() < 2 {
             return Vec::new();
         }
         chosen
     }
 
-    /// What is outside the turns that stay and may leave; none where a summary stands that may not
-    /// be covered yet, for there would be two.
+    /// Returns the coverable exchanges outside the kept turns. Returns none if there is a summary
+    /// that cannot be covered yet, because there would be two summaries.
     fn outside(&self, draft: &Draft<'_>, runs: &Runs, turns: &[usize], keep: Keep) -> Vec<usize> {
         let exchanges = draft.exchanges();
         let newest = runs.newest();
@@ -197,7 +197,7 @@ impl Sections {
 impl Runs {
     pub(super) fn of(draft: &Draft<'_>) -> Self {
         let mut starts = Vec::new();
-        // Whether a user message that comes now would begin a run.
+        // Whether a user message at this point begins a run.
         let mut answered = true;
         for (index, exchange) in draft.exchanges().iter().enumerate() {
             answered |= follows_gap(draft.items(), exchange.at.start);
@@ -221,13 +221,13 @@ impl Runs {
         self.0.last().copied().unwrap_or(0)
     }
 
-    /// The runs before the newest, each from its start to the start of the next.
+    /// Returns the runs before the newest one, each from its start to the start of the next.
     fn earlier(&self) -> impl Iterator<Item = (usize, usize)> {
         let ends = self.0.iter().skip(1);
         self.0.iter().copied().zip(ends.copied())
     }
 
-    /// The model's turns in the newest run.
+    /// Returns the model's turns in the newest run.
     pub(super) fn turns(&self, exchanges: &[Exchange]) -> Vec<usize> {
         let of_it = exchanges.iter().enumerate().skip(self.newest());
         let is_turn = |exchange: &Exchange| {
@@ -243,14 +243,14 @@ impl Runs {
     }
 }
 
-/// Whether something has left the view right before this place.
+/// Checks whether messages were removed from the view directly before this position.
 pub(super) fn follows_gap(items: &[Item], at: usize) -> bool {
     let seq = |at: usize| items.get(at).map(|item| item.seq);
     let before = at.checked_sub(1).and_then(seq);
     before.is_some_and(|before| Some(before.next()) != seq(at))
 }
 
-/// The largest number of a range that is good, where every number below a good one is good.
+/// Returns the largest good number of a range in which every number below a good one is good.
 fn most_that(
     range: std::ops::RangeInclusive<usize>,
     is_good: impl Fn(usize) -> bool,

@@ -1,5 +1,7 @@
-//! [`Summarize`]: the oldest exchanges and the former summary become one new summary. Its words
-//! are a model's where one has written them, else [`extract`](crate::extract)'s; it calls no model.
+//! [`Summarize`]: replaces the oldest exchanges and the former summary by one new summary.
+//!
+//! It uses a model's text if one is ready, and [`extract`](crate::extract) otherwise. The stage
+//! itself calls no model.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,61 +19,61 @@ use crate::stage::Stage;
 use crate::stages::fill::shorten;
 use crate::tokens::{Ppm, Tokens};
 
-/// A summary, at most, where nothing else is said.
+/// The default maximum size of a summary.
 pub const MAX_SUMMARY: Tokens = Tokens(2_000);
-/// The share of the view's target that a summary may take, where nothing else is said.
+/// The default share of the view's target that a summary may take.
 pub const SUMMARY_SHARE: Ppm = Ppm(250_000);
-/// The share of the trigger from which on a summary is written beside the run.
+/// The default share of the trigger above which a summary is written while the run continues.
 pub const SOFT_MARK: Ppm = Ppm(850_000);
-/// The share of the view's target that a summary without a model may take if the words of the user
-/// need it: they go before the newest exchanges that nothing protects.
+/// The share of the view's target that a summary without a model may take if the user's text needs
+/// it: that has priority over the newest unprotected exchanges.
 pub const EXTRACT_SHARE: Ppm = Ppm(600_000);
-/// Messages of a talk weigh no more than this on average.
+/// The maximum average size of a message in a talk.
 const TALK_MESSAGE: u64 = 150;
-/// A filter lets a turn stay in part if more than this share of its size would be left.
+/// The free share of the target above which a filter keeps a part of a turn.
 const SPARE: Ppm = Ppm(20_000);
-/// The share that it may take in any case.
+/// The share of the target that a summary without a model may always take.
 const EXTRACT_FLOOR: Ppm = Ppm(60_000);
-/// What such a summary may weigh beside the user's words, in percent of them.
+/// The size of a summary without a model, in percent of the user's text in it.
 const EXTRACT_PERCENT: u64 = 320;
-/// The least that a summary without a model may have: its frame and a line or two.
+/// The minimum size of a summary without a model: its frame and a line or two.
 pub(crate) const LEAST_EXTRACT: Tokens = Tokens(96);
-/// How often a summary without a model is written again of fewer exchanges, at most.
+/// How often a summary without a model is rewritten for fewer exchanges.
 const REWRITES: u32 = 2;
-/// A summary of fewer tokens says nothing that is worth a request, and has no room for its frame and
-/// a marker where it is cut.
+/// The minimum size of a model's summary. A smaller one is not worth a request, and has no space
+/// for its frame and a marker if it is cut.
 pub const LEAST_SUMMARY: Tokens = Tokens(128);
 
-/// How [`Summarize`] works.
+/// The settings of [`Summarize`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummaryConfig {
-    /// A summary in all, at most. Default [`MAX_SUMMARY`].
+    /// The maximum size of a summary. Default [`MAX_SUMMARY`].
     pub max_summary_tokens: Tokens,
-    /// The share of the view's target that it may take, at most. Default [`SUMMARY_SHARE`].
+    /// The maximum share of the view's target that a summary may take. Default [`SUMMARY_SHARE`].
     pub share: Ppm,
-    /// The share of the trigger from which on it is written beside the run; `None` writes it when
-    /// the plan is due. Default [`SOFT_MARK`].
+    /// The share of the trigger above which a summary is written while the run continues; `None`
+    /// writes it when the plan is due. Default [`SOFT_MARK`].
     pub soft_mark: Option<Ppm>,
-    /// Who writes it. Default: a model.
+    /// The author of summaries. Default: a model.
     pub author: Author,
 }
 
-/// Who writes a summary.
+/// The author of a summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Author {
     /// A model if one is configured and its summary can be used, else [`extract`].
     #[default]
     Model,
-    /// [`extract`]: no model is asked.
+    /// [`extract`], without a model.
     Extract,
 }
 
-/// Replaces the oldest exchanges, and the former summary, by one summary.
+/// Replaces the oldest exchanges and the former summary by one summary.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Summarize(
-    /// How.
+    /// The settings.
     pub SummaryConfig,
 );
 
@@ -87,7 +89,7 @@ impl Default for SummaryConfig {
 }
 
 impl SummaryConfig {
-    /// The same where no model is asked.
+    /// Returns the settings without a model.
     #[must_use]
     pub fn without_model(self) -> Self {
         Self {
@@ -96,14 +98,14 @@ impl SummaryConfig {
         }
     }
 
-    /// Returns `true` if no size is set. A summary without a model is then as large as the words of the
-    /// user among the removed messages need, up to [`EXTRACT_SHARE`] of the target.
+    /// Returns `true` if no size is set. A summary without a model is then as large as the user's
+    /// text among the removed messages requires, up to [`EXTRACT_SHARE`] of the target.
     #[must_use]
     pub fn is_sized_by_need(&self) -> bool {
         self.share == SUMMARY_SHARE && self.max_summary_tokens == MAX_SUMMARY
     }
 
-    /// What a summary may weigh under this budget, message and frame included.
+    /// Returns the maximum size of a summary under this budget, including message and frame.
     #[must_use]
     pub fn most(&self, budget: &Budget) -> Tokens {
         self.max_summary_tokens.min(budget.target.share(self.share))
@@ -125,7 +127,7 @@ impl Stage for Summarize {
 }
 
 impl Summarize {
-    /// As the stage does, of the exchanges that `choose` names when so much must be covered.
+    /// Runs the stage for the exchanges that `choose` returns for the number of tokens to cover.
     pub(super) fn choosing(
         &self,
         draft: &mut Draft<'_>,
@@ -148,7 +150,8 @@ impl Summarize {
         let need = draft.tokens().minus(budget.target);
         let allowed = self.allowed(draft, budget, choose);
         let mut chosen = choose(draft, need + allowed);
-        // Where nothing may be chosen, a summary stands that would be a second one.
+        // `chosen` is empty if there is a summary that cannot be covered: a new one would be a
+        // second one.
         if chosen.is_empty() || self.splice(draft, budget, &chosen) {
             return;
         }
@@ -163,13 +166,15 @@ impl Summarize {
         if model != Summarizer::None {
             let span = draft.span(&chosen, asked(draft, &chosen, most), When::Now);
             let ready = draft.means().ready.as_ref();
-            // One that has just been written of this and does not help is not written again.
+            // If a summary of the same messages was just written and does not help, it is not
+            // requested again.
             if ready.is_none_or(|ready| ready.fingerprint != span.fingerprint) {
                 draft.want(span);
             }
         }
         let mut words = self::words(draft, &chosen, most);
-        // Where nobody else writes it, what needs fewer words than it may has room for exchanges.
+        // If no model writes it, a summary that is shorter than allowed leaves space for more
+        // exchanges.
         for _ in 0..REWRITES {
             let Some((_, weighs)) = &words else { return };
             if model != Summarizer::None || weighs.times(4) > most.times(3) {
@@ -190,7 +195,7 @@ impl Summarize {
         let Some((words, weighs)) = words else {
             return;
         };
-        // A filter is given a size to fill: the newest turn that would leave whole stays in part.
+        // A filter is given a size to fill: a part of the newest removed turn is kept.
         if self.0.author == Author::Extract && budget.limit == budget.target {
             let left = draft.tokens().minus(draft.weight_of(&chosen)) + weighs;
             let spare = budget.target.minus(left);
@@ -216,7 +221,8 @@ impl Summarize {
         draft.summarize(&chosen, words);
     }
 
-    /// Asks for the summary that will be wanted at the trigger, a little before it.
+    /// Requests the summary that will be needed at the trigger, shortly before the trigger is
+    /// reached.
     fn prepare(
         &self,
         draft: &mut Draft<'_>,
@@ -243,8 +249,8 @@ impl Summarize {
         }
     }
 
-    /// Puts in the summary that is ready, if what it stands for is still what it was, and either
-    /// enough or all that would be chosen now.
+    /// Inserts the ready summary. Requires that its messages are unchanged, and that it either
+    /// frees enough or covers all messages that would be chosen now.
     fn splice(&self, draft: &mut Draft<'_>, budget: &Budget, wanted: &[usize]) -> bool {
         let Some(ready) = draft.means().ready.clone() else {
             return false;
@@ -256,7 +262,7 @@ impl Summarize {
         let room = half_of(draft, &chosen)
             .min(self.0.most(budget))
             .minus(frame);
-        // It was asked for in the size that there was; a summary is never cut blindly.
+        // The summary was requested with the allowed size; a longer one is never cut blindly.
         let text = ready.text.to_string();
         if draft.counter().text(&text) > room {
             return false;
@@ -264,8 +270,8 @@ impl Summarize {
         let frees = draft
             .weight_of(&chosen)
             .minus(draft.counter().text(&text) + frame);
-        // One that leaves the view over its trigger would be followed by another at once, unless
-        // nothing more can be summed up.
+        // If the view still exceeded its trigger, the next summary would follow at once, unless
+        // nothing more can be summarised.
         let enough = draft.tokens().minus(frees) <= budget.trigger
             || wanted
                 .iter()
@@ -273,8 +279,8 @@ impl Summarize {
         enough && draft.summarize(&chosen, text) > Tokens::ZERO
     }
 
-    /// Returns what the summary may weigh. One without a model gets the size that the words of the user
-    /// among what may leave call for, unless a size was set.
+    /// Returns the maximum size of the summary. Without a model, and unless a size is set, it is
+    /// the size that the user's text among the removable messages requires.
     fn allowed(
         &self,
         draft: &Draft<'_>,
@@ -291,7 +297,7 @@ impl Summarize {
         let frame = draft.summary_frame(&all);
         let is_talk = is_talk(&messages(draft, &all), draft.weight_of(&all));
         let most_of_it = if is_talk {
-            // What stays is protected: everything else may go into the summary.
+            // The other messages are protected, so the rest of the target is free for the summary.
             let stays = draft.tokens().minus(draft.weight_of(&all));
             budget.target.minus(stays)
         } else {
@@ -305,16 +311,16 @@ impl Summarize {
     }
 }
 
-/// Shortens the largest messages of these exchanges until they weigh at most `tokens`. Returns `false` if
-/// they cannot.
+/// Shortens the largest messages of these exchanges to at most `tokens` in all. Returns `false` if
+/// that is not possible.
 fn shorten_to(draft: &mut Draft<'_>, exchanges: &[usize], tokens: Tokens) -> bool {
     let rest = draft.tokens().minus(draft.weight_of(exchanges));
     shorten(draft, exchanges, rest + tokens);
     draft.weight_of(exchanges) <= tokens
 }
 
-/// Returns what a model may be asked for if the summary may weigh `most` in all: the line that says what
-/// it replaces is ours.
+/// Returns the size to request from a model for a summary of `most` tokens in all. The line that
+/// says how many messages it replaces is added later.
 fn asked(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Tokens {
     let note = draft
         .summary_frame(chosen)
@@ -322,12 +328,13 @@ fn asked(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Tokens {
     most.minus(note)
 }
 
-/// Returns half the weight of these exchanges: the most that a summary of them may weigh.
+/// Returns half the size of these exchanges, the maximum size of a summary of them.
 fn half_of(draft: &Draft<'_>, chosen: &[usize]) -> Tokens {
     Tokens(draft.weight_of(chosen).0 / 2)
 }
 
-/// Returns `true` if messages of this weight are a talk rather than work: short, and without tools.
+/// Returns `true` if messages of this total size are a talk rather than work: short, and without
+/// tools.
 fn is_talk(messages: &[&Message], weight: Tokens) -> bool {
     let has_results = messages
         .iter()
@@ -347,7 +354,7 @@ fn messages<'d>(draft: &'d Draft<'_>, chosen: &[usize]) -> Vec<&'d Message> {
     items.map(|item| item.message.as_ref()).collect()
 }
 
-/// A summary without a model of these exchanges, and what it weighs; at most `most`.
+/// Returns a summary of these exchanges without a model, and its size of at most `most` tokens.
 fn words(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Option<(String, Tokens)> {
     let frame = draft.summary_frame(chosen);
     let words = extract(&messages(draft, chosen), most.minus(frame), draft.counter())?;
@@ -355,11 +362,11 @@ fn words(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Option<(String, T
     Some((words, weighs))
 }
 
-/// Returns the former summaries and so many of the oldest exchanges that they weigh `enough`, with
+/// Returns the former summaries and enough of the oldest exchanges to reach `enough` tokens, with
 /// the markers of gaps before them.
 ///
-/// Returns nothing if that is a single summary, which has nothing new to it, or if a summary stands
-/// that may not be covered yet: there would be two.
+/// Returns nothing if that is a single summary, which contains nothing new, or if there is a
+/// summary that cannot be covered yet: there would be two.
 fn oldest(draft: &Draft<'_>, enough: Tokens, turn_limit: Tokens) -> Vec<usize> {
     let is = |index: usize, kind: ExchangeKind| {
         let found = draft.exchanges().get(index);
@@ -395,8 +402,9 @@ fn oldest(draft: &Draft<'_>, enough: Tokens, turn_limit: Tokens) -> Vec<usize> {
     chosen
 }
 
-/// The exchanges that a ready summary stands for, if all of them are still there, unchanged, and
-/// may go; with every other former summary, for only one lives at a time.
+/// Returns the exchanges that a ready summary replaces. Returns `None` unless all of them are still
+/// there, unchanged and coverable, and include every other former summary, since only one may exist
+/// at a time.
 fn matching(draft: &Draft<'_>, ready: &Ready) -> Option<Vec<usize>> {
     let wanted = |seq: &Seq| ready.seqs.binary_search(seq).is_ok();
     let mut chosen = Vec::new();

@@ -1,6 +1,8 @@
-//! Shortening a JSON list or object so that it stays one: long values shrink, then whole items
-//! leave the middle. What is kept keeps its bytes, blanks and number formats included.
-//! Not for plain text, and never a rewriting of values: only spans of the text leave.
+//! Shortens a JSON list or object so that it remains one: first long values are shortened, then
+//! whole items are removed from the middle.
+//!
+//! Kept text keeps its bytes, including blanks and number formats: only spans of the text are
+//! removed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,13 +15,13 @@ use serde_json::value::RawValue;
 use super::marker::{Hole, Marker, OPENING, find_central};
 use super::{Script, cut};
 
-/// Levels that are opened to shrink a value. A value further down leaves whole. Each level reads
-/// its text once more, so this bounds the work on a text that is all brackets.
+/// The maximum depth at which values are shortened. A deeper value is removed as a whole. Each
+/// level reads its text once more, so this limits the work on a text that consists of brackets.
 const DEPTH_MAX: u32 = 16;
-/// An item of a list may fill one part in this many of the list's room before it is shrunk
-/// itself: records stay whole, one giant among them does not push out the others.
+/// An item of a list is shortened itself if it exceeds this fraction of the list's allowed size. So
+/// records stay whole, and a giant one does not displace the others.
 const LIST_SHARE: usize = 4;
-/// Least bytes that a value is shrunk to; for less, whole items leave instead.
+/// The minimum size to which a value is shortened. Below it, whole items are removed instead.
 const VALUE_MIN: usize = 64;
 
 /// A text that is a JSON list or object.
@@ -32,7 +34,7 @@ pub(super) struct Document<'a> {
     after: &'a str,
 }
 
-/// A list or object, opened.
+/// A parsed list or object.
 #[derive(Debug)]
 struct Container<'a> {
     raw: &'a str,
@@ -49,18 +51,18 @@ enum Kind {
 /// An item of a list or a member of an object, as offsets into the container's text.
 #[derive(Debug)]
 struct Child {
-    /// Where the key begins; of an item, the value.
+    /// The beginning of the key, or of the value for an item of a list.
     start: usize,
     value: Range<usize>,
-    /// What our marker in this place says; the child is nothing else then.
+    /// The content of a marker from an earlier cut, if this child is one.
     hole: Option<Hole>,
 }
 
-/// The members of an object in order, repeated keys too.
+/// The members of an object in order, including repeated keys.
 #[derive(Debug)]
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
-/// `text` as the inside of a JSON string.
+/// Returns `text` as the inside of a JSON string.
 pub(super) fn escaped(text: &str) -> String {
     let quoted = quoted(text);
     let inside = quoted.get(1..quoted.len().saturating_sub(1));
@@ -68,7 +70,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 impl<'a> Document<'a> {
-    /// `None` unless all of `text` is one list or object.
+    /// Parses a document. Returns `None` unless the whole `text` is one list or object.
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let blank = [' ', '\t', '\n', '\r'];
         let from_value = text.trim_start_matches(blank);
@@ -84,7 +86,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// At most `max` bytes; `None` where no item would be left.
+    /// Shortens the document to at most `max` bytes. Returns `None` if no item would be left.
     pub(super) fn shrink(&self, max: usize, marker: &Marker) -> Option<String> {
         let room = max.checked_sub(self.before.len() + self.after.len())?;
         let value = Container::open(self.value)?.shrink(room, marker, DEPTH_MAX)?;
@@ -115,7 +117,7 @@ impl<'a> Container<'a> {
             for (key, value) in members {
                 let hole = Hole::read(&key).filter(|_| value.get() == "null");
                 let value = offset(value);
-                // Between two members stand blanks and a comma only, so the next quotation mark
+                // Between two members there are only blanks and a comma, so the next quotation mark
                 // opens the key.
                 let start = from + raw.get(from..)?.find('"')?;
                 from = value.end;
@@ -145,7 +147,8 @@ impl<'a> Container<'a> {
             .or_else(|| self.drop_middle(max, level.max(share), marker, depth))
     }
 
-    /// The greatest size that all children may have for the container to have at most `max`.
+    /// Returns the largest maximum size of the children for which the container has at most `max`
+    /// bytes.
     fn level(&self, max: usize) -> usize {
         let sizes = || self.children.iter().map(Child::len);
         let between = self.raw.len() - sizes().sum::<usize>();
@@ -162,12 +165,13 @@ impl<'a> Container<'a> {
         low
     }
 
-    /// Keeps as many children as fit at the beginning and at the end, about as many bytes of
-    /// each, and a marker between.
+    /// Keeps as many children as fit at the beginning and at the end, with about the same number of
+    /// bytes, and a marker between them.
     fn drop_middle(&self, max: usize, level: usize, marker: &Marker, depth: u32) -> Option<String> {
         let count = self.children.len();
         let earlier = self.children.iter().position(|child| child.hole.is_some());
-        // Kept: up to `low` and from `high` on. Where the earlier hole is, nothing is kept.
+        // The children up to `low` and from `high` on are kept. The position of an earlier hole is
+        // never kept.
         let (mut low, mut high) = (0, count);
         let (low_max, high_min) = (
             earlier.unwrap_or(count.saturating_sub(1)),
@@ -204,7 +208,7 @@ impl<'a> Container<'a> {
             .filter(|joined| joined.len() <= max)
     }
 
-    /// The children without those of `dropped`, each at most `level` bytes.
+    /// Returns the children except those in `dropped`, each with at most `level` bytes.
     fn join(
         &self,
         dropped: Option<Range<usize>>,
@@ -221,7 +225,7 @@ impl<'a> Container<'a> {
                     out.push_str(&self.marker_child(dropped.clone(), marker)?);
                     at = dropped.end;
                 }
-                // Not shrunk: only a greater hole may take its place.
+                // An earlier marker is not shortened; only a larger hole may replace it.
                 _ if child.hole.is_some() => {
                     out.push_str(self.raw.get(child.start..child.value.end)?);
                     at += 1;
@@ -239,7 +243,7 @@ impl<'a> Container<'a> {
         Some(out)
     }
 
-    /// What stands before a child: blanks, and the comma after the one before it.
+    /// Returns the text before a child: blanks, and the comma after the previous child.
     fn gap(&self, at: usize) -> &'a str {
         let before = at.checked_sub(1).and_then(|at| self.children.get(at));
         let from = before.map_or(1, |child| child.value.end);
@@ -285,7 +289,8 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// No marker in this container is longer, whatever is dropped from it.
+    /// Returns an upper bound for the length of a marker in this container, for any dropped
+    /// children.
     fn longest_marker(&self, marker: &Marker) -> usize {
         let bytes = original_len(self.raw, DEPTH_MAX);
         let earlier = self.children.iter().filter_map(|child| child.hole);
@@ -301,7 +306,7 @@ impl Child {
     }
 }
 
-/// A value within `room` bytes: as it is, shrunk, or a marker in its place.
+/// Returns a value within `room` bytes: unchanged, shortened, or replaced by a marker.
 fn shrink_value<'a>(
     value: &'a str,
     room: Option<usize>,
@@ -327,7 +332,7 @@ fn shrink_value<'a>(
     (shrunk.len() <= room).then_some(Cow::Owned(shrunk))
 }
 
-/// How many bytes `value` had before markers of ours took the place of some.
+/// Returns the number of bytes of `value` before markers replaced some of them.
 fn original_len(value: &str, depth: u32) -> u64 {
     let len = value.len() as u64;
     if depth == 0 || !value.contains(OPENING) {
@@ -360,7 +365,7 @@ fn read_item_marker(item: &str) -> Option<Hole> {
     hole.items.is_some().then_some(hole)
 }
 
-/// What stands between the quotation marks of a string.
+/// Returns the text between the quotation marks of a string.
 fn inside(value: &str) -> Option<&str> {
     value.strip_prefix('"')?.strip_suffix('"')
 }

@@ -1,33 +1,35 @@
-//! [`Marker`]: the words that stand where text was left out, and reading them back.
-//! Not the cutting; that is `truncate.rs` and `json.rs`.
+//! [`Marker`]: writes and parses the text that replaces removed text. The cuts are in `truncate.rs`
+//! and `json.rs`.
 
 use std::fmt::Write;
 use std::ops::Range;
 
 use crate::prominent_names::prominent_names;
 
-/// Longest note of a marker, in bytes: a marker is a sign, not a message.
+/// The maximum length of a marker's note, in bytes.
 pub const NOTE_MAX: usize = 120;
 
-/// What stands before the names in a marker.
+/// The text before the names in a marker.
 const NAMES: &str = "names: ";
-/// What every marker of ours begins with.
+/// The beginning of every marker.
 pub(super) const OPENING: &str = "[pruned: ";
-/// More bytes than any text that was ever cut has. A larger number is not ours.
+/// The maximum number in a marker, larger than any text that was ever cut. A text with a larger
+/// number is no marker.
 const PLAUSIBLE: u64 = 1 << 50;
-/// Longest marker: the opening, two numbers of 16 digits with their words, a note whose every
-/// byte a JSON string escapes as six.
+/// The maximum length of a marker: the opening, two numbers of 16 digits with their words, and a
+/// note in which a JSON string escapes every byte as six.
 const MARKER_MAX: usize = 64 + 6 * NOTE_MAX;
 
-/// What stands where text was left out: `[pruned: N bytes]`, where N is exactly how many bytes
-/// of the original are missing there, however often it was cut. In a JSON list or object:
-/// `[pruned: N bytes, M items]`. With a note: `[pruned: N bytes; note]`.
+/// The text that replaces removed text: `[pruned: N bytes]`. N is the exact number of bytes of the
+/// original that are missing there, regardless of the number of cuts.
+///
+/// In a JSON list or object: `[pruned: N bytes, M items]`. With a note: `[pruned: N bytes; note]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marker {
     note: String,
 }
 
-/// What a marker says is missing.
+/// The amount of missing text that a marker states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hole {
     pub(super) bytes: u64,
@@ -35,8 +37,8 @@ pub(super) struct Hole {
 }
 
 impl Marker {
-    /// A marker that also says `note`: how to recall the original, say. Brackets and control
-    /// characters of it become blanks, and it is clipped to [`NOTE_MAX`] bytes.
+    /// Creates a marker with a note, for example about recalling the original. Brackets and control
+    /// characters become blanks, and the note is clipped to [`NOTE_MAX`] bytes.
     #[must_use]
     pub fn with_note(note: &str) -> Self {
         let plain = |c: char| {
@@ -55,7 +57,7 @@ impl Marker {
     /// Returns the marker with the most prominent names of a text that is about to be cut to `max`
     /// bytes: `[pruned: N bytes; names: parse_line, readConfig; note]`.
     ///
-    /// They take at most a third of the bytes. Names that head and tail show anyway are left out.
+    /// They take at most a third of the bytes. Names that head and tail show anyway are omitted.
     pub(crate) fn with_names(&self, text: &str, max: crate::tokens::Bytes) -> Self {
         let max = usize::try_from(max.0).unwrap_or(usize::MAX);
         let side = max / 6;
@@ -75,7 +77,7 @@ impl Marker {
         }
     }
 
-    /// The marker's words for `hole`.
+    /// Returns the text of the marker for `hole`.
     pub(super) fn words(&self, hole: Hole) -> String {
         let mut words = format!("{OPENING}{} bytes", hole.bytes);
         // Writing to a String cannot fail.
@@ -91,16 +93,18 @@ impl Marker {
 }
 
 impl Hole {
-    /// Reads a marker that is all of `text`.
+    /// Parses a text that consists of one marker.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (hole, rest) = read_opening(text)?;
         rest.is_empty().then_some(hole)
     }
 }
 
-/// Our marker between head and tail of a text that was cut before, with the `separator`s around
-/// it: of all that look like one the most central, if head and tail are about equally long, as
-/// our cut leaves them. A likeness anywhere else is the text's own.
+/// Finds the marker between head and tail of a text that was cut before, with the `separator`s
+/// around it.
+///
+/// Among all matching texts, it takes the most central one, provided that head and tail are about
+/// equally long, as a cut leaves them. A match at another position belongs to the text itself.
 pub(super) fn find_central(text: &str, separator: &str) -> Option<(Range<usize>, Hole)> {
     let skew = |range: &Range<usize>| range.start.abs_diff(text.len() - range.end);
     let candidates = text.match_indices(OPENING).filter_map(|(at, _)| {
@@ -115,7 +119,7 @@ pub(super) fn find_central(text: &str, separator: &str) -> Option<(Range<usize>,
     (skew(&range) <= longer / 4 + 16).then_some((range, hole))
 }
 
-/// Reads the marker that `text` begins with, and gives what follows it.
+/// Parses the marker at the beginning of `text`, and returns it with the rest of the text.
 fn read_opening(text: &str) -> Option<(Hole, &str)> {
     let (bytes, rest) = read_number(text.strip_prefix(OPENING)?)?;
     let rest = rest.strip_prefix(" bytes")?;
@@ -139,7 +143,7 @@ fn read_opening(text: &str) -> Option<(Hole, &str)> {
 fn read_number(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at_checked(digits)?;
-    // As we write it: no sign, no leading zero.
+    // Markers are written without sign and leading zeros.
     if number.len() > 1 && number.starts_with('0') {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Properties of every way to shorten, and tables of what comes out.
+//! Properties of all ways to shorten, and tables of results.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use super::*;
 use crate::counter::Chars4;
 
-/// The number in the only marker of `text`.
+/// Returns the number in the only marker of `text`.
 fn pruned(text: &str) -> u64 {
     let (_, rest) = text.split_once(marker::OPENING).unwrap();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap()
 }
 
-/// Head and tail of a plain text that was cut once.
+/// Returns head and tail of a plain text that was cut once.
 fn sides(text: &str) -> (&str, &str) {
     let (head, rest) = text.split_once("\n[pruned: ").unwrap();
     (head, rest.split_once("]\n").unwrap().1)
 }
 
-/// Text of all that makes cutting hard, with lines now and then.
+/// Generates text with everything that makes cutting hard, and some line ends.
 fn any_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-z]{1,12}( [a-z]{1,9}){0,9}",
@@ -33,7 +33,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..120).prop_map(|pieces| pieces.concat())
 }
 
-/// Text in which markers, ours in looks, stand anywhere.
+/// Generates text that contains imitations of markers at any position.
 fn text_with_likenesses() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => any_text(),
@@ -92,7 +92,8 @@ proptest! {
                 prop_assert!(text.starts_with(head) && text.ends_with(tail));
                 prop_assert!(!head.is_empty() && !tail.is_empty());
                 prop_assert_eq!(pruned(&short), (text.len() - head.len() - tail.len()) as u64);
-                // Most of the bound is used: what is lost goes to line ends and characters.
+                // Most of the bound is used; the rest is lost to line ends and character
+                // boundaries.
                 prop_assert!(short.len() as u64 >= max * 3 / 4 - 16);
                 prop_assert_eq!(head_tail(&short, Bytes(max)), None);
             }
@@ -170,7 +171,7 @@ proptest! {
 
     #[test]
     fn lists_of_records_say_what_they_lost(
-        // Each smaller than a quarter of any bound, so that none is shrunk itself.
+        // Each is smaller than a quarter of any bound, so none is shortened itself.
         sizes in prop::collection::vec(1..60usize, 2..80),
         bounds in prop::collection::vec(500..3_000u64, 1..4),
         pretty: bool,
@@ -186,7 +187,7 @@ proptest! {
             let read: Vec<Value> = serde_json::from_str(&short).unwrap();
             let at = read.iter().position(Value::is_string).unwrap();
             let hole = Hole::read(read[at].as_str().unwrap()).unwrap();
-            // Records are whole, and those that are missing are exactly the marker's.
+            // Records are whole, and the missing ones are exactly those of the marker.
             prop_assert_eq!(&read[..at], &value.as_array().unwrap()[..at]);
             let kept_after = read.len() - at - 1;
             prop_assert_eq!(&read[at + 1..], &value.as_array().unwrap()[sizes.len() - kept_after..]);

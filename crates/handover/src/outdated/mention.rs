@@ -1,6 +1,6 @@
-//! What a sentence is about, by its rarer words. A later sentence that says that something changed, is
-//! about the same thing as exactly one earlier sentence, and has another value of the same kind,
-//! replaces it.
+//! The topic of a sentence, by its rarer words. A later sentence replaces an earlier one if it
+//! announces a change, has the same topic as exactly one earlier sentence, and has another value of
+//! the same kind.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use foldhash::HashMap;
 use super::statement::{Word, is_cjk};
 use crate::cues::{PersonCues, Rule};
 
-/// A word that stands in more messages names no single thing.
+/// The maximum number of messages that contain a rare word.
 const RARE: usize = 4;
-/// English words are compared by so many letters: "meet" and "meeting" are one.
+/// The number of letters by which English words are compared: "meet" and "meeting" are equal.
 const PREFIX: usize = 4;
-/// A longer sentence tells more than a value.
+/// The maximum length of a sentence that only states a value.
 const MENTION_MAX: usize = 160;
-/// So many earlier sentences about a word are looked at.
+/// The maximum number of earlier sentences about a word that are examined.
 const EARLIER_MAX: usize = 16;
 
-/// Words that say that something changed.
+/// Words that announce a change.
 const CHANGES: &str = include_str!("../words/changes.txt");
-/// Words for one thing, a line for each thing, in scripts whose words have no common beginning.
+/// Words for the same thing, one line for each thing, in scripts whose words have no common prefix.
 const SAME: &str = include_str!("../words/same.txt");
 
-/// What a sentence is about.
+/// The topic of a sentence.
 #[derive(Debug, Default)]
 pub(crate) struct Mention {
     terms: BTreeSet<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Mention {
     names: BTreeSet<String>,
     changes: bool,
     forbids: bool,
-    /// Whether it is a rule about the thing rather than a value of it.
+    /// Whether it is a rule about the thing rather than a value of the thing.
     is_rule: bool,
     is_wide: bool,
 }
@@ -43,7 +43,7 @@ impl Mention {
             return Self::default();
         }
         let low = sentence.to_lowercase();
-        // "Now run test 2" is the next thing to do, no other test 1.
+        // "Now run test 2" is the next action and does not replace test 1.
         let low = low.strip_prefix("now ").unwrap_or(&low);
         let mut mention = Self {
             changes: changes().any(|change| has_phrase(low, change)),
@@ -79,7 +79,8 @@ impl Mention {
         mention
     }
 
-    /// Reads a run of a script without blanks: its digits are values, each two characters a word.
+    /// Reads a run of a script without blanks: its digits are values, and each two characters are a
+    /// word.
     fn read_wide(&mut self, run: &str) {
         let digits = run
             .split(|c: char| !c.is_ascii_digit())
@@ -100,7 +101,7 @@ impl Mention {
         self.terms.is_empty()
     }
 
-    /// Returns `true` if both have a value of the same kind, and not the same one.
+    /// Returns `true` if both sentences have a value of the same kind, and the values differ.
     fn has_another_value(&self, old: &Self) -> bool {
         match (self.numbers.is_empty(), old.numbers.is_empty()) {
             (false, false) => self
@@ -120,13 +121,13 @@ fn changes() -> impl Iterator<Item = &'static str> {
     CHANGES.lines().filter(|change| !change.is_empty())
 }
 
-/// Returns `true` if the sentence says of its first word that it is new: "Ada took over".
+/// Returns `true` if the sentence says that its first word is the new value: "Ada took over".
 fn is_what_changed(first: &str, sentence: &str) -> bool {
     let behind = sentence.get(first.len()..).unwrap_or_default().trim_start();
     !is_plain(first) && changes().any(|change| change.contains(' ') && behind.starts_with(change))
 }
 
-/// Words that are too general to name a thing.
+/// Returns `true` for words that are too general to name a thing.
 fn is_plain(word: &str) -> bool {
     let low = word.to_lowercase();
     PLAIN.split('|').any(|plain| plain == low)
@@ -137,7 +138,7 @@ const PLAIN: &str = "that|this|with|from|have|will|would|should|could|just|about
     thanks|thank|okay|sure|yes|actually|instead|correction|change|changed|plan|heard|after|before|again|now|\
     been|were|does|done|going|goes|took|send|keep|very|much|well|good|great|really|still|time|today";
 
-/// Characters of Chinese words that name no thing: pronouns, prepositions, particles.
+/// Characters of Chinese words that do not name a thing: pronouns, prepositions, particles.
 const PLAIN_WIDE: &str = "我你您他她它们在的是了到给把有这那吧也就都请和与很被让跟还又再一";
 
 fn has_phrase(text: &str, phrase: &str) -> bool {
@@ -153,7 +154,8 @@ fn has_phrase(text: &str, phrase: &str) -> bool {
     })
 }
 
-/// Returns the sentences that a later one replaces. Each is named by its message and its place there.
+/// Returns the sentences that a later one replaces, each as the indices of its message and of its
+/// sentence there.
 pub(crate) fn outdated<'m>(
     mentions: impl Iterator<Item = ((usize, usize), &'m Mention)>,
 ) -> Vec<(usize, usize)> {
@@ -169,7 +171,7 @@ pub(crate) fn outdated<'m>(
     let mut outdated = Vec::new();
     for (n, (at, mention)) in mentions.iter().enumerate() {
         if mention.changes {
-            // How many rare words each earlier sentence shares with this one.
+            // The number of rare words that each earlier sentence shares with this one.
             let mut shared: HashMap<usize, usize> = HashMap::default();
             for term in mention.terms.iter().filter(|term| is_rare(term)) {
                 let found = earlier.get(term.as_str()).into_iter().flatten();
@@ -177,7 +179,8 @@ pub(crate) fn outdated<'m>(
                     *shared.entry(*old).or_default() += 1;
                 }
             }
-            // What shares more is meant, and a value rather than a rule.
+            // The sentence with the most shared words is replaced; among equals, a value rather
+            // than a rule.
             let mut found: Vec<((usize, bool), (usize, usize))> = shared
                 .into_iter()
                 .filter_map(|(old, count)| {

@@ -1,28 +1,28 @@
-//! What one sentence says has which value, read word by word. Not a grammar: what it cannot make out
-//! is no statement, and then nothing is updated.
+//! Extracts the thing and the value from one sentence, word by word. A sentence that cannot be
+//! analysed is no statement and updates nothing.
 
 use std::sync::LazyLock;
 
 use foldhash::HashMap;
 
-/// With a colon in it, a sentence that names more things is a title.
+/// The maximum number of words in a sentence with a colon that is no title.
 const TITLE: usize = 5;
-/// A definite thing of more words is told about, not given a value.
+/// The maximum number of words in the name of a definite thing that is given a value.
 const DEFINITE: usize = 3;
-/// A thing is named by at most so many words.
+/// The maximum number of words in the name of a thing.
 const FRAME_MAX: usize = 6;
 
-/// That something has a value.
+/// A statement that a thing has a value.
 #[derive(Debug)]
 pub(crate) struct Statement {
     /// The words that name the thing, sorted.
     pub(crate) frame: Vec<String>,
     pub(crate) value: String,
-    /// The value, and with what it is called by ("postgres 14").
+    /// The value, and the value with its name ("postgres 14").
     pub(crate) values: Vec<String>,
     pub(crate) form: Form,
     pub(crate) look: Look,
-    /// Whether it says of itself that it changes something.
+    /// Whether the sentence says that it changes something.
     pub(crate) is_update: bool,
 }
 
@@ -34,10 +34,10 @@ pub(crate) enum Form {
     Named,
 }
 
-/// What a value looks like.
+/// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// With a digit.
+    /// A word with a digit.
     Number,
     /// A path, an address, an identifier, a word in capitals.
     Name,
@@ -48,16 +48,16 @@ pub(crate) enum Look {
 /// A word of a sentence.
 pub(crate) struct Word {
     low: String,
-    /// What the tables say of it.
+    /// The word's classes in the tables below, as bits.
     class: u16,
     look: Look,
-    /// Whether the sentence says that this is no longer so.
+    /// Whether the sentence says that this is no longer true.
     is_gone: bool,
 }
 
 impl Statement {
     pub(crate) fn of(words: &[Word]) -> Option<Self> {
-        // What must not be is no value that another could replace.
+        // A forbidden thing is no value that another could replace.
         let forbids = words.windows(2).any(|pair| match pair {
             [a, b] => b.low == "not" && MODALS.split('|').any(|modal| modal == a.low),
             _ => false,
@@ -71,15 +71,15 @@ impl Statement {
         let copula = copula.filter(|_| !is_title);
         let assigns = copula.is_some() || words.iter().any(|word| word.is(SETS));
         let is_update = is_update(words);
-        // "The container listens on 6431": what is said of a definite thing.
+        // "The container listens on 6431" is about a definite thing.
         let is_definite = words.first().is_some_and(|word| word.is(ARTICLE));
         let at_value = value_at(words, copula)?;
         let value = words.get(at_value)?;
-        // "Postgres 14", "Python 3.7": the name right before a number belongs to the value too.
+        // "Postgres 14", "Python 3.7": the name directly before a number also belongs to the value.
         let named = at_value.checked_sub(1).and_then(|before| words.get(before));
         let named = named.filter(|named| !named.is_filler());
         let mut values = Vec::new();
-        // "14" alone may be anything.
+        // "14" alone is ambiguous.
         if value.low.len() > 2 {
             values.push(value.low.clone());
         }
@@ -108,15 +108,15 @@ impl Statement {
     }
 }
 
-/// Whether a sentence says of itself that it changes something.
+/// Returns `true` if a sentence says that it changes something.
 pub(crate) fn is_update(words: &[Word]) -> bool {
-    // "Now run test 2" is the next thing to do, no other test 1.
+    // "Now run test 2" is the next action and does not replace test 1.
     let says = |(n, word): (usize, &Word)| word.is(UPDATES) && (n > 0 || word.low != "now");
     words.iter().enumerate().any(says)
 }
 
-/// Which word is the value: behind a copula the last that looks like one, or the only word; without
-/// a copula the last that looks like one.
+/// Returns the index of the value. After a copula it is the last word that looks like a value, or
+/// the only word; without a copula it is the last word that looks like a value.
 fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
     let looks = words
         .iter()
@@ -124,7 +124,7 @@ fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
     let Some(copula) = copula else {
         return looks;
     };
-    // "Noah is the reviewer now": said the other way round.
+    // "Noah is the reviewer now": the value comes first.
     let told = |range: std::ops::Range<usize>| -> Vec<usize> {
         let told = |n: &usize| {
             let word = words.get(*n);
@@ -144,7 +144,7 @@ fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
     if let Some(found) = looks.filter(|found| *found > copula) {
         return Some(found);
     }
-    // "The owner is Dana": one or two words behind the copula, and nothing that looks like more.
+    // "The owner is Dana": one or two words after the copula, none of which looks like a value.
     match told(copula + 1..words.len()).as_slice() {
         [one] | [one, _] if copula > 0 => Some(*one),
         [] if copula > 0 => {
@@ -156,7 +156,7 @@ fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
     }
 }
 
-/// The values that a sentence says are gone ("instead of V", "no longer V").
+/// Returns the values that a sentence says are gone ("instead of V", "no longer V").
 pub(crate) fn gone(words: &[Word]) -> Vec<String> {
     let mut gone = Vec::new();
     let mut before: Option<&Word> = None;
@@ -172,8 +172,8 @@ pub(crate) fn gone(words: &[Word]) -> Vec<String> {
     gone
 }
 
-/// The words of a sentence without the signs around them; CJK runs are parted from the rest, and
-/// `A=1` is three words.
+/// Splits a sentence into words without the signs around them. CJK runs are separated from other
+/// characters, and `A=1` is three words.
 pub(crate) fn words(sentence: &str) -> Vec<Word> {
     let mut words = Vec::new();
     for run in sentence.split_whitespace() {
@@ -201,7 +201,7 @@ pub(crate) fn words(sentence: &str) -> Vec<Word> {
     words
 }
 
-/// Where a run of one script ends.
+/// Returns the end of a run of one script.
 fn part_end(run: &str) -> usize {
     let is_wide = run.chars().next().is_some_and(|c| !c.is_ascii());
     let other = run.char_indices().find(|(_, c)| c.is_ascii() == is_wide);
@@ -249,8 +249,8 @@ fn push(words: &mut Vec<Word>, part: &str) {
     }
 }
 
-/// Marks what stands behind "instead of", "no longer" and the like: one value, or a name and the
-/// number behind it.
+/// Marks the words after "instead of", "no longer" and similar phrases: one value, or a name and
+/// the number after it.
 fn mark_gone(words: &mut [Word]) {
     let lows: Vec<&str> = words.iter().map(|word| word.low.as_str()).collect();
     let has_to = lows.contains(&"to");
@@ -295,7 +295,7 @@ impl Word {
         self.class & class != 0
     }
 
-    /// Whether it neither names a thing nor is its value.
+    /// Returns `true` if the word is neither part of a thing's name nor its value.
     fn is_filler(&self) -> bool {
         if !self.low.is_ascii() && self.low.chars().any(is_cjk) {
             bare(&self.low).is_empty()
@@ -305,7 +305,7 @@ impl Word {
     }
 }
 
-/// A word without what only says that it has a value, in scripts without blanks.
+/// Removes copulas and particles from a word, in scripts without blanks.
 fn bare(word: &str) -> String {
     if word.is_ascii() || !word.chars().any(is_cjk) {
         return word.to_owned();
@@ -314,7 +314,7 @@ fn bare(word: &str) -> String {
     fillers.fold(word.to_owned(), |word, filler| word.replace(filler, ""))
 }
 
-/// A word without the ending of a plural or a verb: `defaults` is `default`.
+/// Removes the ending of a plural or a verb: `defaults` becomes `default`.
 fn stem(word: &str) -> String {
     let stem = word
         .strip_suffix('s')
@@ -322,7 +322,7 @@ fn stem(word: &str) -> String {
     stem.unwrap_or(word).to_owned()
 }
 
-/// What a word of a script without blanks says, which carries its particles with it.
+/// Returns the classes of a word in a script without blanks, which includes its particles.
 fn cjk_class(word: &str) -> u16 {
     if word.is_ascii() || !word.chars().any(is_cjk) {
         return 0;
@@ -344,7 +344,7 @@ const SETS: u16 = 8;
 const UPDATES: u16 = 16;
 const FORBIDS: u16 = 32;
 
-/// What each word is, from the tables below.
+/// The classes of each word, from the tables below.
 static CLASSES: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
     let mut classes = HashMap::default();
     for (table, class) in [
@@ -365,7 +365,7 @@ static CLASSES: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
 
 const ARTICLES: &str = "the|a|an|our|my|your|this|that|its|their|der|die|das|den|dem|ein|eine|unser|\
     unsere|le|la|les|un|une|notre|el|los|las|una|nuestro|nuestra|il|lo|gli|o|os|as|наш|наша|это";
-/// Words that neither name a thing nor are its value.
+/// Words that are neither part of a thing's name nor its value.
 const FILLERS: &str = "we|i|you|it|they|to|of|at|on|in|as|for|with|by|so|ok|okay|no|yes|and|but|or|\
     please|note|remember|hey|well|oh|let's|lets|just|will|would|should|must|has|have|had|needs|\
     need|shall|can|also|that's|it's|been|same|then|here|there|only|always|btw|fyi|value|\
@@ -387,11 +387,11 @@ const UPDATERS: &str = "now|actually|instead|changed|switched|updated|scratch|co
     downgraded|reverted|postponed|oops|nope|mistake|slipped|shifted|jumped|dropped|doubled|halved|today|change|bump|raise|lower|increase|decrease|\
     reduce|swapped|migrated|onwards|jetzt|nun|stattdessen|sofort|maintenant|désormais|plutôt|\
     ahora|agora|adesso|теперь|вместо";
-/// With "not" behind it, each of these forbids.
+/// Words that forbid something if "not" follows.
 const MODALS: &str = "must|may|should|do|does|shall|can|will|to|would";
-/// What a thing can be without any other word.
+/// Values that are recognised without any other word.
 const TOGGLES: &str = "on|off|up|down|in|out|no|yes";
-/// A sentence with one of these states no value that another could replace.
+/// A sentence with one of these words states no value that another could replace.
 const FORBIDDERS: &str = "never|nobody|nothing|don't|dont|don’t|avoid|mustn't|cannot|can't|won't|isn't|nie|niemals|\
     nicht|jamais|nunca|никогда";
 const CJK_SETS: &str = "是|为|改成|は|です|는|은|입니다|変更|변경|设|設|使用|用";

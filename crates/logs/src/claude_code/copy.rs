@@ -1,5 +1,5 @@
-//! A new session of Claude Code. Entries whose blocks are unchanged keep everything but their links;
-//! the others are written as Claude Code writes them.
+//! Writes a new session of Claude Code. Entries with unchanged blocks keep everything except their
+//! links; the others are written in the format of Claude Code.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::ids::Ids;
 use crate::match_up::Matched;
 use crate::session::{Role, SessionLog};
 
-/// What an entry says about the session, which new entries repeat.
+/// Keys with session data, which are copied to new entries.
 const OF_SESSION: [&str; 6] = [
     "userType",
     "entrypoint",
@@ -20,7 +20,7 @@ const OF_SESSION: [&str; 6] = [
     "gitBranch",
     "slug",
 ];
-/// Keys that point to entries which may be gone.
+/// Keys that refer to entries which may be missing in the copy.
 const POINTERS: [&str; 3] = ["logicalParentUuid", "forkedFrom", "toolUseResult"];
 
 pub(crate) fn write(
@@ -65,7 +65,7 @@ struct Writer<'a> {
     tokens: Option<u64>,
     ids: &'a mut Ids,
     parent: Value,
-    /// Ids of entries that are written.
+    /// The ids of the written entries.
     used: HashSet<String>,
     text: String,
 }
@@ -102,7 +102,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Returns an entry with other blocks than the log has.
+    /// Returns an entry with blocks that differ from the log's.
     fn new_entry(
         &mut self,
         group: &Group<'_>,
@@ -156,7 +156,7 @@ impl Writer<'_> {
     }
 }
 
-/// What Claude Code takes for the size of the context: the usage of the last answer.
+/// Returns the usage of an answer. Claude Code takes the last one for the size of the context.
 fn usage(tokens: u64) -> Value {
     json!({
         "input_tokens": tokens,

@@ -1,5 +1,5 @@
-//! Session logs of Claude Code: one JSONL file a session, a tree of entries that are joined by
-//! `parentUuid`. The messages of sub-agents (sidechains) are left out.
+//! Session logs of Claude Code: one JSONL file per session, a tree of entries linked by
+//! `parentUuid`. The messages of sub-agents (sidechains) are ignored.
 
 pub(crate) mod copy;
 
@@ -15,11 +15,11 @@ use crate::error::LogError;
 use crate::input::for_each_line;
 use crate::session::{Role, SessionLog, Wire};
 
-/// The model of messages that Claude Code writes itself, such as errors of the API.
+/// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
 const BOUNDARY: &str = "compact_boundary";
 
-/// An entry of the log; only the keys that matter here.
+/// An entry of the log, with the keys that matter here.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Entry<'a> {
@@ -46,7 +46,7 @@ struct CompactMetadata {
     preserved_segment: Option<Segment>,
 }
 
-/// Messages before a compaction that stay, and the message that they come behind.
+/// Messages before a compaction that are kept, and the message that they follow.
 #[derive(Deserialize, Clone)]
 #[serde(rename_all = "camelCase")]
 struct Segment {
@@ -87,16 +87,16 @@ struct BlockKeys<'a> {
     tool_use_id: Option<String>,
 }
 
-/// An entry that has a place in the tree.
+/// An entry in the tree.
 #[derive(Default)]
 struct Node {
     line: usize,
     parent: Option<String>,
     is_sidechain: bool,
     is_boundary: bool,
-    /// Who says its blocks; `None` if the model never sees it.
+    /// The role of its blocks; `None` if the model never sees it.
     role: Option<Role>,
-    /// The id of the answer that it is a part of.
+    /// The id of the answer that the entry belongs to.
     answer: Option<String>,
     blocks: Vec<String>,
     calls: Vec<String>,
@@ -106,7 +106,7 @@ struct Node {
     error: Option<String>,
 }
 
-/// The entries of a log that have a place in the tree, in the order of the file.
+/// The entries in the tree, in file order.
 #[derive(Default)]
 struct Tree {
     nodes: Vec<Node>,
@@ -114,7 +114,7 @@ struct Tree {
     segments: Vec<Segment>,
 }
 
-/// Reads a log up to its active branch.
+/// Reads a log and returns its active branch.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::ClaudeCode, path, Wire::Messages);
     let mut tree = Tree::default();
@@ -204,7 +204,7 @@ impl Tree {
         if entry.is_sidechain && node.role.is_some() {
             log.side_messages += 1;
         }
-        // Without an id it cannot be anybody's parent, and is not part of the tree.
+        // An entry without an id cannot be a parent, and is not part of the tree.
         if let Some(id) = entry.uuid {
             self.by_id.insert(id, self.nodes.len());
             self.nodes.push(node);
@@ -229,8 +229,8 @@ impl Tree {
         self.with_parallel(chain)
     }
 
-    /// Returns the parent of an entry. If the parent is missing, as after damage, that is the entry
-    /// before it in the file.
+    /// Returns the parent of an entry. If the parent is missing, for example in a damaged log,
+    /// returns the previous entry in the file.
     fn parent(&self, at: usize, log: &mut SessionLog) -> Option<usize> {
         let node = self.nodes.get(at)?;
         let parent = node.parent.as_ref()?;
@@ -247,7 +247,7 @@ impl Tree {
         before
     }
 
-    /// Moves messages that a compaction has preserved behind its summary.
+    /// Moves messages that were preserved by a compaction after its summary.
     fn relink(&mut self) {
         for segment in std::mem::take(&mut self.segments) {
             let known = |id: &String| self.by_id.contains_key(id);
@@ -266,8 +266,9 @@ impl Tree {
         }
     }
 
-    /// Adds what stands beside the chain: an answer is spread over several entries, and results of
-    /// parallel calls hang on different ones of them. An answer comes together before its results.
+    /// Adds the entries beside the chain. An answer consists of several entries, and results of
+    /// parallel calls are attached to different ones of these. The result contains the complete
+    /// answer before its results.
     fn with_parallel(&self, chain: Vec<usize>) -> Vec<usize> {
         let mut answers: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut results: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -307,7 +308,7 @@ impl Tree {
             }
             for call in calls {
                 for result in results.get(call.as_str()).into_iter().flatten() {
-                    // A result on the chain keeps what stands with it, and comes here all the same.
+                    // A result on the chain moves here as well, with the other blocks of its entry.
                     let is_near = on_chain.contains(result) || *result > at;
                     if is_near && done.insert(*result) {
                         active.push(*result);
@@ -337,7 +338,7 @@ impl Node {
             let error = texts.map(Cow::into_owned).collect::<Vec<_>>().join(" ");
             match is_error {
                 true => self.error = Some(error),
-                // "No response requested.", which stands where no request was made.
+                // "No response requested.", an entry without a request.
                 false => self.role = None,
             }
             return Ok(());
@@ -362,7 +363,7 @@ impl Node {
         for raw in blocks {
             let keys: BlockKeys<'_> = serde_json::from_str(raw.get())?;
             let text = keys.text.as_deref();
-            // Claude Code leaves them out too: the API does not accept them.
+            // Claude Code omits them too: the API does not accept them.
             if keys.kind == "text" && text.is_some_and(|text| text.trim().is_empty()) {
                 continue;
             }
@@ -376,8 +377,8 @@ impl Node {
         Ok(())
     }
 
-    /// What Claude Code attaches is rendered into a request as text: what a person typed during a
-    /// run, and files that a person named. The rest it attaches anew.
+    /// Converts an attachment to text, as Claude Code does for a request: text that the user typed
+    /// during a run, and files that the user named. Claude Code adds other attachments anew.
     fn attachment(&mut self, attachment: &str) {
         let attachment: serde_json::Value = serde_json::from_str(attachment).unwrap_or_default();
         let text = |pointer: &str| attachment.pointer(pointer).and_then(|value| value.as_str());

@@ -1,5 +1,5 @@
-//! A new rollout of Codex. Items that are unchanged keep their lines; what Codex shows of the session
-//! (`event_msg`) stays, what it measured of the old history goes.
+//! Writes a new rollout of Codex. Unchanged items keep their lines. Events that Codex displays
+//! (`event_msg`) are kept; measurements of the old history are removed.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use crate::input::{Line, for_each_line};
 use crate::match_up::Matched;
 use crate::session::SessionLog;
 
-/// Events that show the session to a person, or say in which state it is. What was measured of the
-/// old history is left out.
+/// Events that are displayed or that describe the state of the session. Measurements of the old
+/// history are removed.
 const KEPT: [&str; 6] = [
     "user_message",
     "agent_message",
@@ -22,10 +22,10 @@ const KEPT: [&str; 6] = [
     "turn_aborted",
     "thread_settings_applied",
 ];
-/// Items of the event `item_completed` that show what was said.
+/// Items of the event `item_completed` that display messages.
 const SHOWN: [&str; 2] = ["UserMessage", "AgentMessage"];
 
-/// Characters of a UUID, which ends the name of a rollout.
+/// The length of a UUID, which is the end of a rollout's name.
 const UUID: usize = 36;
 
 pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Result<Copy, LogError> {
@@ -33,7 +33,7 @@ pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Resu
     let mut of_line: HashMap<usize, Vec<&Matched>> = HashMap::new();
     let mut line = 0;
     for block in blocks {
-        // A new item comes behind the one before it.
+        // A new item follows the previous item.
         let origin = block.origin.and_then(|at| log.blocks.get(at));
         line = origin.map_or(line, |origin| origin.source.max(line));
         of_line.entry(line).or_default().push(block);
@@ -80,7 +80,7 @@ struct Writer<'a> {
     time: Value,
     begun: bool,
     is_numbered: bool,
-    /// Number of lines written.
+    /// The number of written lines.
     count: u64,
     failed: Option<LogError>,
     /// New items before all others.
@@ -126,7 +126,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Puts the id of the new session where that of the old one stands.
+    /// Replaces the id of the old session by the new one.
     fn renamed(&self, entry: &mut Entry, key: &str) {
         let payload = entry.get_mut("payload").and_then(Value::as_object_mut);
         if let Some(id) = payload.and_then(|payload| payload.get_mut(key)) {
@@ -147,7 +147,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a line. Newer logs number their lines without a gap.
+    /// Writes a line. Newer logs number their lines without gaps.
     fn push(&mut self, mut entry: Entry) {
         if self.is_numbered {
             entry.insert("ordinal".to_owned(), self.count.into());

@@ -1,5 +1,5 @@
-//! Rollouts of Codex: JSONL, each line a `type` with a `payload`. Responses items of the session are
-//! the lines of the type `response_item`.
+//! Rollouts of Codex: JSONL, each line with a `type` and a `payload`. Lines with the type
+//! `response_item` contain the Responses items of the session.
 
 pub(crate) mod copy;
 
@@ -86,7 +86,7 @@ struct TokenUsage {
     total_tokens: u64,
 }
 
-/// Reads a log up to the history that the model would be sent next.
+/// Reads a log and returns the history that Codex would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Codex, path, Wire::Responses);
     let mut reported = None;
@@ -113,7 +113,7 @@ fn take(
 ) -> serde_json::Result<()> {
     let payload = entry.payload.get();
     match entry.kind.as_ref() {
-        // A fork repeats the entries of its parent, the first entry among them.
+        // A fork repeats the entries of its parent, including the first entry.
         "session_meta" if log.id.is_empty() => {
             let meta: Meta = serde_json::from_str(payload)?;
             log.id = meta.id;
@@ -156,7 +156,8 @@ fn role(item: &ItemKeys<'_>) -> Role {
     }
 }
 
-/// What a compaction left: the items that it lists, else what people said, and its summary.
+/// Applies a compaction: the history becomes the listed items, or else the user's messages and the
+/// summary.
 fn compact(
     log: &mut SessionLog,
     number: usize,

@@ -1,4 +1,4 @@
-//! A new chat of Gemini CLI, as JSONL. A message whose blocks are unchanged is written as it was.
+//! Writes a new chat of Gemini CLI, as JSONL. Messages with unchanged blocks are copied unchanged.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::match_up::Matched;
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
-/// Digits of the id that end a file name.
+/// The number of digits of the id at the end of a file name.
 const SHORT: usize = 8;
 
 pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Result<Copy, LogError> {
@@ -91,7 +91,7 @@ fn message(
     Ok(message.into())
 }
 
-/// Returns a call with everything that the log says about it, but its result.
+/// Returns a call with all its data from the log, except the result.
 fn call(block: &Value, source: Option<&Value>) -> Value {
     let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
     let calls = source.and_then(|source| source.get("toolCalls")?.as_array());
@@ -117,7 +117,7 @@ fn call(block: &Value, source: Option<&Value>) -> Value {
     call
 }
 
-/// Puts a result to its call.
+/// Adds a result to its call.
 fn answer(calls: &mut [Value], block: &Value) {
     let id = block.get("tool_use_id").and_then(Value::as_str);
     let is_it = |call: &&mut Value| {

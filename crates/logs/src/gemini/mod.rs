@@ -1,5 +1,5 @@
-//! Chats of Gemini CLI: since 2026 JSONL (records of messages, updates and rewinds), before that one
-//! JSON document. A call and its result stand in the same message.
+//! Chats of Gemini CLI: since 2026 JSONL (records of messages, updates and rewinds), before that
+//! one JSON document. A call and its result are in the same message.
 
 pub(crate) mod copy;
 
@@ -16,10 +16,11 @@ use crate::input::{MAX_LOG, for_each_line, open, too_large};
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
-/// Texts of the user's that Gemini CLI does not send again: commands, and what it says itself.
+/// Beginnings of user texts that Gemini CLI does not send again: commands, and texts of Gemini CLI
+/// itself.
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
 
-/// The messages of a chat, each with the place that it is told by.
+/// The messages of a chat, each with its position by id.
 #[derive(Default)]
 pub(super) struct Chat {
     pub(super) messages: Vec<Value>,
@@ -33,7 +34,7 @@ struct Tokens {
     total: u64,
 }
 
-/// Reads a log up to the messages that Gemini CLI would send next.
+/// Reads a log and returns the messages that Gemini CLI would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Gemini, path, Wire::Messages);
     let chat = load(path, &mut log)?;
@@ -54,7 +55,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     log.checked("nobody has said anything in it; choose another session with --list")
 }
 
-/// Loads the messages as Gemini CLI does.
+/// Loads the messages in the same way as Gemini CLI.
 pub(super) fn load(path: &Path, log: &mut SessionLog) -> Result<Chat, LogError> {
     let mut chat = Chat::default();
     if let Some(document) = document(path)? {
@@ -70,7 +71,7 @@ pub(super) fn load(path: &Path, log: &mut SessionLog) -> Result<Chat, LogError> 
     Ok(chat)
 }
 
-/// Returns the file as one JSON object over several lines, or `None` if it is something else.
+/// Returns the file as one JSON object over several lines, or `None` if it has another format.
 fn document(path: &Path) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
     let failed = |source| LogError::Read {
         path: path.to_owned(),
@@ -117,14 +118,14 @@ impl Chat {
         self.metadata.extend(update);
     }
 
-    /// A message is written again whenever something is added to it.
+    /// Adds or replaces a message: a message is written again whenever it is extended.
     fn put(&mut self, message: Value) {
         let place = self.messages.len();
         let Some(id) = id_of(&message).map(str::to_owned) else {
             self.messages.push(message);
             return;
         };
-        // A rewind leaves places behind the end, and others at them.
+        // After a rewind, positions may be beyond the end or belong to other messages.
         let known = self.places.insert(id.clone(), place);
         let known = known.filter(|at| self.messages.get(*at).and_then(id_of) == Some(&id));
         match known.and_then(|at| Some((at, self.messages.get_mut(at)?))) {
@@ -181,7 +182,7 @@ fn take(log: &mut SessionLog, source: usize, message: &Value) {
     }
 }
 
-/// Returns the result of a call; `None` if it has none.
+/// Returns the result of a call, or `None` if it has none.
 fn result(call: &Value) -> Option<Value> {
     let id = wire_id(call.get("id")?.as_str()?);
     let mut content = Vec::new();
@@ -222,8 +223,8 @@ fn texts(content: &Value) -> String {
     texts.collect()
 }
 
-/// Returns the texts and images of a content, which is a text, a part or a list of both. Thoughts and
-/// calls among them are told elsewhere.
+/// Returns the texts and images of a content, which is a text, a part or a list of both. Thoughts
+/// and calls in it are ignored.
 fn parts(content: &Value) -> Vec<Value> {
     match content {
         Value::String(text) if !text.trim().is_empty() => {

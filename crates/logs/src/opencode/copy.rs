@@ -1,5 +1,5 @@
-//! A new session of opencode, as `opencode import` reads it. Its database is not written: only
-//! opencode knows what else must change in it.
+//! Writes a new session of opencode in the format of `opencode import`. The database is not
+//! changed, since only opencode knows its other tables.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::match_up::Matched;
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog};
 
-/// Hexadecimal digits of an id by which opencode sorts; random ones follow.
+/// The number of hexadecimal digits of an id by which opencode sorts; random ones follow.
 const SORTED: usize = 12;
 const RANDOM: usize = 14;
 
@@ -66,7 +66,7 @@ pub(crate) fn write(
     })
 }
 
-/// Returns the number in the first id of a session, from which its copy counts on.
+/// Returns the number in the first id of a session, at which the numbers of its copy begin.
 fn first_number(messages: &[Message]) -> u64 {
     let id = messages
         .first()
@@ -82,16 +82,16 @@ struct Writer<'a> {
     session: String,
     ids: &'a mut Ids,
     tokens: Option<u64>,
-    /// The newest information about a message of each role, for new messages.
+    /// The data of the newest message of each role, as a template for new messages.
     user: Value,
     answer: Value,
-    /// The id of the newest message of the user's.
+    /// The id of the newest user message.
     parent: Value,
     messages: Vec<Value>,
 }
 
 impl Writer<'_> {
-    /// Returns an id behind all earlier ones.
+    /// Returns an id that sorts after all earlier ones.
     fn id(&mut self, kind: &str) -> String {
         self.next += 1;
         format!(
@@ -178,7 +178,7 @@ fn is_call(part: &Value, id: &str) -> bool {
     own.is_some_and(|own| wire_id(own) == id)
 }
 
-/// Returns the part of a call, as it was or without a result.
+/// Returns the part of a call, with its original data if there are any.
 fn call(block: &Value, source: Option<&Message>) -> Value {
     let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
     let own = source.and_then(|source| source.parts.iter().find(|part| is_call(part, id)));
@@ -192,7 +192,7 @@ fn call(block: &Value, source: Option<&Message>) -> Value {
     part
 }
 
-/// Puts a result to its call.
+/// Adds a result to its call.
 fn answer(parts: &mut [Value], block: &Value) {
     let id = block
         .get("tool_use_id")

@@ -1,5 +1,5 @@
-//! Sessions of opencode: rows of its SQLite database, or the JSON of `opencode export`. A call and its
-//! result stand in one part of a message.
+//! Sessions of opencode: rows of its SQLite database, or the JSON of `opencode export`. A call and
+//! its result are in one part of a message.
 
 pub(crate) mod copy;
 
@@ -20,10 +20,10 @@ use crate::input::{MAX_LOG, open, too_large};
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
-/// What opencode sends in the place of a result that it has cleared.
+/// The text that opencode sends instead of a cleared result.
 const CLEARED: &str = "[Old tool result content cleared]";
 
-/// A session as `opencode export` writes it.
+/// A session in the format of `opencode export`.
 #[derive(Deserialize)]
 pub(super) struct Export {
     pub(super) info: Value,
@@ -37,8 +37,8 @@ pub(super) struct Message {
     pub(super) parts: Vec<Value>,
 }
 
-/// Returns the ids of the sessions in a database and when they were last written, the newest first.
-/// Returns nothing if the database cannot be read.
+/// Returns the ids of the sessions in a database with the times of their last changes, the newest
+/// first. Returns an empty list if the database cannot be read.
 pub(crate) fn sessions(path: &Path) -> Vec<(String, SystemTime)> {
     let read = || -> rusqlite::Result<Vec<(String, SystemTime)>> {
         let database = connect(path)?;
@@ -56,7 +56,7 @@ pub(crate) fn sessions(path: &Path) -> Vec<(String, SystemTime)> {
     read().unwrap_or_default()
 }
 
-/// Opens a database that opencode may be writing. Nothing is written.
+/// Opens a database read-only, since opencode may be writing to it.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(path, flags)?;
@@ -64,7 +64,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Reads a session up to the messages that opencode would send next.
+/// Reads a session and returns the messages that opencode would send next.
 pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, LogError> {
     let export = load(path, session)?;
     let mut log = SessionLog::new(Agent::Opencode, path, Wire::Messages);
@@ -209,7 +209,7 @@ fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<Messag
     Ok(messages)
 }
 
-/// Returns the first message behind the last compaction that opencode has finished.
+/// Returns the index of the first active message: the request for the last finished compaction, or 0.
 fn active_from(export: &Export) -> usize {
     let summary = export.messages.iter().rposition(is_summary);
     let summary = summary.and_then(|at| export.messages.get(at));
@@ -227,7 +227,7 @@ fn is_summary(message: &Message) -> bool {
     message.info.get("summary") == Some(&Value::Bool(true)) && is_done
 }
 
-/// Returns `true` for the message from which on the user took back everything.
+/// Returns `true` for the first message that the user reverted.
 fn is_reverted(export: &Export, message: &Message) -> bool {
     let from = export.info.pointer("/revert/messageID");
     from.is_some() && message.info.get("id") == from
@@ -277,7 +277,7 @@ fn take(log: &mut SessionLog, source: usize, message: &Message) {
     }
 }
 
-/// Returns what a part says, as a block of Messages.
+/// Returns the content of a part as a block of Messages.
 fn said(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     if part.get("ignored") == Some(&Value::Bool(true)) {
@@ -294,13 +294,13 @@ fn said(part: &Value) -> Option<Value> {
             let source = json!({ "type": "base64", "media_type": mime, "data": data });
             Some(json!({ "type": "image", "source": source }))
         }
-        // What opencode sends for it.
+        // The text that opencode sends for this part.
         "compaction" => Some(json!({ "type": "text", "text": "What did we do so far?" })),
         _ => None,
     }
 }
 
-/// Returns the result of a call; `None` if it has none.
+/// Returns the result of a call, or `None` if it has none.
 fn result(part: &Value, id: &str) -> Option<Value> {
     let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
     let is_error = text("/state/status") == Some("error");

@@ -1,4 +1,4 @@
-//! A new session of pi, in version 3 of its format, without branches.
+//! Writes a new session of pi, in version 3 of its format, without branches.
 
 use std::collections::HashMap;
 
@@ -12,9 +12,9 @@ use crate::input::{Line, for_each_line};
 use crate::match_up::Matched;
 use crate::session::{Role, SessionLog};
 
-/// The version that is written.
+/// The version of the written format.
 const VERSION: u64 = 3;
-/// Settings of the session: the newest of each is kept.
+/// Settings of the session; the newest entry of each type is kept.
 const SETTINGS: [&str; 3] = ["model_change", "thinking_level_change", "session_info"];
 
 pub(crate) fn write(
@@ -67,7 +67,7 @@ pub(crate) fn write(
     })
 }
 
-/// Returns the header of a log, and the newest of its settings.
+/// Returns the header of a log, and the newest of each of its settings.
 fn head(log: &SessionLog) -> Result<(Entry, Vec<Entry>), LogError> {
     let mut header = Entry::new();
     let mut settings: Vec<Option<Entry>> = vec![None; SETTINGS.len()];
@@ -75,7 +75,7 @@ fn head(log: &SessionLog) -> Result<(Entry, Vec<Entry>), LogError> {
         let Line::Whole(line) = line else {
             return;
         };
-        // Parsed only if it can be one of them: most lines are large messages.
+        // Only possible matches are parsed, since most lines are large messages.
         let start = line.get(..64.min(line.len())).unwrap_or_default();
         let start = String::from_utf8_lossy(start);
         let is_header = start.contains("\"session\"");
@@ -99,7 +99,7 @@ struct Writer<'a> {
     tokens: Option<u64>,
     parent: Value,
     time: Value,
-    /// The tools that were called, by the ids of the calls in the history.
+    /// The original ids and tool names of calls, by the ids in the history.
     names: HashMap<String, (String, String)>,
     text: String,
 }
@@ -164,7 +164,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Notes the names of calls, which pi repeats with their results.
+    /// Records the names of calls, which pi repeats with their results.
     fn remember(&mut self, group: &Group<'_>, message: Option<&Value>) -> Result<(), LogError> {
         for block in &group.blocks {
             let block = parsed(&block.json)?;
@@ -229,8 +229,9 @@ impl Writer<'_> {
         message
     }
 
-    /// pi takes the usage of the last answer for the size of the context, and leaves out answers that
-    /// were broken off. What stays of them is whole now.
+    /// Sets the usage and the stop reason of an answer. pi takes the usage of the last answer for
+    /// the size of the context, and omits aborted answers. The remaining part of an aborted answer
+    /// is complete in the copy.
     fn measured(&self, message: &mut Entry, group: &Group<'_>) {
         if group.role != Role::Assistant {
             return;
@@ -258,14 +259,14 @@ fn usage(tokens: u64) -> Value {
     })
 }
 
-/// Returns the id of a call as pi wrote it.
+/// Returns the id of a call in pi's original spelling.
 fn own_id(id: &str, message: Option<&Value>) -> Option<String> {
     let content = message?.get("content")?.as_array()?.iter();
     let mut ids = content.filter_map(|block| block.get("id")?.as_str());
     ids.find(|own| wire_id(own) == id).map(str::to_owned)
 }
 
-/// Returns a block of Messages as pi has it. A call keeps everything but its arguments.
+/// Converts a block of Messages to pi's format. A call keeps everything except its arguments.
 fn own_block(block: &Value, message: Option<&Value>) -> Option<Value> {
     let text = |key| block.get(key).and_then(Value::as_str);
     Some(match text("type")? {

@@ -1,5 +1,5 @@
-//! Sessions of pi: JSONL, a tree of entries that are joined by `parentId` (from version 2 on). The
-//! active branch ends with the last entry.
+//! Sessions of pi: JSONL, a tree of entries linked by `parentId` (since version 2). The active
+//! branch ends with the last entry.
 
 pub(crate) mod copy;
 
@@ -69,12 +69,12 @@ struct Node {
     tokens: u64,
     error: Option<String>,
     is_answer: bool,
-    /// A compaction: its summary is in `blocks`, and this is the first entry that it kept.
+    /// For a compaction, the first entry that it kept. Its summary is in `blocks`.
     kept: Option<Option<usize>>,
     kept_id: Option<String>,
 }
 
-/// Reads a log up to the messages that pi would send next.
+/// Reads a log and returns the messages that pi would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Pi, path, Wire::Messages);
     let mut nodes: Vec<Node> = Vec::new();
@@ -99,7 +99,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
             log.damaged(number, format!("its message cannot be read: {error}"));
         }
         index += 1;
-        // Version 1 has no ids: each entry follows the one before it.
+        // Version 1 has no ids: each entry follows the previous one.
         let id = entry.id.unwrap_or_else(|| format!("#{index}"));
         if node.parent.is_none() && id.starts_with('#') {
             node.parent = Some(format!("#{}", index - 1)).filter(|_| index > 1);
@@ -138,7 +138,8 @@ fn branch(nodes: &[Node], by_id: &HashMap<String, usize>, log: &mut SessionLog) 
     path
 }
 
-/// Emits the messages of a branch: the newest summary first, then what it kept.
+/// Adds the messages of a branch to the log: the newest summary first, then the messages that it
+/// kept.
 fn emit(log: &mut SessionLog, nodes: &mut [Node], by_id: &HashMap<String, usize>, path: &[usize]) {
     let is_compaction = |at: &usize| nodes.get(*at).is_some_and(|node| node.kept.is_some());
     log.compactions = path.iter().filter(|at| is_compaction(at)).count();
@@ -160,7 +161,7 @@ fn emit(log: &mut SessionLog, nodes: &mut [Node], by_id: &HashMap<String, usize>
         let Some(node) = nodes.get_mut(*at) else {
             continue;
         };
-        // An older compaction was summed up by the newer one.
+        // The newer compaction includes the older one.
         if node.kept.is_some() && place > 0 {
             continue;
         }
@@ -194,7 +195,7 @@ impl Node {
             "compaction" => {
                 self.summary(entry.summary.as_deref());
                 self.kept_id.clone_from(&entry.first_kept_entry_id);
-                // Counted with the header.
+                // The index includes the header.
                 self.kept = Some(
                     entry
                         .first_kept_entry_index
@@ -257,7 +258,7 @@ impl Node {
     }
 }
 
-/// Returns texts and images as blocks of Messages.
+/// Converts texts and images to blocks of Messages.
 fn blocks(content: &Value) -> Vec<Value> {
     let block = |block: &Value| {
         let text = |key| block.get(key).and_then(Value::as_str);
@@ -281,8 +282,8 @@ fn blocks(content: &Value) -> Vec<Value> {
     }
 }
 
-/// Returns a block of an answer as Messages have it. Thinking without a signature goes back to no
-/// provider, so it is left out.
+/// Converts a block of an answer to Messages. Thinking without a signature is omitted, because it
+/// cannot be sent back to a provider.
 fn answered(block: &Value) -> Option<String> {
     let text = |key| block.get(key).and_then(Value::as_str);
     let block = match text("type")? {
@@ -306,7 +307,7 @@ fn answered(block: &Value) -> Option<String> {
 }
 
 /// Returns the id of a call with the characters that Messages allow. pi joins two ids of Responses
-/// with `|`, which is the only other character that occurs.
+/// with `|`, the only other character that occurs.
 pub(crate) fn wire_id(id: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.len() <= 64 && id.chars().all(is_allowed) {

@@ -1,6 +1,6 @@
-//! [`MarkedCache`]: what Anthropic's prompt cache would have held of a request. It keeps only what a
-//! breakpoint asks for, in the order tools, system, messages, so that a change of one ends what comes
-//! after it. Not OpenAI's; that is `prefix.rs`.
+//! [`MarkedCache`]: simulates Anthropic's prompt cache. It keeps prefixes up to breakpoints, in the
+//! order tools, system, messages, so a change invalidates everything after it. OpenAI's cache is in
+//! `prefix.rs`.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::Cached;
 use crate::pieces::{Mark, Piece, Print, print};
 
-/// Beginnings that are held, at most; of more, the newest.
+/// The maximum number of cached prefixes; the oldest are dropped.
 pub const MAX_CACHED_PREFIXES: usize = 4_096;
 
-/// What was asked to be kept, by what it says up to there.
+/// The cached prefixes, by the fingerprint of their content.
 #[derive(Debug, Default)]
 pub(crate) struct MarkedCache {
     kept: HashMap<Print, Kept>,
@@ -28,8 +28,8 @@ struct Kept {
 }
 
 impl MarkedCache {
-    /// What of a request is read from the cache and what is written to it. A beginning of less than
-    /// `minimum` is not kept, without a word.
+    /// Returns the tokens of a request that are read from the cache and written to it. A prefix of
+    /// less than `minimum` tokens is silently not cached.
     pub(crate) fn read(&mut self, request: &[Piece], minimum: Tokens, now: Instant) -> Cached {
         let mut ends = Vec::with_capacity(request.len());
         let mut end = (Print::default(), Tokens::ZERO);
@@ -63,13 +63,14 @@ impl MarkedCache {
         }
     }
 
-    /// What is kept up to a breakpoint, or up to one of the blocks before it.
+    /// Returns the size of the cached prefix that ends at a breakpoint or at one of the blocks
+    /// before it.
     fn found(&mut self, ends: &[(Print, Tokens)], at: usize, now: Instant) -> Option<Tokens> {
         let first = at.saturating_sub(LOOK_BACK);
         let near = ends.get(first..=at).unwrap_or_default();
         near.iter().rev().find_map(|(print, tokens)| {
             let kept = self.kept.get_mut(print).filter(|kept| kept.until > now)?;
-            // What is read lives on.
+            // Reading an entry extends its lifetime.
             kept.until = now + kept.mark.life();
             Some(*tokens)
         })

@@ -1,6 +1,5 @@
-//! [`PrefixCache`]: what OpenAI's prompt cache would have held of a request. It keeps the beginning
-//! of every request by itself. Not a model of any provider's eviction, and not Anthropic's; that is
-//! `marked.rs`.
+//! [`PrefixCache`]: simulates OpenAI's prompt cache, which keeps the beginning of every request
+//! automatically. It does not model any provider's eviction. Anthropic's cache is in `marked.rs`.
 
 use std::collections::VecDeque;
 
@@ -8,19 +7,19 @@ use plimsoll_context::Tokens;
 
 use crate::pieces::{Piece, Print};
 
-/// A shorter beginning is not cached.
+/// The minimum size of a cached prefix.
 pub const LEAST_CACHED: Tokens = Tokens(1_024);
-/// What is cached beyond that comes in steps of so many tokens.
+/// Cached prefixes are rounded down to a multiple of this many tokens.
 pub const CACHE_STEP: u64 = 128;
-/// Requests whose beginnings are held, at most; of more, the newest.
+/// The maximum number of requests with cached prefixes; the oldest are dropped.
 pub const MAX_CACHED_REQUESTS: usize = 64;
 
-/// The beginnings of earlier requests.
+/// The prefixes of earlier requests.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixCache(VecDeque<Vec<Print>>);
 
 impl PrefixCache {
-    /// What of a request is in the cache; the request is from now on.
+    /// Returns the number of cached tokens of a request, and adds the request to the cache.
     pub(crate) fn read(&mut self, request: &[Piece]) -> Tokens {
         let chunks = || request.iter().flat_map(|piece| &piece.chunks);
         let same = |earlier: &Vec<Print>| {

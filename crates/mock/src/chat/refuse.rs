@@ -1,5 +1,5 @@
-//! How servers of Chat Completions refuse what breaks no rule: too long, too much for a minute, down.
-//! Each in its own words. When they do is not decided here.
+//! Refusals of Chat Completions servers that break no rule of the request: too long, too many
+//! tokens per minute, overloaded. Each server has its own error format.
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::openai_chat::{Dialect, Voice};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::api::Size;
 
-/// Whose words a request that is too long is refused in.
+/// The server whose error format is used for a request that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Server {
     OpenAi,
@@ -27,7 +27,7 @@ enum Server {
 }
 
 impl Server {
-    /// By its name; one that nobody knows speaks as its dialect says.
+    /// Returns the server by the dialect's name. For an unknown name, the dialect's voice decides.
     fn of(dialect: &Dialect) -> Self {
         match dialect.name.as_str() {
             "vllm" => Self::Vllm,
@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-/// Whether the output that is asked for has to fit into the window too.
+/// Checks whether the requested output must fit into the window as well.
 pub(crate) fn counts_output(dialect: &Dialect) -> bool {
     matches!(
         Server::of(dialect),
@@ -57,7 +57,7 @@ pub(crate) fn counts_output(dialect: &Dialect) -> bool {
     )
 }
 
-/// The refusal of a request that does not fit the window.
+/// Returns the refusal of a request that does not fit the window.
 pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
     let Size {
         used,
@@ -84,7 +84,7 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
             }
             body
         }
-        // It names the completion even where none was asked for.
+        // DeepSeek mentions the completion even if no output limit was requested.
         Server::DeepSeek => error(
             &requested(used, output, window),
             "invalid_request_error",
@@ -109,7 +109,7 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
             "n_prompt_tokens": used,
             "n_ctx": window,
         }}),
-        // It says only by how much.
+        // Ollama only reports the excess.
         Server::Ollama => {
             let excess = used.minus(window).max(Tokens(1));
             let words = format!("prompt too long; exceeded max context length by {excess} tokens");
@@ -131,7 +131,7 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
             "message": format!("Invalid request: Your request exceeded model token limit: {window} (requested: {used})"),
             "type": "invalid_request_error",
         }}),
-        // It gives no numbers.
+        // Groq reports no numbers.
         Server::Groq => error(
             "Please reduce the length of the messages or completion.",
             "invalid_request_error",
@@ -156,7 +156,7 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
     Answer::new(400, body)
 }
 
-/// What several servers say of a request with an output limit.
+/// Returns the message of several servers for a request with an output limit.
 fn requested(used: Tokens, output: Tokens, window: Tokens) -> String {
     format!(
         "This model's maximum context length is {window} tokens. However, you requested {} tokens \
@@ -166,7 +166,7 @@ fn requested(used: Tokens, output: Tokens, window: Tokens) -> String {
     )
 }
 
-/// A gateway counts for itself, before it asks anybody.
+/// Returns the error of OpenRouter, which counts before it calls a provider.
 fn open_router(size: Size) -> Value {
     let Size {
         used,
@@ -196,7 +196,7 @@ fn error(message: &str, kind: &str, code: Value) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
-/// The refusal of a request of more tokens than may be sent in a minute, as Groq words it.
+/// Returns the refusal of a request that exceeds the token limit per minute, in Groq's format.
 pub(crate) fn too_many(asked: Tokens, limit: Tokens) -> Answer {
     let message = format!(
         "Request too large for model `mock` in organization `org_mock` service tier `on_demand` on tokens per minute (TPM): Limit {limit}, Requested {asked}, please reduce your message size and try again."
@@ -205,7 +205,7 @@ pub(crate) fn too_many(asked: Tokens, limit: Tokens) -> Answer {
     Answer::new(413, json!({ "error": error }))
 }
 
-/// A failure that the script asks for.
+/// Returns a failure from the script.
 pub(crate) fn failure(status: u16, message: Option<&str>) -> Answer {
     let words = match status {
         401 | 403 => "Incorrect API key provided.",

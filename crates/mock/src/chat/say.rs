@@ -1,5 +1,5 @@
-//! A turn as Chat Completions says it: as one completion, or as the chunks that a stream of it is made
-//! of. Not what is said.
+//! Encodes a turn in the format of Chat Completions: as one completion, or as the chunks of a
+//! stream.
 
 use plimsoll_wire::openai_chat::{CallIds, Dialect};
 use serde_json::{Map, Value, json};
@@ -8,10 +8,10 @@ use crate::answer::{Answer, Said};
 use crate::api::{Called, counts, halves};
 use crate::turn::Turn;
 
-/// When every answer was made: the same on every machine.
+/// The creation time of every answer, the same on every machine.
 pub(crate) const CREATED: u64 = 1_700_000_000;
 
-/// A turn, streamed if the request wants it so.
+/// Returns the body for a turn, streamed if the request asks for it.
 pub(crate) fn say(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Said {
     let stop = turn.stop.as_deref();
     let stop = stop.unwrap_or(match turn.call.is_empty() {
@@ -25,8 +25,8 @@ pub(crate) fn say(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Said {
     }
 }
 
-/// The chunk that ends a stream with a failure: the error alone, but at OpenRouter, which tells whose
-/// it is.
+/// Returns the chunk that ends a stream with a failure: only the error, except for OpenRouter,
+/// which adds its source.
 pub(crate) fn broken(failure: &Answer, call: &Called<'_>, dialect: &Dialect) -> String {
     let error = match &failure.body {
         Said::Whole(body) => body.get("error").cloned().unwrap_or_else(|| body.clone()),
@@ -58,7 +58,7 @@ fn data(chunk: &Value) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// The text before and after the calls: this wire has one place for both.
+/// Returns the text before and after the calls, since this protocol has a single field for both.
 fn said(turn: &Turn) -> Option<String> {
     match (&turn.say, &turn.say_after) {
         (None, None) => None,

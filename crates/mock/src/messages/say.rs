@@ -1,5 +1,5 @@
-//! A turn as Anthropic Messages says it: as one message, or as the events that a stream of it is made
-//! of, in the API's order. Not what is said.
+//! Encodes a turn in the format of Anthropic Messages: as one message, or as the events of a
+//! stream, in the API's order.
 
 use plimsoll_judge::anthropic::sign;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::answer::Said;
 use crate::api::{Called, counts, halves, text};
 use crate::turn::{Call, Turn};
 
-/// The thinking of a turn that has to think although its script has no `think`.
+/// The thinking of a turn that must think but has no `think` in its script.
 const UNSCRIPTED_THOUGHT: &str = "(The script says nothing of this.)";
 
-/// A turn, streamed if the request wants it so.
+/// Returns the body for a turn, streamed if the request asks for it.
 pub(crate) fn say(turn: &Turn, call: &Called<'_>) -> Said {
     let blocks = blocks(turn, call);
     let stop = turn.stop.as_deref().unwrap_or(match turn.call.is_empty() {
@@ -27,12 +27,12 @@ pub(crate) fn say(turn: &Turn, call: &Called<'_>) -> Said {
     }
 }
 
-/// An event with its name.
+/// Formats an event with its name.
 pub(crate) fn event(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", text(event, "type"))
 }
 
-/// A content block, and how it is streamed.
+/// A content block, and its events in a stream.
 struct Block {
     whole: Value,
     begun: Value,
@@ -40,7 +40,7 @@ struct Block {
 }
 
 impl Block {
-    /// One that comes in one piece.
+    /// Creates a block that is streamed in one piece.
     fn whole(whole: Value) -> Self {
         Self {
             begun: whole.clone(),
@@ -82,7 +82,7 @@ impl Block {
 
     fn call(call: &Call, id: String) -> Self {
         let given = call.text();
-        // As the API itself gives arguments that are none.
+        // Invalid arguments in the format of the API.
         let input = serde_json::from_str(&given).ok().filter(Value::is_object);
         let input = input.unwrap_or_else(|| json!({ "INVALID_JSON": given }));
         Self::input(
@@ -91,7 +91,7 @@ impl Block {
         )
     }
 
-    /// One of the API's own tools, or of what came of them.
+    /// Creates a block of the API's own tools, or of their results.
     fn own(block: &Value) -> Self {
         match block.get("input") {
             Some(input) if text(block, "type").ends_with("tool_use") => {
@@ -123,7 +123,7 @@ fn blocks(turn: &Turn, call: &Called<'_>) -> Vec<Block> {
     if matches!(text(thinking, "type"), "enabled" | "adaptive") {
         let unscripted = || must_think(turn, call.request).then_some(UNSCRIPTED_THOUGHT);
         if let Some(thought) = turn.think.as_deref().or_else(unscripted) {
-            // What is left out is signed all the same.
+            // Omitted thinking is signed as well.
             let shown = match text(thinking, "display") {
                 "omitted" => "",
                 _ => thought,
@@ -152,8 +152,9 @@ fn blocks(turn: &Turn, call: &Called<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Whether a turn has to begin with thinking that its script does not have: a model that thinks by a
-/// budget begins every tool loop so, and the API refuses the client's next request otherwise (AM9).
+/// Checks whether a turn must begin with thinking although its script has none. A model with a
+/// thinking budget begins every tool loop with thinking, or the API would refuse the client's next
+/// request (AM9).
 fn must_think(turn: &Turn, request: &Value) -> bool {
     let thinking = request.get("thinking").unwrap_or(&Value::Null);
     let blocks = || {
@@ -169,7 +170,7 @@ fn must_think(turn: &Turn, request: &Value) -> bool {
 fn message(turn: &Turn, call: &Called<'_>, content: Value, stop: Option<&str>) -> Value {
     let cached = call.used.cached;
     let input = call.used.input.minus(cached.read).minus(cached.written());
-    // A message that only begins has said next to nothing.
+    // A message at its beginning has almost no output.
     let output = stop.map_or(1, |_| call.used.output.0);
     let usage = json!({
         "input_tokens": input,

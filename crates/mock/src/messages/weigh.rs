@@ -1,5 +1,5 @@
-//! What a Messages request weighs, block by block in the order in which it is cached: tools, system,
-//! messages. Counts as the mock's own tokenizer does, which is not Anthropic's.
+//! Counts the tokens of a Messages request, block by block in the order of its cache: tools,
+//! system, messages. Uses the mock's tokenizer, not Anthropic's.
 
 use plimsoll_context::{TOOL_OVERHEAD, TokenCounter, Tokens};
 use serde_json::{Value, json};
@@ -9,17 +9,17 @@ use crate::pieces::{Mark, Piece, weigh};
 
 /// The key of a breakpoint.
 const MARK: &str = "cache_control";
-/// What a message weighs besides what is in it.
+/// The tokens of a message in addition to its content.
 const FRAME: Tokens = Tokens(4);
 
-/// All blocks of a request.
+/// Returns all blocks of a request.
 pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let model = text(request, "model");
     for tool in list(request, "tools") {
         let json = unmarked(tool).to_string();
         let tokens = counter.text(&json) + TOOL_OVERHEAD;
-        // A cache is one model's.
+        // Each model has its own cache.
         let said = format!("{model} tool {json}");
         pieces.push(Piece::new(&said, tokens).marked(mark(tool)));
     }
@@ -28,7 +28,7 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> 
         let tokens = weigh(block, counter);
         pieces.push(Piece::new(&said, tokens).marked(mark(block)));
     }
-    // What changes with each of these is how all messages are read.
+    // A change of one of these settings invalidates the cache of all messages.
     let settings = json!([request.get("tool_choice"), request.get("thinking")]);
     for message in list(request, "messages") {
         let role = text(message, "role");
@@ -40,14 +40,14 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> 
             pieces.push(Piece::new(&said, tokens).marked(mark(block).or(inside)));
         }
     }
-    // One for the whole request is one for its last block.
+    // A breakpoint of the whole request applies to its last block.
     if let (Some(last), Some(mark)) = (pieces.last_mut(), mark(request)) {
         last.mark = last.mark.or(Some(mark));
     }
     pieces
 }
 
-/// The blocks of a content; one text is one.
+/// Returns the blocks of a content; a text is one block.
 fn blocks(content: Option<&Value>) -> Vec<Value> {
     match content {
         Some(Value::String(text)) => vec![json!({"type": "text", "text": text})],
@@ -64,7 +64,7 @@ fn mark(block: &Value) -> Option<Mark> {
     })
 }
 
-/// What a block says, wherever breakpoints stand in it.
+/// Returns a block without its breakpoints.
 fn unmarked(block: &Value) -> Value {
     match block {
         Value::Object(keys) => {

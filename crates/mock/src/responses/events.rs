@@ -1,5 +1,4 @@
-//! The events of a streamed Response, in the API's order and numbered. Not what is said; that is
-//! `say.rs`'s.
+//! The numbered events of a streamed Response, in the API's order. The content comes from `say.rs`.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +7,10 @@ use crate::answer::{Answer, Said};
 use crate::api::{Called, halves, list, text};
 use crate::turn::Turn;
 
-/// The events before anything is said.
+/// The number of events before any content.
 pub(crate) const OPENING: usize = 2;
 
-/// All events of a turn.
+/// Returns all events of a turn.
 pub(crate) fn events(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Vec<String> {
     let mut stream = Stream::default();
     let begun = response(call, "in_progress");
@@ -26,8 +25,8 @@ pub(crate) fn events(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Vec<Str
     stream.0
 }
 
-/// The event that ends a stream with a failure: one that says no more than that for what the client
-/// did, a failed response for what the server did, and for a request that is too long.
+/// Returns the event that ends a stream with a failure: an `error` event for client errors, and a
+/// failed response for server errors and for a request that is too long.
 pub(crate) fn broken(failure: &Answer, call: &Called<'_>, after: usize) -> String {
     let error = match &failure.body {
         Said::Whole(body) => body.get("error").cloned().unwrap_or_default(),
@@ -161,7 +160,7 @@ impl Stream {
     }
 }
 
-/// Which item an event is about.
+/// The item that an event concerns.
 #[derive(Clone, Copy)]
 struct At<'i> {
     item: &'i str,

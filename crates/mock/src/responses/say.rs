@@ -1,5 +1,5 @@
-//! A turn as OpenAI Responses says it: its output items, and the Response object around them. Not its
-//! events; those are `events.rs`'s.
+//! Encodes a turn in the format of OpenAI Responses: its output items, and the Response object
+//! around them. The events of a stream are in `events.rs`.
 
 use plimsoll_judge::openai_responses::encrypt;
 use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 use crate::api::{Called, counts, list, text};
 use crate::turn::{Call, Turn};
 
-/// When every answer was made: the same on every machine.
+/// The creation time of every answer, the same on every machine.
 const CREATED: u64 = 1_700_000_000;
-/// What asks for reasoning that can be given back.
+/// The value of `include` that requests encrypted reasoning.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 
-/// What is said of a model's reasoning, and of its calls before it answers.
+/// The phase of text before calls.
 const COMMENTARY: &str = "commentary";
 const FINAL: &str = "final_answer";
 
-/// The output items of a turn, each whole.
+/// Returns the complete output items of a turn.
 pub(crate) fn items(turn: &Turn, call: &Called<'_>, profile: &Profile) -> Vec<Value> {
     let number = call.number;
     let mut items = Vec::new();
@@ -44,7 +44,7 @@ pub(crate) fn items(turn: &Turn, call: &Called<'_>, profile: &Profile) -> Vec<Va
     items
 }
 
-/// The Response object of a turn that has ended.
+/// Returns the Response object of a finished turn.
 pub(crate) fn ended(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Value {
     let why = match turn.stop.as_deref() {
         Some("length" | "max_output_tokens" | "incomplete") => Some("max_output_tokens"),
@@ -85,7 +85,7 @@ pub(crate) fn ended(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Value {
     response
 }
 
-/// A Response object without output.
+/// Returns a Response object without output.
 pub(crate) fn response(call: &Called<'_>, status: &str) -> Value {
     let request = call.request;
     let given = |key: &str, default: Value| {
@@ -145,7 +145,7 @@ fn text_settings(request: &Value) -> Value {
     })
 }
 
-/// The tools with what the API fills in.
+/// Returns the tools with the defaults that the API fills in.
 fn tools(request: &Value) -> Value {
     let filled = |tool: &Value| {
         let mut tool = tool.clone();
@@ -196,7 +196,7 @@ fn message(id: &str, said: &str, annotations: &[Value], phase: &str) -> Value {
         "phase": phase, "role": "assistant"})
 }
 
-/// A call; of a tool that takes a text of any form, with that.
+/// Returns a tool call; for a custom tool, with free text as its input.
 fn tool_call(one: &Call, at: usize, call: &Called<'_>) -> Value {
     let number = call.number;
     let id = one

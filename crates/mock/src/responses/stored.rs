@@ -1,5 +1,5 @@
-//! [`Stored`]: which items of its replies a server of Responses keeps, and what is said of those that
-//! it does not. Ids only: no item and no response can be had back from here.
+//! [`Stored`]: the ids of items that a server of Responses stores, and the errors for unknown ones.
+//! Items and responses themselves are not stored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::api::{list, text};
 
-/// Items that a server knows, at most; of more, the newest. A long test has some thousands.
+/// The maximum number of stored ids; the oldest are dropped. A long test has some thousands.
 pub const MAX_STORED: usize = 10_000;
 
-/// The ids of the items that it said and was to keep, and which came of reasoning.
+/// The ids of stored items, and the ids of items that belong to reasoning items.
 #[derive(Debug, Default)]
 pub(super) struct Stored(Mutex<Ids>);
 
@@ -28,7 +28,8 @@ struct Ids {
 }
 
 impl Stored {
-    /// Keeps what is said, where the request lets it, and what came of reasoning in any case.
+    /// Stores the ids of a reply if the request allows it, and the relations to reasoning items in
+    /// any case.
     pub(super) fn keep(&self, request: &Value, items: &[Value]) {
         let mut ids = self.lock();
         for (id, of) in tied(items) {
@@ -42,8 +43,8 @@ impl Stored {
         }
     }
 
-    /// The first item of an input that stands for one that is not here: a reference, or reasoning
-    /// without its content. Where nothing is to be kept, the validator has said so already.
+    /// Returns the first item of an input that refers to an unknown item: a reference, or reasoning
+    /// without content. If the request forbids storing, the validator has already reported it.
     pub(super) fn unknown(&self, request: &Value) -> Option<Fault> {
         if !stores(request) {
             return None;
@@ -65,7 +66,7 @@ impl Stored {
         })
     }
 
-    /// The first item that came of reasoning and stands without it.
+    /// Returns the first item that belongs to a reasoning item but appears without it.
     pub(super) fn untied(&self, request: &Value) -> Option<Fault> {
         untied(request, &self.lock().ties)
     }
@@ -101,7 +102,8 @@ impl Ids {
     }
 }
 
-/// The refusal of a request that goes on from what is kept elsewhere: there is nothing of it here.
+/// Returns the refusal of a request that continues a stored response, since responses are not
+/// stored.
 pub(super) fn goes_on(request: &Value) -> Option<Answer> {
     let previous = request.get("previous_response_id").and_then(Value::as_str);
     let kept = request.get("conversation"); // tidy:allow(conversation)

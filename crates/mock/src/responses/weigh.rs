@@ -1,5 +1,5 @@
-//! What a Responses request weighs, item by item as it would stand in a prompt. Counts as the mock's
-//! own tokenizer does. What is encrypted weighs as it is long.
+//! Counts the tokens of a Responses request, item by item in prompt order, with the mock's
+//! tokenizer. Encrypted content counts by its length.
 
 use plimsoll_context::{TokenCounter, Tokens};
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::api::{list, text};
 use crate::pieces::{Piece, weigh};
 
-/// What an item weighs besides what is in it.
+/// The tokens of an item in addition to its content.
 const FRAME: Tokens = Tokens(4);
-/// Bytes of encrypted content for one token of it.
+/// Bytes of encrypted content per token.
 const HIDDEN_BYTES: u64 = 8;
 
-/// All items of a request, after its tools and its instructions.
+/// Returns the tools and the instructions of a request, followed by its items.
 pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let tools = request
