@@ -38,7 +38,7 @@ struct Row {
     /// The tokens in the view before the plan, and after it.
     tokens: Tokens,
     after: Tokens,
-    /// The length of the original's text.
+    /// The length of the original's text, in bytes.
     bytes: u64,
     why: String,
     stages: Vec<String>,

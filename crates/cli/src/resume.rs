@@ -42,7 +42,7 @@ struct SessionSettings {
     cost: Option<Cost>,
 }
 
-/// A file that the user named, with what was in it: it is trusted as it was then.
+/// A file that the user named, with a hash of its content. It is trusted only while it is unchanged.
 #[derive(Debug, Serialize, Deserialize)]
 struct NamedFile {
     path: PathBuf,

@@ -400,7 +400,7 @@ mod tests {
             rows: rows.clone(),
         });
         let terminal = Terminal::above(stuck, Colours::None, Verbosity::Everything);
-        // Each takes a thousandth of what there is room for.
+        // Each takes a thousandth of the capacity.
         let long = format!("{}\n", "x".repeat(70)).repeat(MAX_WAITING / 71_000);
         terminal.note("line 0");
         // Otherwise the queue is emptied in the middle, and only later lines are lost.
