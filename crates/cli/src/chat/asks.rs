@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::approvals::Approvals;
 use crate::ask::{self, Reply};
 
-/// Questions that wait for the chat to take them, at most; further calls wait.
+/// Maximum number of questions that wait for the chat. Further calls wait.
 const WAITING: usize = 16;
 
 /// Asks the user of the chat.

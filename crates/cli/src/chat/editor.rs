@@ -1,6 +1,6 @@
 //! The line editor: history, completion, and the prompt, which shows how full the window is. It
-//! only reads; [`Terminal`] writes the rows above it. One name of the library needs
-//! tidy:allow-file(helper)
+//! only reads; [`Terminal`] writes the rows above it. The library has
+//! a trait of this name: tidy:allow-file(helper)
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ const THREAD: &str = "line editor";
 /// The message after a panic of the editor.
 const TOO_MUCH: &str =
     "plimsoll: that is too long to be typed or pasted here; put it into a file and name the file";
-/// The history, in the directory of the sessions.
+/// The history file, in the data directory.
 const HISTORY_FILE: &str = "chat_history";
 
 /// The line editor of a terminal.
