@@ -1,5 +1,5 @@
-//! `plimsoll sessions fork`: a new session that begins as the first entries of another. It runs
-//! nothing; `plimsoll run --session` goes on with it.
+//! `plimsoll sessions fork`: creates a session that begins with the first entries of another.
+//! Nothing is run; `plimsoll run --session` continues it.
 
 use plimsoll::store::SqliteStore;
 use plimsoll::{Error, SessionId, StoreError, fork_session, new_session_id};
@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 
-/// Runs the command: the new session's name goes to standard output, what it is to stderr.
+/// Runs the command. The new session's name goes to standard output, its description to standard
+/// error.
 pub(crate) async fn run(
     store: &SqliteStore,
     from: &SessionId,

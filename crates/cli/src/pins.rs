@@ -1,5 +1,4 @@
-//! `plimsoll sessions pins` and `unpin`: what stays in a session's view, and how it stops doing so.
-//! Nothing is pinned here; that is for a run, a file or a model.
+//! `plimsoll sessions pins` and `unpin`: lists the pinned messages of a session, and removes pins.
 
 use plimsoll::store::SqliteStore;
 use plimsoll::{Entry, RecallKey, SessionId, SessionStore};
@@ -10,7 +9,7 @@ use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::sessions::fold;
 
-/// Lists what is pinned.
+/// Lists the pinned messages.
 pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
     let log = store.load(id).await.map_err(Stop::failed)?;
     let state = fold(&log)?;
@@ -31,7 +30,7 @@ pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Res
     Ok(DONE)
 }
 
-/// Takes a pin off: the item stays in the view until a plan takes it out.
+/// Removes a pin. The message stays in the view until a plan removes it.
 pub(crate) async fn unpin(store: &SqliteStore, id: &SessionId, item: &str) -> Result<u8, Stop> {
     let seq = RecallKey::from(item).seq().ok_or_else(|| {
         Stop::usage(format!(
