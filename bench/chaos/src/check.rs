@@ -12,7 +12,7 @@ use crate::plan::{HAPPENED, Limit, Plan, Work};
 /// Part of every result of a call whose outcome is unknown.
 const UNKNOWN: &str = "it is not known whether this call ran to its end";
 
-/// Whether several processes may have written requests at the same time.
+/// Whether requests of a replaced process may still arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writers {
     /// One process after the other: the log never gets shorter.

@@ -48,7 +48,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 struct Injector {
     random: Random,
     next: Instant,
-    /// The time of the last blow.
+    /// No blows happen after this time.
     until: Instant,
     kills: [u64; 3],
     pauses: [u64; 3],

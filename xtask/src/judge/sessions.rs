@@ -145,7 +145,7 @@ enum Actions {
     AsSent,
 }
 
-// The words of others: tidy:allow-file(conversation)
+// Texts of other programs: tidy:allow-file(conversation)
 /// Returns a former summary with the text that its agent adds around it.
 fn sent_summary(text: &str) -> String {
     if text.starts_with("This session is being continued") {
