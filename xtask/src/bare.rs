@@ -1,6 +1,8 @@
-//! The builds that the other steps of `ci` do not make: without any feature, and with those that
-//! everybody has by default. Every other step has all features, so what stands under
-//! `cfg(not(feature = …))` is compiled and tried only here. No other tests are run again.
+//! Builds that the other steps of `ci` do not make: without any feature, and with the default
+//! features.
+//!
+//! All other steps enable all features, so code under `cfg(not(feature = …))` is compiled and
+//! tested only here. Other tests are not run again.
 
 use std::path::Path;
 
@@ -9,14 +11,14 @@ use crate::error::Error;
 use crate::steps::Outcome;
 use crate::test::Counts;
 
-/// What has features of its own.
+/// The packages that have features.
 const PACKAGES: [&str; 4] = ["-p", "plimsoll-cli", "-p", "plimsoll-providers"];
-/// No feature, and the default ones.
+/// No features, and the default features.
 const SETS: [&[&str]; 2] = [&["--no-default-features"], &[]];
-/// In the names of the tests that are there only without a feature, and of no others.
+/// Part of the names of tests that exist only without a feature.
 const ONLY_HERE: &str = "not_in_this_build";
 
-/// Checks both builds, then runs the tests that only the first has.
+/// Checks both builds, then runs the tests that exist only in the first one.
 pub(crate) fn run(root: &Path) -> Outcome {
     for set in SETS {
         Job::cargo(root)

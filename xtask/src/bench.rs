@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: every benchmark of the workspace, optimised, and one table of the rows that
-//! they print (`| what | figure | required | verdict |`). It measures nothing itself.
+//! `cargo xtask bench`: runs every benchmark of the workspace, optimised, and collects the rows
+//! that they print (`| what | figure | required | verdict |`) in one table.
 
 use std::path::Path;
 
@@ -9,24 +9,25 @@ use crate::command::{Job, Stream};
 use crate::error::Error;
 
 const PAGE: &str = "BENCHMARKS.md";
-/// The table stands between these two lines of the page.
+/// The lines before and after the table in the page.
 const BEGIN: &str = "<!-- table: cargo xtask bench --save -->";
 const END: &str = "<!-- end of table -->";
 const HEAD: &str = "| what | figure | required | verdict |\n|---|---|---|---|\n";
-/// How a benchmark marks a row whose figure is not what it has to be.
+/// The verdict of a figure that misses its requirement.
 const MISSED: &str = "MISSED";
-/// Seconds a benchmark may sample that sets nothing else; all of them end within minutes then.
+/// Maximum sampling time of a benchmark that sets none itself, in seconds. All of them end within
+/// minutes.
 const DIVAN_MAX_TIME: &str = "1";
 
-/// What becomes of the table.
+/// The destination of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     Printed,
-    /// It takes the place of the one in [`PAGE`].
+    /// It replaces the table in [`PAGE`].
     Saved,
 }
 
-/// Runs the benchmarks; `filter` is handed to them as it is.
+/// Runs the benchmarks. `filter` is passed to them unchanged.
 pub(crate) fn run(root: &Path, filter: &[String], table: Table) -> Result<(), Error> {
     let metadata = Job::cargo(root)
         .args(["metadata", "--no-deps", "--format-version", "1"])
@@ -41,8 +42,8 @@ pub(crate) fn run(root: &Path, filter: &[String], table: Table) -> Result<(), Er
         return Ok(());
     }
     println!("benchmarks: {}", names.join(", "));
-    // Only targets under `benches/`: a plain `cargo bench` also builds every unit test in
-    // release mode, to run none of them.
+    // Only targets under `benches/`: a plain `cargo bench` would also build every unit test in
+    // release mode and run none of them.
     let mut job = Job::cargo(root)
         .env("DIVAN_MAX_TIME", DIVAN_MAX_TIME)
         .args(["bench", "--workspace", "--bench", "*"]);
@@ -71,14 +72,15 @@ pub(crate) fn run(root: &Path, filter: &[String], table: Table) -> Result<(), Er
     }
 }
 
-/// The page with these rows in the place of its table; `None` where it has no place for one.
+/// Returns the page with its table replaced by these rows. `None` if the page has no place for a
+/// table.
 fn with_table(page: &str, rows: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     Some(format!("{before}{BEGIN}\n\n{HEAD}{rows}\n{END}{after}"))
 }
 
-/// The bench targets, as `package/target`.
+/// Returns the bench targets, as `package/target`.
 fn benches(metadata: &Value) -> Vec<String> {
     let mut names = Vec::new();
     for package in list(metadata, "packages") {

@@ -1,5 +1,6 @@
-//! `cargo xtask chaos`: runs whose processes, database and server are killed and stopped at random. Builds
-//! `bench/chaos`, which plays the scenarios, and the program that is tried; installs Restate with npm.
+//! `cargo xtask chaos`: runs whose processes, database and server are killed and stopped at random.
+//! Builds `bench/chaos`, which plays the scenarios, and the program under test. Installs Restate
+//! with npm.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +9,19 @@ use crate::error::Error;
 use crate::restate;
 use crate::steps::Outcome;
 
-/// What is to be played.
+/// The scenarios to play, and their size.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) seed: Option<u64>,
     pub(crate) sessions: u64,
     pub(crate) kills: u64,
     pub(crate) minutes: u64,
-    /// One scenario, or all.
+    /// The only scenario to play; `None` plays all.
     pub(crate) only: Option<String>,
     pub(crate) json: bool,
 }
 
-/// What `ci` plays: half a minute.
+/// The options of `ci`: half a minute.
 const SHORT: Options = Options {
     seed: Some(1),
     sessions: 6,
@@ -40,7 +41,8 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Error> {
     job(root, options, server).run()
 }
 
-/// Plays a short form with what is installed and what the tests have built. Returns what was left out.
+/// Plays short scenarios with the installed servers and the binaries built by the tests. Returns
+/// notes on skipped scenarios.
 pub(crate) fn short(root: &Path) -> Outcome {
     let server = restate::installed(root);
     if server.is_some() {
@@ -70,7 +72,7 @@ fn build(root: &Path) -> Result<(), Error> {
         .run()
 }
 
-/// The scenarios with the programs that were built.
+/// Returns the command that plays the scenarios with the built programs.
 fn job(root: &Path, options: &Options, server: Option<PathBuf>) -> Job {
     let target = std::env::var_os("CARGO_TARGET_DIR");
     let target = target.map_or_else(|| root.join("target"), PathBuf::from);

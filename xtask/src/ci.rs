@@ -1,6 +1,8 @@
-//! `cargo xtask ci`: everything that must hold before a change lands, cheapest first, so that
-//! a fault is told early. All checks run even if one fails. One target directory and no flags that
-//! rebuild what another step has built.
+//! `cargo xtask ci`: all checks that must pass before a change lands, cheapest first, so that
+//! faults are reported early.
+//!
+//! All checks run even if one fails. They share one target directory, and no check uses flags that
+//! would rebuild the output of another one.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -12,10 +14,10 @@ use crate::steps::{self, Step};
 use crate::test::Counts;
 use crate::{bare, chaos, deny, dist, test, tidy};
 
-/// What the whole row may take on two cores from an empty target directory.
+/// Maximum time of all checks on two cores with an empty target directory.
 const BUDGET: Duration = Duration::from_secs(25 * 60);
 
-/// Runs the row.
+/// Runs all checks.
 pub(crate) fn run(root: &Path) -> Result<(), Error> {
     let quiet = |()| String::new();
     let counts = Cell::new(Counts::default());
@@ -53,12 +55,13 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
         },
     ];
     steps.extend(test::steps(root, &counts));
-    // The tests have built what is killed here.
+    // The tests have built the processes that are killed here.
     steps.push(Step {
         name: "chaos",
         act: Box::new(|| chaos::short(root)),
     });
-    // The tests have built the program. What is tried is how it is packaged, not how fast it is.
+    // The tests have built the program. This step tests the packaging, not the speed of the
+    // program.
     steps.push(Step {
         name: "dist",
         act: Box::new(|| dist::try_packages(root).map(quiet)),
@@ -72,21 +75,22 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
     result
 }
 
-/// Both lock files are committed and say exactly what the manifests ask for. Every later step
-/// may then leave out `--locked`.
+/// Checks that both lock files are committed and match the manifests. Later steps may therefore
+/// omit `--locked`.
 fn locked(root: &Path) -> Result<(), Error> {
     println!("$ cargo metadata --locked");
     let job = Job::cargo(root).args(["metadata", "--locked", "--format-version", "1"]);
     job.read().map(drop)?;
-    // The rivals are a workspace of their own; of theirs only the index is read.
+    // The rivals are a workspace of their own. Only its index is read.
     Job::cargo(root)
         .args(["update", "--workspace", "--locked"])
         .args(["--manifest-path", "bench/rivals/Cargo.toml"])
         .run()
 }
 
-/// Every published crate has all that a registry asks for, and its files. That it builds from them is
-/// seen by `cargo package --workspace`, which compiles everything once more.
+/// Checks that every published crate has the metadata that a registry requires, and its files. A
+/// build from the packaged files needs `cargo package --workspace`, which compiles everything
+/// again.
 fn packages(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
         .args([
@@ -110,8 +114,9 @@ fn clippy(root: &Path) -> Result<(), Error> {
         .run()
 }
 
-/// Only libraries: the facade and the program are both called `plimsoll`, and their pages
-/// would overwrite each other. The examples in the docs ran with the tests.
+/// Builds the documentation of the libraries only: the facade and the program are both called
+/// `plimsoll`, and their pages would overwrite each other. The examples in the docs ran with the
+/// tests.
 fn docs(root: &Path) -> Result<(), Error> {
     Job::cargo(root)
         .args(["doc", "--workspace", "--lib", "--no-deps"])

@@ -1,6 +1,8 @@
-//! `cargo xtask clients`: what real clients send to a strict mock server is recorded, and judged by
-//! `crates/judge/tests/clients.rs`. Needs Python, Node.js and, for the newest clients, npm's registry. Not part
-//! of `ci`: the clients are large, and change every week.
+//! `cargo xtask clients`: records the requests of real clients to a strict mock server;
+//! `crates/judge/tests/clients.rs` checks them.
+//!
+//! Needs Python, Node.js and, for the newest clients, npm's registry. Not part of `ci`: the clients
+//! are large, and change every week.
 
 use std::path::Path;
 
@@ -8,7 +10,7 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::tools;
 
-/// The clients, as npm packages. Always the newest: this is about what people run today.
+/// The clients, as npm packages. Always the newest versions, because users run these.
 const PACKAGES: [&str; 4] = [
     "@anthropic-ai/claude-code",
     "@openai/codex",
@@ -16,8 +18,8 @@ const PACKAGES: [&str; 4] = [
     "@mariozechner/pi-coding-agent",
 ];
 
-/// Installs the clients, records their requests (of those with `part` in their names, if given) and judges all
-/// that were recorded.
+/// Installs the clients, records their requests (only of clients with `part` in their names, if
+/// given) and checks all recorded requests.
 pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
     let folder = tools::target(root).join("clients");
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;

@@ -1,5 +1,5 @@
-//! A child process of a chore: echoed, run in one folder, its status an error when it fails.
-//! Not a shell: arguments are passed as they are.
+//! A child process of a chore: its command line is printed, and a failing status is an error. No
+//! shell is involved: arguments are passed unchanged.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -8,14 +8,14 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// Which of a child's streams is read while it is passed on.
+/// The stream of a child that is read while it is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
     Err,
 }
 
-/// One child process to be.
+/// A child process that is not started yet.
 #[derive(Debug)]
 pub(crate) struct Job {
     line: String,
@@ -23,13 +23,13 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// `program` with no arguments yet, to be run in `folder`.
+    /// Creates a job without arguments for `program`, to be run in `folder`.
     pub(crate) fn new(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let program = program.as_ref();
         let mut command = Command::new(program);
         command.current_dir(folder);
-        // `cargo run` describes this package to us in these variables. A child must not
-        // see them: build scripts that watch one would run again in the next plain build.
+        // `cargo run` describes this package in these variables. A child must not see them: build
+        // scripts that watch one would run again in the next plain build.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -44,7 +44,7 @@ impl Job {
         Self { line, command }
     }
 
-    /// The cargo that runs us.
+    /// Creates a job for the cargo that runs xtask.
     pub(crate) fn cargo(folder: &Path) -> Self {
         Self::new(std::env::var_os("CARGO").unwrap_or("cargo".into()), folder)
     }
@@ -73,14 +73,14 @@ impl Job {
         self
     }
 
-    /// Runs it with our own streams.
+    /// Runs the job with the streams of xtask.
     pub(crate) fn run(mut self) -> Result<(), Error> {
         println!("$ {}", self.line);
         let status = self.command.status();
         self.finish(status)
     }
 
-    /// Runs it and shows `each` line of one stream to the caller while passing it on.
+    /// Runs the job and passes each line of one stream to `each` while printing it.
     pub(crate) fn watch(mut self, stream: Stream, mut each: impl FnMut(&str)) -> Result<(), Error> {
         println!("$ {}", self.line);
         match stream {
@@ -101,7 +101,7 @@ impl Job {
                 .take()
                 .map(|from| pass_on(from, std::io::stderr(), &mut each)),
         };
-        // The child is waited for even when its output could not be passed on.
+        // The child is waited for even if its output could not be passed on.
         let status = child.wait();
         match copied {
             Some(Err(source)) => self.finish(Err(source)),
@@ -109,14 +109,16 @@ impl Job {
         }
     }
 
-    /// Runs it quietly and returns what it printed; its standard error is ours.
+    /// Runs the job without printing and returns its standard output. Standard error is that of
+    /// xtask.
     pub(crate) fn read(mut self) -> Result<String, Error> {
         let (status, text) = self.output();
         self.finish(status)?;
         Ok(text)
     }
 
-    /// Runs it quietly and returns what it printed, even if its status says that it failed.
+    /// Runs the job without printing and returns its standard output, even if its status reports a
+    /// failure.
     pub(crate) fn read_anyway(mut self) -> Result<String, Error> {
         let (status, text) = self.output();
         match status {
@@ -136,7 +138,7 @@ impl Job {
         }
     }
 
-    /// Runs it with both streams thrown away, for a question whose answer is the status.
+    /// Runs the job without any output and returns whether it succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
         self.command
             .stdin(Stdio::null())

@@ -1,5 +1,5 @@
-//! The step that checks the dependency tree with cargo-deny: bans, licences, sources, and
-//! advisories where their database can be had. What is allowed stands in `deny.toml`.
+//! Checks the dependency tree with cargo-deny: bans, licences, sources, and advisories if their
+//! database is reachable. `deny.toml` contains the rules.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::steps::Outcome;
 use crate::tools;
 
-/// Runs the check. Where no cargo-deny can be had it is skipped, and said so; in CI that is
-/// an error, because there nobody would read it.
+/// Runs the check. If cargo-deny is not available, the check is skipped with a note; in CI that is
+/// an error, because nobody would read the note.
 pub(crate) fn run(root: &Path) -> Outcome {
     let deny = match tools::DENY.find(root) {
         Ok(deny) => deny,
@@ -21,7 +21,7 @@ pub(crate) fn run(root: &Path) -> Outcome {
     Job::new(&deny, root)
         .args(["check", "bans", "licenses", "sources"])
         .run()?;
-    // Fetching the database fails fast where its host cannot be reached.
+    // Fetching the database fails fast if its host is not reachable.
     let reached = Job::new(&deny, root).args(["fetch", "db"]).succeeds();
     if !reached {
         return Ok("advisories skipped: their database could not be fetched".to_owned());

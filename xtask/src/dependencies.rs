@@ -1,5 +1,5 @@
-//! `cargo xtask dependencies`: what a program pays for the library before its first line: crates, and
-//! the time to compile them, beside three other libraries for agents.
+//! `cargo xtask dependencies`: the number of crates that the library adds to a program, and the
+//! time to compile them, compared with three other libraries for agents.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::command::Job;
 use crate::error::Error;
 
-/// A dependency line for each program: its name, and what it has of models, tools and stores.
+/// Each program: its name, its dependency line, and the features that it gets.
 const PROGRAMS: [(&str, &str, &str); 6] = [
     (
         "plimsoll, `providers`",
@@ -55,7 +55,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the crates of a program that has one dependency, and the CPU seconds of its build.
+/// Returns the number of crates of a program with one dependency, and the CPU seconds of its build.
 fn measure(folder: &Path, dependency: &str) -> Result<(usize, f64), Error> {
     let failed = || Error::file(folder);
     if folder.exists() {
@@ -76,7 +76,7 @@ fn measure(folder: &Path, dependency: &str) -> Result<(usize, f64), Error> {
         .lines()
         .map(|line| line.trim_end_matches(" (*)"))
         .collect();
-    // The shell tells what its children have used, in its last line.
+    // The last line of the shell's `times` has the time of its children.
     let build = "cargo build --quiet --target-dir build && times";
     let times = Job::new("sh", folder).args(["-c", build]).read()?;
     let seconds = seconds(times.lines().last().unwrap_or_default());
@@ -85,7 +85,7 @@ fn measure(folder: &Path, dependency: &str) -> Result<(usize, f64), Error> {
     Ok((crates.len().saturating_sub(1), seconds))
 }
 
-/// The sum of a line such as `1m2.5s 0m3.5s`.
+/// Returns the sum of a line such as `1m2.5s 0m3.5s`, in seconds.
 fn seconds(times: &str) -> f64 {
     let parts = times.split_whitespace().filter_map(|time| {
         let (minutes, seconds) = time.trim_end_matches('s').split_once('m')?;

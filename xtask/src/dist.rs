@@ -1,8 +1,8 @@
-//! `cargo xtask dist`: packages the program for people without a Rust toolchain, and tries the
+//! `cargo xtask dist`: packages the program for users without a Rust toolchain, and tries the
 //! packages in empty folders.
 //!
-//! Written to `target/dist`: a `.tar.gz` for the install script and Homebrew, the npm packages, and
-//! the Python wheel. One system is built per call; the release workflow calls it on each of them.
+//! Writes to `target/dist`: a `.tar.gz` for the install script and Homebrew, the npm packages, and
+//! the Python wheel. Each call builds for one system; the release workflow calls it on each system.
 
 mod archive;
 mod systems;
@@ -23,17 +23,17 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const HOME_PAGE: &str = env!("CARGO_PKG_REPOSITORY");
 const SUMMARY: &str = "Run LLM agents inside hard limits without losing anything.";
 
-/// What to package.
+/// The system, the binary and the steps of packaging.
 pub(crate) struct Options {
-    /// The system, by its Rust name. `None` is the one that xtask runs on.
+    /// The system, by its Rust name. `None` means the host.
     pub(crate) triple: Option<String>,
-    /// A binary that is there already. `None` builds one.
+    /// An existing binary. `None` builds one.
     pub(crate) binary: Option<PathBuf>,
-    /// Installs the packages into empty folders and runs them.
+    /// Whether to install the packages into empty folders and run them.
     pub(crate) trial: bool,
 }
 
-/// Files of one release on one system.
+/// The files of one release on one system.
 struct Packages {
     archive: PathBuf,
     npm: PathBuf,
@@ -41,7 +41,8 @@ struct Packages {
     wheel: PathBuf,
 }
 
-/// Builds if needed, writes the packages, prints their sizes, and tries them if asked to.
+/// Builds the program if needed, writes the packages, prints their sizes, and tries them if
+/// requested.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Error> {
     let triple = match &options.triple {
         Some(triple) => triple.clone(),
@@ -58,7 +59,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Error> {
         Some(binary) => binary.clone(),
         None => build(root, system)?,
     };
-    // A binary that was only built to try the packages need not be packed well.
+    // A given binary is only packaged for a trial, so fast compression is enough.
     let level = match options.binary {
         Some(_) => Compression::fast(),
         None => Compression::best(),
@@ -111,8 +112,8 @@ pub(crate) fn formula(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds the release binary. With zig and `cargo zigbuild` at hand (`pip install -r
-/// packaging/zig.txt`) it runs on old versions of glibc, otherwise on this system's and newer ones.
+/// Builds the release binary. With zig and `cargo zigbuild` (`pip install -r packaging/zig.txt`),
+/// it runs on old versions of glibc, otherwise only on this system's and newer ones.
 fn build(root: &Path, system: &System) -> Result<PathBuf, Error> {
     let linux = system.os == "linux";
     let zig = linux
@@ -207,12 +208,14 @@ fn write(
     })
 }
 
-/// The name of the archive has no version, so that one address leads to the newest release.
+/// Returns the name of the archive. It has no version, so one address always leads to the newest
+/// release.
 fn archive_name(system: &System) -> String {
     format!("plimsoll-{}.tar.gz", system.triple)
 }
 
-/// The manifest of the npm package that people name: a launcher, and every system as an option.
+/// Returns the manifest of the main npm package: a launcher, with the package of every system as an
+/// optional dependency.
 fn npm_manifest() -> String {
     let systems: serde_json::Map<String, serde_json::Value> = SYSTEMS
         .iter()
@@ -239,7 +242,7 @@ fn npm_manifest() -> String {
     )
 }
 
-/// The manifest of the npm package with one system's binary.
+/// Returns the manifest of the npm package with one system's binary.
 fn system_manifest(system: &System) -> String {
     let about = format!("The binary of plimsoll for {}.", system.triple);
     let libc = (!system.libc.is_empty()).then(|| ("libc", json!([system.libc])));
@@ -288,7 +291,7 @@ fn wheel_text(system: &System) -> String {
     text
 }
 
-/// Returns the Rust name of the system that xtask runs on.
+/// Returns the Rust name of the host.
 fn host(root: &Path) -> Result<String, Error> {
     let text = Job::new("rustc", root).args(["-vV"]).read()?;
     let line = text.lines().find_map(|line| line.strip_prefix("host: "));

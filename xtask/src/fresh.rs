@@ -1,5 +1,5 @@
-//! `cargo xtask fresh`: clones the last commit into an empty folder and does there what the
-//! README tells a newcomer to do. A check before a release, too slow for every change.
+//! `cargo xtask fresh`: clones the last commit into an empty folder and follows the README's
+//! instructions for newcomers there. A check before a release, too slow for every change.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -9,24 +9,24 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use crate::command::Job;
 use crate::error::Error;
 
-/// Whether the newcomer has run Plimsoll before.
+/// Whether to use the existing caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caches {
-    /// Ours: a model that is already here is not fetched again.
+    /// The existing caches: a model that is already here is not fetched again.
     Kept,
-    /// Empty: everything is fetched, as on a new machine.
+    /// Empty caches: everything is fetched, as on a new machine.
     Empty,
 }
 
-/// Where programs keep what outlives a run, and the folder that stands in for it.
+/// Variables for the directories of programs, and the folders that replace them.
 const HOMES: [(&str, &str); 3] = [
     ("XDG_CACHE_HOME", "cache"),
     ("XDG_DATA_HOME", "data"),
     ("XDG_CONFIG_HOME", "config"),
 ];
 
-/// Runs the README's first `sh` block in a fresh clone. The clone is removed when all went
-/// well and kept, its place told, when not.
+/// Runs the README's first `sh` block in a fresh clone. The clone is removed on success, and kept
+/// and printed on failure.
 pub(crate) fn run(root: &Path, caches: Caches) -> Result<(), Error> {
     let place = place()?;
     println!("cloning into {}", place.display());
@@ -77,7 +77,7 @@ fn follow(root: &Path, place: &Path, caches: Caches) -> Result<(), Error> {
     Ok(())
 }
 
-/// A new, empty folder. Creating it fails rather than taking one that is already there.
+/// Creates a new, empty folder. Fails if it already exists.
 fn place() -> Result<PathBuf, Error> {
     let name = format!("plimsoll-fresh-{}", std::process::id());
     let place = std::env::temp_dir().join(name);
@@ -85,8 +85,8 @@ fn place() -> Result<PathBuf, Error> {
     Ok(place)
 }
 
-/// The commands of the first `sh` block: one a line, a line that ends in a backslash goes
-/// on, comments and empty lines left out.
+/// Returns the commands of the first `sh` block, one per line. A line that ends with a backslash is
+/// continued. Comments and empty lines are skipped.
 pub(crate) fn commands(readme: &str) -> Vec<String> {
     let mut block = String::new();
     let mut inside = false;

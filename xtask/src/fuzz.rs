@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: runs the targets in `fuzz/`, a workspace of its own, and tells how much each
-//! has tried. What is found goes into `fuzz/target`; the corpus in git changes only when asked for.
+//! `cargo xtask fuzz`: runs the targets in `fuzz/`, a workspace of its own, and prints the number
+//! of executions. Findings are written to `fuzz/target`; the corpus in git changes only on request.
 
 use std::path::Path;
 
@@ -7,26 +7,26 @@ use crate::command::{Job, Stream};
 use crate::error::Error;
 use crate::tools;
 
-/// The longest input that is made: several times what the seeds have.
+/// Maximum length of a generated input, in bytes: several times the length of the seeds.
 const MAX_LEN: usize = 8 * 1024;
-/// An input that is kept in git has at most this many bytes.
+/// Maximum length of an input in git, in bytes.
 const KEPT_LEN: u64 = 4 * 1024;
-/// Inputs of one target that are kept in git, and their bytes: everyone who clones has them.
+/// Maximum number of inputs of one target in git, and their maximum size in bytes.
 const KEPT_FILES: usize = 60;
 const KEPT_BYTES: u64 = 96 * 1024;
-/// What a person put there begins so, and is never taken away.
+/// Prefix of inputs that people added. They are never removed.
 const SEED: &str = "seed-";
 
-/// What happens to inputs that reach something new.
+/// The treatment of inputs that reach new code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// They stay in `fuzz/target/corpus`.
     Aside,
-    /// The smallest set that covers the same goes into `fuzz/corpus`.
+    /// The smallest set with the same coverage is added to `fuzz/corpus`.
     Kept,
 }
 
-/// Runs one target or all.
+/// Runs one target or all targets.
 pub(crate) fn run(
     root: &Path,
     chosen: Option<&str>,
@@ -73,7 +73,7 @@ pub(crate) fn run(
     broken.map_or(Ok(()), Err)
 }
 
-/// How inputs are looked for.
+/// Returns the options for searching inputs.
 fn search(seconds: u64) -> Vec<String> {
     vec![
         format!("-max_total_time={seconds}"),
@@ -84,8 +84,9 @@ fn search(seconds: u64) -> Vec<String> {
     ]
 }
 
-/// How the smallest set is found. No file is named: libFuzzer deletes what `-merge_control_file` names
-/// before it writes it, also a device, and chooses a new name in the temporary folder without one.
+/// Returns the options for minimizing the corpus. `-merge_control_file` is not given: libFuzzer
+/// deletes that file before it writes it, even a device; by default it chooses a new name in the
+/// temporary folder.
 fn merge() -> Vec<String> {
     vec![
         "-set_cover_merge=1".to_owned(),
@@ -93,8 +94,8 @@ fn merge() -> Vec<String> {
     ]
 }
 
-/// Every target reads what others wrote, and nothing in it is unsafe: a sanitizer would only cost
-/// executions, and needs a nightly compiler.
+/// Returns the command that runs a target, without a sanitizer. The targets parse foreign input in
+/// safe Rust, so a sanitizer would only cost executions, and needs a nightly compiler.
 fn job(tool: &Path, fuzz: &Path, target: &str, folders: [&String; 2]) -> Job {
     Job::new(tool, fuzz)
         .args(["fuzz", "run", "--fuzz-dir", ".", "--sanitizer", "none"])
@@ -121,13 +122,13 @@ fn targets(fuzz: &Path) -> Result<Vec<String>, Error> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The count in the fuzzer's last words.
+/// Parses the number of executions from the fuzzer's final statistics.
 fn executions(line: &str) -> Option<u64> {
     let count = line.strip_prefix("stat::number_of_executed_units:")?;
     count.trim().parse().ok()
 }
 
-/// Takes what was found into the corpus, as little as covers the same.
+/// Adds the findings to the corpus, as few as needed for the same coverage.
 fn keep(tool: &Path, fuzz: &Path, target: &str) -> Result<(), Error> {
     let (merged, kept) = (
         format!("target/merged/{target}"),
@@ -157,7 +158,7 @@ fn keep(tool: &Path, fuzz: &Path, target: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Some of what was found, from the smallest to the largest, as far as there is room beside the seeds.
+/// Selects findings from the smallest to the largest, as many as fit beside the seeds.
 fn chosen(seeds: &[(String, u64)], mut found: Vec<(String, u64)>) -> Vec<String> {
     let mut bytes: u64 = seeds.iter().map(|(_, bytes)| bytes).sum();
     found.sort_by_key(|(name, bytes)| (*bytes, name.clone()));

@@ -1,6 +1,7 @@
-//! `cargo xtask judge`: how much of real sessions a summary without a model keeps, beside the
-//! agents' own summaries and a mechanical rule at the same budget. It judges texts by what stands in
-//! them, not by how well an agent works on with them.
+//! `cargo xtask judge`: measures how much of real sessions a summary without a model keeps,
+//! compared with the agents' own summaries and a mechanical rule at the same budget.
+//!
+//! It judges the content of the texts, not how well an agent continues with them.
 
 mod authors;
 mod canary;
@@ -31,36 +32,35 @@ use measure::{Finder, Score, Wanted};
 use report::{Figures, Loss, Row};
 use sessions::Session;
 
-/// Where the recorded sessions are, from the workspace.
-/// Budgets beside that of the agent's own summary, in tokens of o200k.
+/// Budgets in tokens of o200k, besides the size of the agent's own summary.
 const BUDGETS: [u64; 2] = [8_000, 20_000];
-/// Budgets of the cuts that no agent made.
+/// Budgets of the cuts that no agent made, in tokens.
 const MADE_BUDGETS: [u64; 4] = [1_000, 3_000, 8_000, 20_000];
-/// Where those cuts are, in percent of the session's messages.
+/// The places of those cuts, in percent of the session's messages.
 const MADE_CUTS: [usize; 2] = [50, 75];
-/// Sessions lighter than this are never compacted.
+/// Sessions with fewer tokens than this are never compacted.
 const LARGE: u64 = 20_000;
-/// A span is only worth a cut if it is this many times the budget.
+/// A span is only cut if it is at least this many times the budget.
 const SPAN: u64 = 2;
 
-/// Text for the measurement of time.
+/// Amount of text for the measurement of time, in bytes.
 const SPEED_BYTES: usize = 5_000_000;
 
-/// How the figures are printed.
+/// The output format of the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Tables,
     Json,
 }
 
-/// A place where everything before is replaced by a text.
+/// A place in a session. All earlier messages are replaced by a text.
 struct Cut<'s> {
     session: &'s Session,
     at: usize,
     wanted: Wanted,
 }
 
-/// Judges the sessions of `data`, or those beside the workspace.
+/// Judges the sessions of `data`, or those of the default folder beside the workspace.
 pub(crate) fn run(
     root: &Path,
     data: Option<&Path>,
@@ -105,7 +105,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// What makes a text of at most so many tokens of a span.
+/// A function that turns a span into a text within a budget.
 type Rule<'a> = &'a dyn Fn(&[&Message], Tokens) -> String;
 
 struct Judge<'a> {
@@ -116,7 +116,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The cuts that the agents made themselves.
+    /// Judges the cuts that the agents made themselves.
     fn compactions(&mut self, sessions: &[Session], finder: &Finder) -> Result<(), Error> {
         for session in sessions {
             let mut former: Option<usize> = None;
@@ -157,7 +157,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Cuts at half and three quarters of every large session.
+    /// Judges cuts at half and three quarters of every large session.
     fn made_cuts(&mut self, sessions: &[Session], finder: &Finder) -> Result<(), Error> {
         for session in sessions {
             let total = session.messages.len();
@@ -188,7 +188,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The mechanical rule and `extract` at one budget.
+    /// Judges the mechanical rule and `extract` at one budget.
     fn both(
         &mut self,
         table: &'static str,
@@ -204,8 +204,8 @@ impl Judge<'_> {
         self.take(table, budget, "`extract`", cut, &text)
     }
 
-    /// What is left where the former summary is an extract too, which is all there is of what
-    /// stood before it.
+    /// Judges `extract` if the former summary is an extract as well, and nothing else is left of
+    /// the messages before it.
     fn again(
         &mut self,
         budget: &str,
@@ -273,7 +273,7 @@ impl Judge<'_> {
     }
 }
 
-/// What survived of the canaries, by set, budget and rule.
+/// Returns the canaries that survived, by set, budget and rule.
 fn canaries(sessions: &[Session]) -> Vec<(Set, u64, &'static str, Survived)> {
     let mut found = Vec::new();
     let large: Vec<&Session> = sessions
@@ -298,7 +298,8 @@ fn canaries(sessions: &[Session]) -> Vec<(Set, u64, &'static str, Survived)> {
     found
 }
 
-/// How long `extract` takes for all sessions in one, up to 5 MB of text, in 4,000 tokens.
+/// Measures the time of `extract` on all sessions together, up to 5 MB of text, with a budget of
+/// 4,000 tokens.
 fn speed(sessions: &[Session]) -> String {
     let mut bytes = 0;
     let all = sessions.iter().flat_map(|session| &session.messages);
@@ -328,7 +329,7 @@ fn before(session: &Session, at: usize) -> &[Message] {
     session.messages.get(..at).unwrap_or_default()
 }
 
-/// The mean of the shares that there are.
+/// Returns the mean of the shares that are defined.
 fn mean(scores: &[Score], share: fn(&Score) -> measure::Share) -> Option<f64> {
     let shares: Vec<f64> = scores
         .iter()

@@ -1,6 +1,7 @@
-//! `cargo xtask light`: runs the README's `cargo plimsoll run` once a seed and judges each answer by a
-//! fact that stands only in a file which the agent has to read. A measurement of the default local
-//! model; it takes minutes a seed, so it is no part of `ci`.
+//! `cargo xtask light`: runs the README's `cargo plimsoll run` once per seed. Each answer is judged
+//! by a fact from a file that the agent has to read.
+//!
+//! It measures the default local model and takes minutes per seed, so it is not part of `ci`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,14 +12,14 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::fresh::commands;
 
-/// What the answer must hold; it stands in `docs/stages/6-ladder.md` and not in the task.
+/// The fact that the answer must contain. It is in `docs/stages/6-ladder.md` and not in the task.
 const FACT: &str = "CannotFit";
-/// How long one run may take.
+/// Maximum time of a run.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Of ten runs, this many must succeed; of other numbers, the same share.
+/// The required share of successful runs: nine of ten.
 const SHARE: (u64, u64) = (9, 10);
 
-/// What one run came to.
+/// The result of one run.
 struct Run {
     answered: bool,
     plans: u64,
@@ -27,7 +28,7 @@ struct Run {
     took: Duration,
 }
 
-/// Runs the command for seeds 1 to `seeds`.
+/// Runs the command for the seeds 1 to `seeds`.
 pub(crate) fn run(root: &Path, seeds: u64) -> Result<(), Error> {
     let readme = root.join("README.md");
     let text = std::fs::read_to_string(&readme).map_err(Error::file(&readme))?;

@@ -1,5 +1,4 @@
-//! Every check and chore of the workspace, as `cargo xtask NAME`.
-//! Nothing here is part of what users run.
+//! All checks and chores of the workspace, as `cargo xtask NAME`. None of this is shipped to users.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bare;
@@ -260,7 +259,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
     }
 }
 
-/// The workspace, wherever in it cargo was called.
+/// Returns the root of the workspace, for any current directory in it.
 fn root() -> Result<PathBuf, Error> {
     let here = std::env::current_dir().map_err(Error::file("."))?;
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map_or(here, PathBuf::from);

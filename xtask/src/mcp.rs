@@ -1,5 +1,5 @@
-//! `cargo xtask mcp`: the tests against the MCP project's own "everything" server, which npm installs
-//! into the target directory. Not part of `ci`: it needs Node.js and the network.
+//! `cargo xtask mcp`: runs the tests against the MCP project's own "everything" server, which npm
+//! installs into the target directory. Not part of `ci`: it needs Node.js and the network.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::tools;
 
-/// The server, at the version that the tests know.
+/// The server, at the version that the tests expect.
 const PACKAGE: &str = "@modelcontextprotocol/server-everything";
 const VERSION: &str = "2026.8.31";
-/// Its script within the package.
+/// The server's script within the package.
 const SCRIPT: &str = "dist/index.js";
-/// Where the tests look for it.
+/// The variable with the script's path for the tests.
 const VARIABLE: &str = "PLIMSOLL_TEST_MCP_EVERYTHING";
 
-/// Installs the server where it is not there yet, and runs the tests over both transports.
+/// Installs the server if needed, and runs the tests over both transports.
 pub(crate) fn run(root: &Path) -> Result<(), Error> {
     let folder = root.join("target/mcp").join(VERSION);
     let script = folder.join("node_modules").join(PACKAGE).join(SCRIPT);

@@ -1,6 +1,6 @@
-//! `cargo xtask money`: what sessions cost under our ways of keeping the context small, under those
-//! that are common elsewhere, and at best, and how much of them the views still contain. It
-//! measures nothing itself; see `plimsoll-replay`.
+//! `cargo xtask money`: the cost of sessions with Plimsoll's policies, with common other ones and
+//! with hindsight, and how much of the sessions the views still contain. `plimsoll-replay`
+//! measures.
 
 mod steady;
 mod times;
@@ -22,7 +22,7 @@ use crate::recordings::{DATA, files};
 
 const WINDOWS: [Tokens; 3] = [Tokens(32_000), Tokens(64_000), Tokens(128_000)];
 
-/// The default may cost this many times what hindsight would have, in percent. Hindsight only drops
+/// Maximum cost of the default in percent of the cost with hindsight. Hindsight only drops
 /// messages: it neither keeps a summary nor waits longer because evicted content is read again.
 const REQUIRED: u64 = 125;
 
@@ -33,36 +33,37 @@ struct Row {
     part: Part,
 }
 
-/// What a row is for.
+/// The purpose of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// The one that is judged.
+    /// The default, which is judged.
     Default,
-    /// It has to cost more than the default.
+    /// A policy that must cost more than the default.
     Rival,
-    /// The least that any of its family could have cost.
+    /// The lowest possible cost of its family of policies.
     Best,
-    /// It is shown.
+    /// Shown for comparison.
     Shown,
-    /// It is shown, with a target of its own.
+    /// Shown for comparison, with a target of its own.
     Low,
 }
 
-/// What a way did at one window: in the sessions in which anybody had to act, and in all of them.
+/// The bill of a policy at one window: of the sessions in which any policy had to act, and of all
+/// sessions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     touched: Bill,
     all: Bill,
 }
 
-/// What all ways did at one window.
+/// The results of all policies at one window.
 struct Column {
     window: Tokens,
     touched: usize,
     cells: Vec<Cell>,
 }
 
-/// Prints the tables: of made-up sessions, and of every session in the `.jsonl` and `.jsonl.gz`
+/// Prints the tables for made-up sessions, and for every session in the `.jsonl` and `.jsonl.gz`
 /// files of `data`.
 pub(crate) fn run(root: &Path, data: Option<&Path>) -> Result<(), Error> {
     let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
@@ -97,8 +98,8 @@ fn load(folder: &Path) -> Result<Vec<Recording>, Error> {
     Ok(recordings)
 }
 
-/// Prices of three kinds: a cache that is dear to write, one that is free to write, and one that is
-/// not much cheaper to read.
+/// Returns three kinds of prices: a cache with expensive writes, one with free writes, and one
+/// whose reads are not much cheaper.
 fn sheets() -> [(&'static str, PriceSheet); 3] {
     let cents = |cents: u64| Money(cents * 10_000_000);
     let sheet = |input, output, read, write| PriceSheet {
@@ -126,8 +127,8 @@ fn sheets() -> [(&'static str, PriceSheet); 3] {
     ]
 }
 
-/// Prices in fresh-input tokens: a read costs 0.1, a write this many hundredths. One dollar is a
-/// million of them.
+/// Returns prices in fresh-input tokens: a cache read costs 0.1, a write this many hundredths. One
+/// dollar is a million tokens.
 fn unit_sheet(write: u64, lives: Option<Duration>) -> PriceSheet {
     let hundredths = |number: u64| Money(number * 10_000_000);
     PriceSheet {
@@ -194,7 +195,7 @@ fn rows() -> Vec<Row> {
         row(
             "the same, of our target's size",
             Way::SlidingWindow { size: TARGET },
-            // It keeps half of what the default does.
+            // It keeps half as much as the default does.
             Part::Shown,
         ),
         row(
@@ -236,7 +237,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// Prints the table of one sheet, and says how many figures are not what they have to be.
+/// Prints the table of one price sheet. Returns the number of figures that miss their requirements.
 fn table(sheet: &PriceSheet, recordings: &[Recording], counter: &Arc<dyn TokenCounter>) -> usize {
     let rows = rows();
     let columns: Vec<Column> = WINDOWS
@@ -336,7 +337,8 @@ fn column(
 }
 
 impl Column {
-    /// What a policy can change of what the way cost where anybody had to act.
+    /// Returns the cost of the sessions in which any policy had to act, as far as a policy can
+    /// influence it.
     fn cost(&self, at: usize, sheet: &PriceSheet) -> Money {
         let cell = self.cells.get(at).copied().unwrap_or_default();
         cell.touched

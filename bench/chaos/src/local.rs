@@ -1,5 +1,5 @@
-//! Kills of `plimsoll run` on this machine, with its sessions in SQLite. Each killed run is resumed as a
-//! person would do it, until it has ended.
+//! Kills of `plimsoll run` on this machine, with its sessions in SQLite. Each killed run is
+//! resumed, as a user would do it, until it has ended.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,21 +20,21 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::{Failure, Options};
 
-/// Kills of one session, at most.
+/// Maximum number of kills of one session.
 const KILLS_EACH: u64 = 12;
-/// How long a run may take that nobody kills.
+/// Maximum time of a run that is not killed.
 const LONG: Duration = Duration::from_secs(60);
-/// How long effects of killed runs may still take.
+/// Maximum time of effects of killed runs that are still under way.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Between two looks at what a run has asked.
+/// Time between two checks of a run's requests.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// When a run is killed.
+/// The moment at which a run is killed.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    /// So long after its start.
+    /// This long after its start.
     Start(Duration),
-    /// So long after it has asked the model once more.
+    /// This long after its next request to the model.
     Request(Duration),
 }
 
@@ -44,19 +44,19 @@ struct Lane<'a> {
     model: &'a Model,
     folder: &'a Path,
     home: PathBuf,
-    /// Kills of all lanes so far.
+    /// The number of kills of all lanes so far.
     kills: &'a AtomicU64,
 }
 
-/// What became of a session.
+/// The result of a session.
 struct Ran {
     plan: Plan,
     log: Vec<Entry>,
-    /// What was seen on the way.
+    /// Violations that were found during the runs.
     violations: Vec<String>,
 }
 
-/// Kills runs until there were as many kills as `options` has, or the time is over.
+/// Kills runs until the number of kills in `options` is reached, or the time is over.
 pub(crate) async fn run(options: &Options) -> Result<Report, Failure> {
     let mut report = Report::new("runs on SQLite", options.seed);
     let since = Instant::now();
@@ -65,7 +65,8 @@ pub(crate) async fn run(options: &Options) -> Result<Report, Failure> {
     std::fs::create_dir(&work)?;
     std::fs::write(work.join(NOTES), "calm\n")?;
     let ledger = Ledger::create(folder.path())?;
-    // Every kill may need a session of its own, and each lane ends with one that nobody kills.
+    // Every kill may need a session of its own, and each lane ends with a session that is not
+    // killed.
     let most = options.kills + 2;
     let plans: Vec<Plan> = (0..most)
         .map(|number| Plan::new(options.seed, "run", number))
@@ -184,7 +185,7 @@ impl Lane<'_> {
     fn moment(&self, random: &mut Random, left: &mut u64) -> Option<Moment> {
         let moment = match random.between(1, 3) {
             1 => Moment::Start(Duration::from_micros(random.between(0, 400_000))),
-            // While the answer is read and written down.
+            // While the answer is read and recorded.
             2 => Moment::Request(Duration::from_micros(random.between(0, 20_000))),
             _ => Moment::Request(Duration::from_micros(random.between(0, 150_000))),
         };
@@ -197,7 +198,7 @@ impl Lane<'_> {
         is_free.is_ok().then_some(moment)
     }
 
-    /// Waits for the end of a run, or kills it. Returns what it printed if it was not killed.
+    /// Waits for the end of a run, or kills it. Returns its output unless it was killed.
     async fn end(
         &self,
         mut child: Child,
@@ -225,7 +226,7 @@ impl Lane<'_> {
             child.kill().await?;
         }
         if let Some(_killed) = moment.filter(|_| is_over) {
-            // It was faster than its killer.
+            // The run ended before it was killed.
             self.kills.fetch_sub(1, Ordering::Relaxed);
         }
         match (is_over, moment) {
@@ -272,8 +273,8 @@ impl Lane<'_> {
             .map_err(|error| Failure::start(&self.options.program, error))
     }
 
-    /// Reads a log from a copy of the store: what a killed run has left in the store itself is for the next
-    /// run to find.
+    /// Reads a log from a copy of the store. The store itself is left as the killed run left it,
+    /// for the next run.
     async fn log(&self, session: &str) -> Result<Vec<Entry>, Failure> {
         if !self.home.is_dir() {
             return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! Kills and pauses whatever sessions run on, at random, and checks that nothing is lost or done twice.
-//! `cargo xtask chaos` builds it and runs it; nothing here is part of what users run.
+//! Kills and pauses the processes that sessions depend on, at random, and checks that nothing is
+//! lost or done twice. `cargo xtask chaos` builds and runs it; it is not shipped to users.
 #![cfg(unix)]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -22,11 +22,11 @@ use clap::{Parser, ValueEnum, value_parser};
 
 use report::Report;
 
-/// The beginning of the names of folders that are used.
+/// Prefix of the names of temporary folders.
 const PREFIX: &str = "plimsoll-chaos-";
-/// How long processes may take to end after the last one was killed.
+/// Maximum time for processes to end after the last one was killed.
 const LAST: Duration = Duration::from_secs(5);
-/// Between two looks at who started this process.
+/// Time between two checks of the parent process.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Kills and pauses whatever sessions run on, and checks that nothing is lost or done twice.
@@ -70,7 +70,7 @@ enum Scenario {
     Durable,
 }
 
-/// What the scenarios are to do.
+/// The options of the scenarios.
 #[derive(Debug)]
 struct Options {
     program: PathBuf,
@@ -81,7 +81,7 @@ struct Options {
     logs: PathBuf,
 }
 
-/// Why a scenario could not be played.
+/// The reason why a scenario could not be played.
 #[derive(Debug)]
 struct Failure(String);
 
@@ -100,7 +100,7 @@ impl<E: std::error::Error> From<E> for Failure {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // What is dropped here kills what it has started.
+    // Dropping the losing future kills all processes that it started.
     let played = tokio::select! {
         played = play(&arguments) => played,
         why = stopped() => Err(Failure(why.to_owned())),
@@ -146,7 +146,7 @@ async fn play(arguments: &Arguments) -> Result<Vec<Report>, Failure> {
     Ok(reports)
 }
 
-/// Waits until somebody stops this process, or until who started it is gone.
+/// Waits until this process is asked to stop, or its parent process has ended. Returns the reason.
 async fn stopped() -> &'static str {
     use tokio::signal::unix::{SignalKind, signal};
     let parent = rustix::process::getppid();
@@ -169,7 +169,8 @@ async fn stopped() -> &'static str {
     }
 }
 
-/// Returns the command lines of processes that still name a folder, once they have had the time to end.
+/// Returns the command lines of processes that still refer to a folder, after giving them time to
+/// end.
 async fn left_behind(folder: &Path) -> Vec<String> {
     let since = std::time::Instant::now();
     loop {
@@ -181,7 +182,7 @@ async fn left_behind(folder: &Path) -> Vec<String> {
     }
 }
 
-/// Processes whose arguments name a folder. Empty on systems without `/proc`.
+/// Returns the command lines of processes that refer to a folder. Empty on systems without `/proc`.
 fn naming(folder: &Path) -> Vec<String> {
     let name = folder.to_string_lossy();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,5 +1,5 @@
-//! The strict model server, and what it knows of each session: what it was asked, what it was shown of tool
-//! results, and how many tokens it has charged. The checks compare this with the session's log.
+//! The strict model server, with a record of each session: the requests, the tool results in them,
+//! and the charged tokens. The checks compare this record with the session's log.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,44 +17,44 @@ pub(crate) struct Model {
     sheets: Arc<Sheets>,
 }
 
-/// What the model knows of all sessions.
+/// The records of all sessions.
 struct Sheets {
     plans: BTreeMap<String, Plan>,
     ledger: PathBuf,
     by_session: Mutex<BTreeMap<String, Sheet>>,
-    /// Requests that name no planned session.
+    /// The number of requests that name no planned session.
     strangers: Mutex<u64>,
 }
 
-/// What the model knows of one session.
+/// The record of one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sheet {
-    /// Requests that it answered.
+    /// The number of answered requests.
     pub(crate) requests: u64,
-    /// The turns that it was asked for, from 0. One that is asked for again is one turn.
+    /// The requested turns, from 0. A repeated request counts as the same turn.
     pub(crate) turns: BTreeMap<u64, AskedTurn>,
-    /// The content of each tool result that it was shown last, by the id of the call.
+    /// The latest content of each tool result, by call id.
     pub(crate) results: BTreeMap<String, String>,
-    /// Requests that are older than one before them: of a process that was stopped meanwhile, or of a log
-    /// that has lost entries.
+    /// The number of requests that are older than one before them: from a process that was paused
+    /// meanwhile, or from a log that has lost entries.
     pub(crate) late: u64,
-    /// Requests whose messages are not those of the requests before.
+    /// The number of requests whose messages differ from those of earlier requests.
     pub(crate) rewritten: u64,
     /// A digest of each message of the longest request.
     history: Vec<u64>,
 }
 
-/// A turn that the model was asked for.
+/// A requested turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AskedTurn {
-    /// Whether tools could be called in it.
+    /// Whether the request allowed tool calls.
     pub(crate) may_call: bool,
-    /// What its request weighs by the server's own count.
+    /// The tokens of the request, by the server's own count.
     pub(crate) tokens: u64,
 }
 
 impl Model {
-    /// Starts the server for some sessions whose effects go to the file `ledger`.
+    /// Starts the server for sessions whose effects go to the file `ledger`.
     pub(crate) async fn start(plans: &[Plan], ledger: PathBuf) -> Result<Self, MockError> {
         let by_name = plans
             .iter()
@@ -73,12 +73,12 @@ impl Model {
         Ok(Self { server, sheets })
     }
 
-    /// Returns the address that `--base-url` takes.
+    /// Returns the address for `--base-url`.
     pub(crate) fn url(&self) -> String {
         format!("{}/v1", self.server.address())
     }
 
-    /// Returns what the model knows of each session.
+    /// Returns the record of each session.
     pub(crate) fn sheets(&self) -> BTreeMap<String, Sheet> {
         let mut sheets = lock(&self.sheets.by_session).clone();
         for request in self.server.requests() {
@@ -92,18 +92,19 @@ impl Model {
         sheets
     }
 
-    /// Returns how many requests of a session it has answered.
+    /// Returns the number of answered requests of a session.
     pub(crate) fn requests_of(&self, session: &str) -> u64 {
         let sheets = lock(&self.sheets.by_session);
         sheets.get(session).map_or(0, |sheet| sheet.requests)
     }
 
-    /// Returns how many requests it was sent.
+    /// Returns the number of received requests.
     pub(crate) fn requests(&self) -> u64 {
         self.server.tally().asked
     }
 
-    /// Returns what was wrong with requests. One whose sender died before all of it was sent is no fault.
+    /// Returns the faults of all requests. An incomplete request of a killed process is not a
+    /// fault.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let kept = self.server.requests();
@@ -154,11 +155,11 @@ impl Sheets {
 }
 
 impl Sheet {
-    /// Notes a request and returns its turn, from 0.
+    /// Records a request. Returns its turn, from 0.
     fn note(&mut self, messages: &[&Value]) -> (u64, &mut AskedTurn) {
         let turn = turn_of(messages);
         self.requests += 1;
-        // The system prompt has the date.
+        // The system prompt contains the date.
         let history: Vec<u64> = messages
             .iter()
             .filter(|message| !is_of(message, "system"))
@@ -191,13 +192,13 @@ fn messages_of(request: &Value) -> Vec<&Value> {
     messages.into_iter().flatten().collect()
 }
 
-/// Returns the session that a request is of.
+/// Returns the session of a request.
 fn session_of(messages: &[&Value]) -> Option<String> {
     let mut contents = messages.iter().filter_map(|message| message.get("content"));
     contents.find_map(|content| named(&content.to_string()))
 }
 
-/// Returns which turn a request asks for, from 0.
+/// Returns the turn that a request asks for, from 0.
 fn turn_of(messages: &[&Value]) -> u64 {
     messages.iter().filter(|m| is_of(m, "assistant")).count() as u64
 }

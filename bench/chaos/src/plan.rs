@@ -1,4 +1,4 @@
-//! What a session is to do. The model says it turn by turn, and the checks know it beforehand.
+//! The plan of a session. The model follows it turn by turn, and the checks know it beforehand.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use serde_json::json;
 
 use crate::random::Random;
 
-/// Turns of a session, besides its answer.
+/// Number of turns of a session, without its answer.
 const TURNS: (u64, u64) = (3, 8);
-/// Calls of one turn, at most.
+/// Maximum number of calls of one turn.
 const CALLS: u64 = 3;
-/// Milliseconds that an effect takes before and after it happens, at most each.
+/// Maximum time of an effect before and after it happens, each in milliseconds.
 const EFFECT_MS: u64 = 60;
-/// About what the first request of a session weighs, and by how much each turn makes it heavier.
+/// Approximate tokens of a session's first request, and of each further turn.
 const FIRST_TOKENS: u64 = 280;
 const TURN_TOKENS: u64 = 120;
 /// The file that the idempotent call reads, in the folder of the runs.
 pub(crate) const NOTES: &str = "notes.txt";
-/// What an effect prints if it has happened.
+/// The output of an effect that has happened.
 pub(crate) const HAPPENED: &str = "happened";
 
-/// What a session is to do.
+/// The plan of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// The name of the session.
@@ -32,37 +32,37 @@ pub(crate) struct Plan {
     pub(crate) limit: Limit,
 }
 
-/// The limit that a run has.
+/// The limit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// The run ends by itself.
     None,
-    /// Answered model calls.
+    /// Maximum number of answered model calls.
     Turns(u64),
-    /// Tokens of all model calls.
+    /// Maximum number of tokens of all model calls.
     Tokens(u64),
 }
 
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlannedCall {
-    /// Its id, and the line that an effect appends to the ledger.
+    /// The id of the call, which is also the line that an effect appends to the ledger.
     pub(crate) id: String,
-    /// What it does.
+    /// The action of the call.
     pub(crate) work: Work,
 }
 
-/// What a call does.
+/// The action of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Appends one line to the ledger, some milliseconds after it has begun and before it ends.
+    /// Appends one line to the ledger, some milliseconds after the call begins and before it ends.
     Effect { before: u64, after: u64 },
-    /// Reads a file, which may be done twice.
+    /// Reads a file, which may be repeated.
     Read,
 }
 
 impl Plan {
-    /// Returns the plan of a session: its number and the seed decide everything.
+    /// Creates the plan of a session. It depends only on the seed and the number.
     pub(crate) fn new(seed: u64, prefix: &str, number: u64) -> Self {
         let session = format!("{prefix}-{number:04}");
         let mut random = Random::new(seed, &[1, number]);
@@ -98,7 +98,7 @@ impl Plan {
         let half = plan.turns.len() as u64 / 2;
         plan.limit = match random.between(1, 5) {
             1 => Limit::Turns(half + 1),
-            // Some runs reach it, and some end before.
+            // Some runs reach this limit, and some end before.
             2 => Limit::Tokens(
                 (0..=half)
                     .map(|turn| FIRST_TOKENS + TURN_TOKENS * turn)
@@ -109,12 +109,12 @@ impl Plan {
         plan
     }
 
-    /// Returns the task that the session is given.
+    /// Returns the task of the session.
     pub(crate) fn task(&self) -> String {
         format!("Do the work of session {}.", self.session)
     }
 
-    /// Returns what the model says in a turn, from 0.
+    /// Returns the model's answer in a turn, from 0.
     pub(crate) fn say(&self, turn: u64, may_call: bool, ledger: &Path) -> Turn {
         let calls = usize::try_from(turn)
             .ok()
@@ -133,7 +133,7 @@ impl PlannedCall {
     fn said(&self, ledger: &Path) -> Call {
         let (name, arguments) = match self.work {
             Work::Effect { before, after } => {
-                // `>>` opens with O_APPEND, and so short a line is one write.
+                // `>>` opens the file with O_APPEND, and such a short line is one write.
                 let command = format!(
                     "sleep 0.{before:03}; echo {} >> '{}'; sleep 0.{after:03}; echo {HAPPENED}",
                     self.id,

@@ -1,5 +1,5 @@
-//! A server of PostgreSQL of our own, in a folder of its own and reached by a socket in it, that can be
-//! killed with all its processes. Commits wait for the disk.
+//! A PostgreSQL server in a folder of its own, reached by a socket there, that can be killed with
+//! all its processes. Commits wait for the disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,22 +10,22 @@ use tokio::process::{Child, Command};
 
 use crate::Failure;
 
-/// Where Debian and others put the programs, the newest version last.
+/// Folders in which Debian and other systems install the programs, the newest version last.
 const FOLDERS: [&str; 3] = [
     "/usr/lib/postgresql",
     "/usr/pgsql",
     "/opt/homebrew/opt/postgresql",
 ];
-/// Names a folder of programs to be used in place of those that are installed.
+/// Names a folder of programs to use instead of the installed ones.
 const VARIABLE: &str = "PLIMSOLL_TEST_POSTGRES";
-/// Who the server runs as if this program runs as root, which it refuses.
+/// The user that the server runs as if this program runs as root, which PostgreSQL refuses.
 const USER: &str = "nobody";
 
 /// A server, running or not.
 pub(crate) struct Postgres {
     programs: PathBuf,
     folder: TempDir,
-    /// Who it runs as, if that is somebody else.
+    /// The user and group that the server runs as, if they differ from those of this process.
     user: Option<(u32, u32)>,
     child: Option<Child>,
 }
@@ -65,7 +65,7 @@ impl Postgres {
         Err(Failure(format!("initdb failed: {why}")))
     }
 
-    /// Starts the server. It may be asked once [`Self::is_ready`].
+    /// Starts the server. It accepts connections once [`Self::is_ready`] returns `true`.
     pub(crate) fn start(&mut self) -> Result<(), Failure> {
         let log = std::fs::OpenOptions::new()
             .create(true)
@@ -88,18 +88,19 @@ impl Postgres {
         Ok(())
     }
 
-    /// Returns whether it takes connections.
+    /// Returns `true` if the server accepts connections.
     pub(crate) fn is_ready(&self) -> bool {
         let Some(pid) = self.child.as_ref().and_then(Child::id) else {
             return false;
         };
-        // Its first line is the process, its last the state. One that was killed leaves the file behind.
+        // The first line is the process id, the last one the state. A killed server leaves the file
+        // behind.
         let text = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let first = text.lines().next().unwrap_or_default();
         first == pid.to_string() && text.contains("ready")
     }
 
-    /// Returns whether it has ended by itself.
+    /// Returns `true` if the server has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         match &mut self.child {
             None => true,
@@ -107,7 +108,7 @@ impl Postgres {
         }
     }
 
-    /// Kills all its processes, without a word to its clients.
+    /// Kills all processes of the server.
     pub(crate) async fn kill(&mut self) -> Result<(), Failure> {
         self.signal(Signal::KILL);
         if let Some(mut child) = self.child.take() {
@@ -127,13 +128,13 @@ impl Postgres {
         }
     }
 
-    /// Returns its address.
+    /// Returns the server's address.
     pub(crate) fn url(&self) -> String {
         let folder = self.folder.path().display();
         format!("postgres:///postgres?host={folder}&user=postgres")
     }
 
-    /// Returns the folder that its processes name.
+    /// Returns the folder, which appears in the command lines of its processes.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -158,7 +159,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Sends a signal to a process, if it is still there.
+/// Sends a signal to a process, if it still exists.
 pub(crate) fn send(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
@@ -191,7 +192,7 @@ async fn id(flag: &str) -> Result<u32, Failure> {
     Ok(text.trim().parse()?)
 }
 
-/// The processes that a process has started, by `/proc`, or by `pgrep` on systems without it.
+/// Returns the child processes of a process, from `/proc`, or from `pgrep` on systems without it.
 fn children(parent: u32) -> Vec<u32> {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         let parent = parent.to_string();
@@ -204,7 +205,7 @@ fn children(parent: u32) -> Vec<u32> {
     };
     let is_child = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name before it may have anything in it.
+        // The process name before it may contain any characters.
         let rest = stat.rsplit_once(')').map(|(_, rest)| rest);
         let of = rest.and_then(|rest| rest.split_whitespace().nth(1));
         of.is_some_and(|of| of == parent.to_string())

@@ -1,12 +1,12 @@
-//! Numbers that look random and follow from a seed (SplitMix64). Not for secrets.
+//! Pseudorandom numbers from a seed (SplitMix64). Not for secrets.
 
-/// A generator. The same seed and the same path give the same numbers.
+/// A generator. The same seed and path give the same numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Creates the generator of one thing, such as the plan of session 7: its numbers do not depend on how
-    /// many were drawn for another thing.
+    /// Creates the generator for one purpose, such as the plan of session 7. Its numbers do not
+    /// depend on those drawn for other purposes.
     pub(crate) fn new(seed: u64, path: &[u64]) -> Self {
         let mut random = Self(seed);
         for part in path {
@@ -24,7 +24,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number from `least` to `most`, both included.
+    /// Returns a number from `least` to `most`, inclusive.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         let span = most.saturating_sub(least).saturating_add(1).max(1);
         least + self.next() % span

@@ -1,4 +1,4 @@
-//! What a scenario did and found, as a row of the table and as JSON.
+//! The results of a scenario, as a row of the table and as JSON.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,36 +6,36 @@ use std::time::Duration;
 use plimsoll::machine::Entry;
 use serde_json::{Value, json};
 
-/// Violations that are printed, at most; all are counted.
+/// Maximum number of printed violations. All are counted.
 const SHOWN: usize = 50;
 
-/// What one scenario did and found.
+/// The results of a scenario.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) name: &'static str,
     pub(crate) seed: u64,
-    /// Processes that were killed, by what they were.
+    /// The numbers of killed processes, by kind.
     pub(crate) kills: Vec<(&'static str, u64)>,
-    /// Processes that were stopped for a while.
+    /// The numbers of paused processes, by kind.
     pub(crate) pauses: Vec<(&'static str, u64)>,
-    /// Sessions that were begun, and those of them that have ended.
+    /// The number of sessions that were begun, and of those that have ended.
     pub(crate) sessions: u64,
     pub(crate) ended: u64,
-    /// Entries of all logs.
+    /// The number of entries in all logs.
     pub(crate) entries: u64,
-    /// Requests that the model was sent, and those that were made again for the same turn.
+    /// The number of requests to the model, and of those that repeated a turn.
     pub(crate) requests: u64,
     pub(crate) repeated: u64,
-    /// Lines in the ledger, and calls whose outcome is unknown.
+    /// The number of lines in the ledger, and of calls with unknown outcome.
     pub(crate) effects: u64,
     pub(crate) unknown: u64,
     pub(crate) took: Duration,
     pub(crate) violations: Vec<Violation>,
-    /// Why less was done than was asked for.
+    /// Reasons why less was done than requested.
     pub(crate) notes: Vec<String>,
 }
 
-/// What must not be.
+/// A violation.
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) session: Option<String>,
@@ -54,7 +54,7 @@ impl Report {
         }
     }
 
-    /// Adds violations of a session, and writes its log beside the others that have any.
+    /// Adds violations of a session, and writes its log into the folder.
     pub(crate) fn blame(&mut self, folder: &Path, session: &str, log: &[Entry], what: Vec<String>) {
         if what.is_empty() {
             return;
@@ -79,7 +79,7 @@ impl Report {
         }
     }
 
-    /// Adds a violation of no session in particular.
+    /// Adds a violation that belongs to no particular session.
     pub(crate) fn blame_all(&mut self, what: impl Into<String>) {
         self.violations.push(Violation {
             session: None,
@@ -88,7 +88,7 @@ impl Report {
         });
     }
 
-    /// Returns the report as a value.
+    /// Returns the report as JSON.
     pub(crate) fn json(&self) -> Value {
         let counts = |counts: &[(&'static str, u64)]| -> Value {
             let pairs = counts
@@ -157,7 +157,7 @@ impl Report {
     }
 }
 
-/// Returns the table, and below it what is wrong and what was left out.
+/// Returns the table, followed by the violations and notes.
 pub(crate) fn table(reports: &[Report]) -> String {
     let mut text = String::from(
         "| scenario | kills | pauses | sessions ended | entries | requests (again) | effects (unknown) | seconds | violations |\n\

@@ -1,5 +1,5 @@
-//! The processes that durable runs stand on: PostgreSQL, a server of Restate and workers. Each can be
-//! killed, stopped and continued, and is started again if it is not there.
+//! The processes that durable runs depend on: PostgreSQL, a Restate server and workers. Each can be
+//! killed, paused and continued, and is restarted if it is not running.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tokio::process::{Child, Command};
 use crate::Failure;
 use crate::postgres::{Postgres, send};
 
-/// How long a process that could not start waits before it tries again.
+/// Time until the next attempt to start a process.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// What can be hit.
+/// The target of a blow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A worker, by its number.
@@ -25,26 +25,26 @@ pub(crate) enum Target {
     Restate,
 }
 
-/// What is done to it.
+/// The kind of a blow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blow {
-    /// It is killed, and started again after a while.
+    /// Kills the target, and restarts it after this time.
     Kill(Duration),
-    /// It is stopped, and continued after a while.
+    /// Pauses the target, and continues it after this time.
     Pause(Duration),
 }
 
-/// How a process stands.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Runs,
-    /// It is started again then.
+    /// Not running. It is restarted at this time.
     Down(Instant),
-    /// It is continued then.
+    /// Paused. It is continued at this time.
     Stopped(Instant),
 }
 
-/// All processes, and how each stands.
+/// All processes, with their states.
 pub(crate) struct Servers {
     folder: TempDir,
     postgres: Postgres,
@@ -54,17 +54,17 @@ pub(crate) struct Servers {
     restate: Option<Child>,
     workers: Vec<Option<Child>>,
     states: Vec<(Target, State)>,
-    /// The addresses of Restate, and the one that all workers share.
+    /// The ports of Restate, and the one that all workers share.
     node: u16,
     ingress: u16,
     admin: u16,
     worker: u16,
-    /// Processes that ended without being killed.
+    /// The number of processes that ended without being killed.
     pub(crate) ended: u64,
 }
 
 impl Servers {
-    /// Puts the servers together; none runs yet.
+    /// Creates the servers without starting them.
     pub(crate) fn new(
         postgres: Postgres,
         program: &Path,
@@ -101,7 +101,7 @@ impl Servers {
         })
     }
 
-    /// Returns the address that runs are handed to.
+    /// Returns the address that runs are submitted to.
     pub(crate) fn on(&self) -> String {
         format!("restate://127.0.0.1:{}", self.ingress)
     }
@@ -121,7 +121,7 @@ impl Servers {
         &self.postgres
     }
 
-    /// Returns the folders that processes name.
+    /// Returns the folders that appear in the command lines of the processes.
     pub(crate) fn folders(&self) -> [PathBuf; 2] {
         [
             self.folder.path().to_owned(),
@@ -129,7 +129,7 @@ impl Servers {
         ]
     }
 
-    /// Hits a target that runs. Returns whether it did.
+    /// Strikes a target that runs. Returns whether it did.
     pub(crate) async fn hit(&mut self, target: Target, blow: Blow) -> Result<bool, Failure> {
         let state = self.states.iter().find(|(of, _)| *of == target);
         if state.is_none_or(|(_, state)| *state != State::Runs) {
@@ -150,7 +150,8 @@ impl Servers {
         Ok(true)
     }
 
-    /// Starts what is to run again, continues what was stopped, and notices what has ended by itself.
+    /// Restarts and continues processes when it is time, and notices those that have ended by
+    /// themselves.
     pub(crate) async fn tend(&mut self) -> Result<(), Failure> {
         let now = Instant::now();
         for (target, state) in self.states.clone() {
@@ -174,7 +175,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Continues everything that is stopped and starts everything that is down, at once.
+    /// Continues all paused processes and restarts all others at once.
     pub(crate) fn recover(&mut self) {
         let now = Instant::now();
         for (_, state) in &mut self.states {
@@ -185,7 +186,7 @@ impl Servers {
         }
     }
 
-    /// Kills everything but the database, which is asked for the logs.
+    /// Kills everything except the database, which is needed for the logs.
     pub(crate) async fn stop_runs(&mut self) -> Result<(), Failure> {
         for (target, _) in self.states.clone() {
             if target != Target::Postgres {
@@ -195,7 +196,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Kills the rest.
+    /// Kills the database.
     pub(crate) async fn stop(&mut self) -> Result<(), Failure> {
         self.kill(Target::Postgres).await
     }
@@ -311,19 +312,19 @@ impl Servers {
         Ok(command)
     }
 
-    /// Returns the file that a process of that name writes to, whichever it is in the row.
+    /// Opens the log file of the process with this name. A restarted process appends to it.
     fn log(&self, name: &str) -> Result<std::fs::File, Failure> {
         let path = self.folder.path().join(format!("{name}.log"));
         let mut options = std::fs::OpenOptions::new();
         Ok(options.create(true).append(true).open(path)?)
     }
 
-    /// Returns where the runs work.
+    /// Returns the working directory of the runs.
     pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    /// Returns the last words of every worker.
+    /// Returns the last line of every worker's log.
     pub(crate) fn last_words(&self) -> Vec<String> {
         let words = (0..self.workers.len()).map(|number| {
             let path = self.folder.path().join(format!("worker-{number}.log"));

@@ -1,4 +1,4 @@
-//! What the program says if it cannot begin.
+//! Error messages for a program that cannot be started.
 #![cfg(unix)]
 
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! What the compaction of yoagent costs and keeps beside ours, by our meter and on the sessions of
-//! `cargo xtask money`. `cargo xtask rivals` runs it.
+//! Compares the cost and the kept content of yoagent's compaction with those of Plimsoll, by
+//! Plimsoll's meter and on the sessions of `cargo xtask money`. `cargo xtask rivals` runs it.
 
 mod yoagent;
 
@@ -17,11 +17,11 @@ use crate::yoagent::Yoagent;
 const STEADY_WINDOW: Tokens = Tokens(32_000);
 const WINDOWS: [Tokens; 3] = [Tokens(32_000), Tokens(64_000), Tokens(128_000)];
 
-/// Whose compaction it is.
+/// The compaction that is measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
     Plimsoll,
-    /// With a target of its own, in percent of the room.
+    /// With a target of its own, in percent of the available tokens.
     PlimsollDownTo(u64),
     Yoagent,
 }
@@ -62,8 +62,8 @@ fn load(folder: &Path) -> Result<Vec<Recording>, Box<dyn std::error::Error>> {
     Ok(recordings)
 }
 
-/// Returns prices of which a dollar is a million: hundredths of that for fresh input, for reading and
-/// for writing the cache.
+/// Returns prices in hundredths of a dollar per million tokens: for fresh input, for reading the
+/// cache and for writing it.
 fn sheet(input: u64, read: u64, write: u64) -> PriceSheet {
     let hundredths = |number: u64| Money(number * 10_000_000);
     PriceSheet {
@@ -135,7 +135,7 @@ fn steady(counter: &Arc<dyn TokenCounter>) {
     }
 }
 
-/// Prints the table of recorded sessions in which one of them had to act.
+/// Prints the table of recorded sessions in which at least one of them had to act.
 fn recorded(recordings: &[Recording], counter: &Arc<dyn TokenCounter>) {
     let sheet = sheet(300, 30, 375);
     println!(

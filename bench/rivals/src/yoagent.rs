@@ -1,6 +1,6 @@
-//! The compaction of yoagent, driven as its agent loop drives it: results are capped on arrival, and
-//! before each request its default compaction runs with a budget calibrated by what the provider
-//! reported, and with a target that follows the growth of the session.
+//! Drives the compaction of yoagent as its agent loop does: results are capped on arrival, and its
+//! default compaction runs before each request. Its budget is calibrated by the provider's reports,
+//! and its target follows the growth of the session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ pub struct Yoagent {
     config: ContextConfig,
     system: Vec<Arc<Message>>,
     messages: Vec<AgentMessage>,
-    /// Each message as it was added, by its timestamp.
+    /// Each message as it was added. The index is its timestamp.
     originals: Vec<(AgentMessage, Arc<Message>)>,
-    /// The name of the tool of each call.
+    /// The tool name of each call.
     tools: HashMap<String, String>,
-    /// What the last request sent.
+    /// The tokens of the last request.
     sent: u64,
     run: Run,
 }
 
-/// What the agent loop knows of one run, from a prompt to its answer.
+/// The agent loop's state for one run, from a prompt to its answer.
 #[derive(Default)]
 struct Run {
     tracker: ContextTracker,
@@ -38,7 +38,7 @@ struct Run {
 }
 
 impl Yoagent {
-    /// Returns it for a model with this window.
+    /// Creates the compactor for a model with this window.
     pub fn new(window: Tokens) -> Self {
         let window = u32::try_from(window.0).unwrap_or(u32::MAX);
         Self {
@@ -52,7 +52,7 @@ impl Yoagent {
         }
     }
 
-    /// Returns a message in yoagent's form.
+    /// Converts a message to yoagent's form.
     fn theirs(&mut self, message: &Message) -> Theirs {
         let timestamp = self.originals.len() as u64;
         let content: Vec<Content> = message.parts().iter().map(content).collect();
@@ -87,7 +87,8 @@ impl Yoagent {
         }
     }
 
-    /// Returns a message of yoagent's context in our form, the original one if it is unchanged.
+    /// Converts a message of yoagent's context to our form. Returns the original one if it is
+    /// unchanged.
     fn ours(&self, message: &AgentMessage) -> Option<Arc<Message>> {
         let theirs = message.as_llm()?;
         let (Theirs::User { timestamp, .. }

@@ -1,6 +1,7 @@
-//! Which part of a deployment of durable agents is the first bottleneck. Reads the measured costs from a file,
-//! multiplies them by a load and divides by what there is. No clock and no chance is involved: the same input
-//! prints the same output. `docs/scale.md` shows it.
+//! Finds the first bottleneck of a deployment of durable agents: multiplies measured costs from a
+//! file by a load and divides them by the available resources.
+//!
+//! The output is deterministic: no clock and no randomness is involved. `docs/scale.md` shows it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,7 +35,7 @@ struct Fault(String);
 /// Numbers by name.
 struct Numbers(BTreeMap<String, f64>);
 
-/// What is asked of one part, as a share of what it has.
+/// The load of one part, as a share of its capacity.
 struct Part {
     name: &'static str,
     share: f64,
@@ -121,7 +122,7 @@ fn report(costs: &Numbers, load: &Numbers) -> Result<String, Fault> {
     Ok(text)
 }
 
-/// The shares of all parts for a number of running sessions.
+/// Returns the shares of all parts for a number of running sessions.
 fn parts(costs: &Numbers, load: &Numbers, sessions: f64) -> Result<Vec<Part>, Fault> {
     let cpu = |part: &str| -> Result<f64, Fault> {
         let cores = load.get(&format!("{part}-cores"))?;
@@ -129,7 +130,8 @@ fn parts(costs: &Numbers, load: &Numbers, sessions: f64) -> Result<Vec<Part>, Fa
     };
     let turns = sessions * load.get("turns")?;
     let statements = statements(costs, load, sessions)?;
-    // How long statements and commits keep the workers' connections, in milliseconds a second.
+    // The time for which statements and commits occupy the workers' connections, in milliseconds
+    // per second.
     let busy = statements * load.get("round-trip")?
         + turns
             * (costs.get("turn.execution")? + costs.get("turn.commits")? * load.get("flush")?);
@@ -151,10 +153,10 @@ fn parts(costs: &Numbers, load: &Numbers, sessions: f64) -> Result<Vec<Part>, Fa
     ])
 }
 
-/// What turns, waiting sessions and clients together cost of something, per second.
+/// Returns the total cost of turns, waiting sessions and clients, per second.
 fn each(costs: &Numbers, load: &Numbers, sessions: f64, what: &str) -> Result<f64, Fault> {
     let cost = |of: &str| costs.get(&format!("{of}.{what}"));
-    // What a waiting session costs is its looks for messages; Restate has no part in them.
+    // A waiting session costs its checks for messages. Restate is not involved in them.
     let looks = match what {
         "restate" => 1.0,
         _ => costs.get("wait.poll")? / load.get("poll")?,
@@ -183,7 +185,7 @@ impl Numbers {
         Ok(Self(found))
     }
 
-    /// The defaults of [`USAGE`], and what is given instead of them.
+    /// Returns the defaults of [`USAGE`], overridden by the arguments.
     fn load(given: impl Iterator<Item = String>) -> Result<Self, Fault> {
         let mut found = BTreeMap::new();
         for line in USAGE.lines().skip(1) {
@@ -213,7 +215,7 @@ impl Numbers {
     }
 }
 
-/// A finite number above 0.
+/// Parses a finite number above 0.
 fn number(name: &str, value: &str) -> Result<f64, Fault> {
     match value.parse::<f64>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),

@@ -1,5 +1,5 @@
-//! Plans that somebody asks for between two runs: with and without a model's summary, vetoed, cut off,
-//! and where there is nothing to do. And what fills the window, by kind.
+//! Plans on request between two runs: with and without a model's summary, vetoed, interrupted, and
+//! without effect. Also the use of the window, by kind.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! What the machine says of a request before it is sent, and of the cache after it was answered.
+//! The machine's expectations about a request before it is sent, and about the cache after the
+//! response.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
-//! A log of each format since 2, line by line, as it was when the format was made: it must be read and
-//! fold, and what the machine writes today must be read back the same. Logs of format 1 are golden files
-//! of the store.
+//! A log of each format since 2, line by line, as written when the format was introduced. It must
+//! still be read and fold, and logs that the machine writes today must be read back unchanged. Logs
+//! of format 1 are golden files of the store.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Loops: what is caught, what is not, and what the model is told. The tracker by tables, the machine
-//! on the stage of `stage/`.
+//! Loops: which ones are detected, and the messages to the model. Tests the tracker with tables,
+//! and the machine on the stage of `stage/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What a request weighs, asked of the provider before the first plan that rests on our own count.
+//! The provider counts a request before the first plan that relies on Plimsoll's own count.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

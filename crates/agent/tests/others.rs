@@ -1,5 +1,6 @@
-//! What others use for a run: counted where it was cut off, taken from its tool calls, kept apart from
-//! its own; and what branches have said, taken over whole or not at all.
+//! Usage by sub-agents and branches: counted when they are interrupted, taken from the run's tool
+//! calls, kept apart from its own usage. The messages of branches are taken over completely or not
+//! at all.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;

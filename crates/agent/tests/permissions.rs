@@ -1,4 +1,4 @@
-//! Permissions: which rule decides, and what the machine makes of it.
+//! Permissions: the deciding rule, and its effect in the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

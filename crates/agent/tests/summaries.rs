@@ -1,5 +1,5 @@
-//! Summaries by a model, as the provider sees them: when one is asked for, with what, where it
-//! stands, and what follows when it is none. Not the random scripts; those are in `properties.rs`.
+//! Summaries by a model, as the provider sees them: when they are requested, with which input,
+//! their place in the view, and the handling of failures. Random scripts are in `properties.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! `plimsoll acp` in a build without the feature `acp`: it says so.
+//! `plimsoll acp` in a build without the feature `acp`: returns an error.
 
 use crate::args::AcpArgs;
 use crate::exit::Stop;

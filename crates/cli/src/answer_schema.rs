@@ -1,6 +1,7 @@
-//! [`AnswerSchema`]: `--json-schema`: what the answer of a run must look like. The model is told in the
-//! task, and its answer is checked; what a provider offers for it differs from one to the next and goes
-//! badly with tools, so it is not used.
+//! [`AnswerSchema`]: the JSON Schema of a run's answer (`--json-schema`).
+//!
+//! The task tells the model the schema, and the answer is checked. The providers' own structured
+//! output is not used, because it differs between providers and works badly together with tools.
 
 use std::error::Error;
 use std::fs::File;
@@ -13,11 +14,11 @@ use serde_json::Value;
 
 use crate::exit::Stop;
 
-/// The largest schema that is read, in bytes: it is part of the task.
+/// Maximum size of a schema, in bytes. It is part of the task.
 const MAX_SCHEMA: u64 = 64 << 10;
-/// Faults of an answer that the model is told, at most.
+/// Maximum number of faults of an answer that are reported to the model.
 const MAX_FAULTS: usize = 8;
-/// The name by which the schema refers to itself.
+/// The URL by which the schema refers to itself.
 const NAME: &str = "answer:schema";
 
 /// A JSON Schema that answers must match.
@@ -28,7 +29,7 @@ pub(crate) struct AnswerSchema {
     index: SchemaIndex,
 }
 
-/// A schema refers to itself only.
+/// A loader that rejects references to other documents.
 struct NoOthers;
 
 impl UrlLoader for NoOthers {
@@ -70,7 +71,7 @@ impl AnswerSchema {
         })
     }
 
-    /// Returns what the model is told with its task.
+    /// Returns the instruction that is added to the task.
     pub(crate) fn instruction(&self) -> String {
         format!(
             "Your last message must be one JSON value and nothing else: no words before or after it. It \
@@ -82,7 +83,7 @@ impl AnswerSchema {
     /// Returns the JSON of an answer, without the fence around it if it has one.
     ///
     /// # Errors
-    /// If it is not JSON, or does not match: why, for the model.
+    /// If it is not JSON, or does not match. The error is for the model.
     pub(crate) fn check<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let json = unfenced(answer);
         let value: Value = serde_json::from_str(json)
@@ -110,7 +111,7 @@ fn read(path: &Path) -> Result<String, Stop> {
     Ok(text)
 }
 
-/// Why a schema is refused, in one line.
+/// Returns the reason why a schema is rejected, in one line.
 fn reason(error: &CompileError) -> String {
     let text = match error {
         CompileError::ValidationError { src, .. } => {
@@ -124,7 +125,8 @@ fn reason(error: &CompileError) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The faults at the bottom, which name the values; those above only say that there are some.
+/// Collects the innermost faults, which name the values. The outer ones only say that there are
+/// faults.
 fn leaves(error: &ValidationError<'_, '_>, into: &mut Vec<String>) {
     if into.len() >= MAX_FAULTS {
         return;
@@ -141,7 +143,7 @@ fn leaves(error: &ValidationError<'_, '_>, into: &mut Vec<String>) {
     }
 }
 
-/// What stands in a code fence, if all of an answer does.
+/// Removes the code fence around an answer, if there is one.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     let inside = answer

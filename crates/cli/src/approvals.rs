@@ -1,5 +1,5 @@
-//! [`Approvals`]: what a person always allows: commands and tools in one project, remembered in Plimsoll's
-//! data directory, and edits for one session. Protected files are never among them.
+//! [`Approvals`]: the calls that the user always allows: commands and tools in one project, stored
+//! in Plimsoll's data directory, and edits for one session. Protected files are always asked about.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -15,61 +15,62 @@ use serde_json::Value;
 use crate::preview::Previews;
 use crate::terminal::text::clean;
 
-/// The file, in the data directory: no tool may write there.
+/// The file in the data directory. No tool may write there.
 const FILE: &str = "approvals.json";
-/// Approvals of all projects, at most; beyond that nothing is remembered.
+/// Maximum number of approvals of all projects. Further ones are not stored.
 const MAX_APPROVALS: usize = 1_000;
-/// A larger file is damaged.
+/// Maximum size of the file in bytes. A larger one is considered damaged.
 const MAX_FILE: u64 = 1024 * 1024;
-/// A command that is remembered, at most.
+/// Maximum length of a stored command, in bytes.
 const MAX_COMMAND: usize = 200;
-/// Programs whose first word says what they do.
+/// Programs whose first argument tells what they do.
 const FAMILIES: [&str; 22] = [
     "bun", "bundle", "cargo", "composer", "deno", "docker", "dotnet", "gh", "git", "go", "gradle",
     "just", "kubectl", "make", "mix", "mvn", "npm", "npx", "pip", "pnpm", "uv", "yarn",
 ];
 
-/// What is always allowed.
+/// The approvals of one project and session.
 pub(crate) struct Approvals {
-    /// `None` if nothing can be remembered.
+    /// `None` if approvals cannot be stored.
     file: Option<PathBuf>,
-    /// The project, by its directory.
+    /// The project's directory.
     project: String,
     previews: Arc<Previews>,
     approved: Mutex<Vec<Approval>>,
-    /// Files are changed without a question, until the session ends.
+    /// Whether edits are allowed without a question until the session ends.
     edits: AtomicBool,
 }
 
-/// One thing that is always allowed.
+/// An approval of a tool or a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Approval {
     tool: String,
-    /// Only this command, or commands that begin with it if it is the first words of a family.
+    /// The approved command; `None` approves the whole tool. With `and_more`, every command that
+    /// begins with these words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     and_more: bool,
 }
 
-/// What "always" would mean for a question.
+/// The meaning of "always" as the answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Always {
-    /// Remembered for the project.
+    /// An approval that is stored for the project.
     Project(Approval),
-    /// Changes of files, in this session.
+    /// Edits of files, in this session.
     Edits,
 }
 
 impl Approvals {
-    /// Those of the project in `root`, kept in `data`.
+    /// Reads the approvals of the project in `root` from the data directory `data`.
     pub(crate) fn open(data: &Path, root: &Path, previews: Arc<Previews>) -> Self {
         let project = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let project = project.to_string_lossy().into_owned();
         let file = data.join(FILE);
         let (file, approved) = match read(&file) {
             Ok(mut all) => (Some(file), all.remove(&project).unwrap_or_default()),
-            // What cannot be read allows nothing, and is not written over.
+            // An unreadable file allows nothing, and is not overwritten.
             Err(error) => {
                 let file = file.display();
                 crate::say(&format!(
@@ -87,7 +88,7 @@ impl Approvals {
         }
     }
 
-    /// Whether a person has allowed this call before.
+    /// Checks whether the user has allowed this call before.
     pub(crate) fn allow(&self, question: &Question) -> bool {
         if question.is_protected {
             return false;
@@ -100,7 +101,7 @@ impl Approvals {
             .any(|approval| self.fits(approval, question))
     }
 
-    /// What "always" means for a question; `None` if it is asked each time.
+    /// Returns the meaning of "always" for a question. `None` if it has to be asked each time.
     pub(crate) fn offer(&self, question: &Question) -> Option<Always> {
         if question.is_protected {
             return None;
@@ -129,7 +130,7 @@ impl Approvals {
             true => format!("{program} {first}"),
             false => text,
         };
-        // In a rule, `*` stands for anything.
+        // In a rule, `*` is a wildcard.
         let is_plain = command.len() <= MAX_COMMAND && !command.contains('*');
         is_plain.then_some(Always::Project(Approval {
             tool,
@@ -138,7 +139,7 @@ impl Approvals {
         }))
     }
 
-    /// Allows it from now on.
+    /// Adds an approval, and stores it if it is for the project.
     pub(crate) fn add(&self, always: Always) {
         let approval = match always {
             Always::Edits => return self.edits.store(true, Ordering::SeqCst),
@@ -161,7 +162,7 @@ impl Approvals {
             return false;
         }
         let Some(command) = &approval.command else {
-            // A command is only ever allowed by what it runs.
+            // A tool that runs commands is approved only per command.
             return !matches!(self.target(question), None | Some(CallTarget::Command(_)));
         };
         let allow = |pattern: String| {
@@ -182,19 +183,19 @@ impl Approvals {
         rules.decide(&approval.tool, &arguments, &target) == Some(Permission::Allow)
     }
 
-    /// What a call acts on. Only our own tools say more than their arguments.
+    /// Returns the target of a call. Only the built-in tools know more than their arguments.
     fn target(&self, question: &Question) -> Option<CallTarget> {
         let arguments = serde_json::from_str(&question.call.arguments).ok()?;
         let tool = self.previews.toolbox()?.tool(&question.call.name);
         Some(tool.map_or(CallTarget::Arguments, |tool| tool.target(&arguments)))
     }
 
-    /// Writes it down, whole or not at all, for its owner alone.
+    /// Stores an approval. The file is replaced atomically and readable only by its owner.
     fn remember(&self, approval: Approval) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        // Another process may have added to it.
+        // Another process may have changed the file.
         let mut all = read(file)?;
         let count: usize = all.values().map(Vec::len).sum();
         if count >= MAX_APPROVALS {
@@ -225,7 +226,7 @@ impl Approvals {
 }
 
 impl Always {
-    /// What it allows, in a few words.
+    /// Describes the approval in a few words.
     pub(crate) fn label(&self) -> String {
         match self {
             Self::Edits => "edits in this session".to_owned(),
@@ -242,12 +243,12 @@ impl Always {
     }
 }
 
-/// Whether a call changes a file with a tool of ours.
+/// Checks whether a call changes a file with a built-in tool.
 pub(crate) fn is_edit(question: &Question) -> bool {
     matches!(question.call.name.as_str(), "write" | "edit")
 }
 
-/// The approvals of every project.
+/// Reads the approvals of all projects.
 fn read(file: &Path) -> io::Result<BTreeMap<String, Vec<Approval>>> {
     let text = match fs::metadata(file) {
         Ok(metadata) if metadata.len() > MAX_FILE => {

@@ -1,4 +1,4 @@
-//! The arguments as clap sees them. Not settings: what they mean is resolved where it is used.
+//! The command-line arguments, as parsed by clap. Other modules resolve them to settings.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "give a whole number of tokens, such as 8000 or 100k".to_owned())
 }
 
-/// The same, of at least 1.
+/// Parses a number of tokens that is at least 1.
 pub(crate) fn some_tokens(text: &str) -> Result<u64, String> {
     match tokens(text)? {
         0 => Err("give 1 token or more, such as 8000 or 100k".to_owned()),

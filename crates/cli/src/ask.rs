@@ -1,4 +1,4 @@
-//! [`Ask`]: the gate at a terminal. Where there is nobody to ask, silence denies.
+//! [`Ask`]: the gate of a terminal. If nobody can be asked, every question is denied.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
@@ -15,24 +15,25 @@ use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::clean;
 
-/// The reason for asking before a call that would change a protected file.
+/// The reason for asking before a change of a protected file.
 pub(crate) const PROTECTED: &str = "Programs run this file, or agents obey it, unasked.";
 
-/// Asks the person at the terminal.
+/// Asks the user at the terminal.
 struct Ask {
     terminal: Arc<Terminal>,
     previews: Arc<Previews>,
     approvals: Approvals,
 }
 
-/// Denies what it is asked, and tells the person what would allow it.
+/// Denies each question, and tells the user which flag would allow it.
 struct Refuse {
     terminal: Arc<Terminal>,
-    /// Tools of which that was told.
+    /// Tools for which the user was told.
     told: Mutex<HashSet<String>>,
 }
 
-/// Everything in the mode `yes`, a question at a terminal, no otherwise.
+/// Returns the gate for a mode: it allows everything in the mode `yes`, and otherwise asks at a
+/// terminal or denies without one.
 pub(crate) fn gate(
     mode: PermissionMode,
     terminal: Arc<Terminal>,
@@ -102,7 +103,8 @@ impl Gate for Refuse {
     }
 }
 
-/// Allow? [y]es, [a]lways `cargo test …` in this project
+/// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test …` in this
+/// project".
 pub(crate) fn prompt(question: &Question, always: Option<&Always>) -> String {
     let reason = if question.is_protected {
         format!("{PROTECTED} ")
@@ -115,22 +117,22 @@ pub(crate) fn prompt(question: &Question, always: Option<&Always>) -> String {
     format!("{reason}Allow? [y]es{always}")
 }
 
-/// What a person says to a question.
+/// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     Yes,
-    /// To this tool, from now on.
+    /// Yes, and also to similar calls from now on.
     Always,
-    /// And why, where they say.
+    /// No, with an optional reason.
     No(Option<String>),
-    /// Something else was said, which the model is to read first.
+    /// The user sent a message instead, which the model is to read first.
     Overtaken,
-    /// There was nobody to say anything.
+    /// Nobody answered.
     Nobody,
 }
 
 impl Reply {
-    /// `None` where a line is no answer.
+    /// Parses a line. Returns `None` if it is no answer.
     pub(crate) fn of(line: &str) -> Option<Self> {
         let line = line.trim();
         let (word, why) = match line.find(|c: char| !c.is_alphabetic()) {
@@ -148,7 +150,7 @@ impl Reply {
     }
 }
 
-/// The same as the model reads it.
+/// Converts a reply to the answer that the model reads.
 pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
     let why = match reply {
         Reply::Yes | Reply::Always => return Answer::Allow,
@@ -167,10 +169,10 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
     Answer::Deny { why }
 }
 
-/// Asks the person at the terminal for yes or no. Everything but yes is no.
+/// Asks a yes-no question at the terminal. Anything but yes means no.
 ///
 /// # Errors
-/// If nobody can be asked; `refusal` says what follows from that.
+/// If nobody can be asked. `refusal` describes the consequence.
 pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, Stop> {
     if !can_ask() {
         return Err(Stop::usage(format!(
@@ -181,12 +183,12 @@ pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, Stop>
     Ok(Reply::of(&said) == Some(Reply::Yes))
 }
 
-/// Whether somebody is there to be asked.
+/// Returns `true` if there is a terminal to ask at.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks the person at the terminal for a line.
+/// Asks the user at the terminal for a line.
 pub(crate) async fn line(question: &str) -> String {
     let terminal = Terminal::direct(colours());
     let asking = terminal.ask(question);
@@ -197,7 +199,7 @@ pub(crate) async fn line(question: &str) -> String {
     said.unwrap_or_default()
 }
 
-/// Reads a line of standard input; the end of input is an empty one.
+/// Reads a line of standard input. At the end of the input, it is empty.
 fn read_line() -> String {
     let mut line = String::new();
     let _ = io::stdin().read_line(&mut line);

@@ -1,6 +1,8 @@
-//! Images that go to the model with what a person says: files of `--image`, and those that are mentioned as
-//! `@path`. Other files that are mentioned are not attached: the model reads them with its tools, so that
-//! what is in them can be evicted and recalled.
+//! Images that are sent with a message of the user: files of `--image`, and those mentioned as
+//! `@path`.
+//!
+//! Other mentioned files are not attached. The model reads them with its tools, so that their
+//! content can be evicted and recalled.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,27 +14,27 @@ use plimsoll::tools::image_part;
 use crate::choice::Choice;
 use crate::exit::Stop;
 
-/// The largest image that is sent, in bytes. More than most providers take of one.
+/// Maximum size of an image, in bytes. Most providers accept less.
 const MAX_IMAGE: u64 = 20 << 20;
 
-/// Endings of the names of images.
+/// File name extensions of images.
 const ENDINGS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
-/// Images that one message mentions, at most.
+/// Maximum number of images that one message mentions.
 const MAX_MENTIONED: usize = 20;
 
-/// Who takes what is said.
+/// The model that messages are sent to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recipient {
-    /// The model, by its name.
+    /// The model's name.
     pub(crate) model: String,
-    /// Whether it is known to take no images.
+    /// Whether the model is known not to accept images.
     pub(crate) is_blind: bool,
-    /// Where paths begin.
+    /// The folder that paths are relative to.
     pub(crate) root: PathBuf,
 }
 
 impl Recipient {
-    /// The model that was chosen, in the agent's root.
+    /// Creates the recipient for the chosen model and the agent's root.
     pub(crate) fn new(choice: &Choice, root: &Path) -> Self {
         Self {
             model: choice.name.clone(),
@@ -41,10 +43,10 @@ impl Recipient {
         }
     }
 
-    /// Returns a message: its text, then the images that it mentions.
+    /// Returns a message: its text, followed by the images that it mentions.
     ///
     /// # Errors
-    /// If an image that is mentioned cannot be sent, or the model takes none.
+    /// If a mentioned image cannot be sent, or the model does not accept images.
     pub(crate) fn message(&self, text: String) -> Result<Vec<Part>, Stop> {
         let images = self.images(&text)?;
         let mut parts = vec![Part::text(text)];
@@ -53,7 +55,7 @@ impl Recipient {
         Ok(parts)
     }
 
-    /// Returns an error if there is an image among the parts and the model takes none.
+    /// Returns an error if the parts contain an image and the model does not accept images.
     pub(crate) fn check(&self, parts: &[Part]) -> Result<(), Stop> {
         if !self.is_blind || !parts.iter().any(|part| matches!(part, Part::Image(_))) {
             return Ok(());
@@ -86,7 +88,7 @@ pub(crate) fn mentions_image(text: &str) -> bool {
     mentioned(text).next().is_some()
 }
 
-/// The images that a text mentions: `@screen.png`, or `@"my screen.png"`.
+/// Returns the images that a text mentions, such as `@screen.png` or `@"my screen.png"`.
 fn mentioned(text: &str) -> impl Iterator<Item = PathBuf> {
     let mut rest = text;
     let mut before = ' ';
@@ -118,10 +120,10 @@ fn is_image(path: &str) -> bool {
     ending.is_some_and(|ending| ENDINGS.iter().any(|of| of.eq_ignore_ascii_case(ending)))
 }
 
-/// Reads the image that an option names.
+/// Reads the image of `--image`.
 ///
 /// # Errors
-/// If it cannot be read, is too large, or is of a kind that no provider takes.
+/// If it cannot be read, is too large, or has a format that no provider accepts.
 pub(crate) fn image(path: &Path) -> Result<Part, Stop> {
     read_image(path, &format!("--image {}", path.display()))
 }
@@ -131,10 +133,10 @@ fn read_image(path: &Path, name: &str) -> Result<Part, Stop> {
     image_of(name, &bytes)
 }
 
-/// The image that these bytes are.
+/// Converts bytes to an image.
 ///
 /// # Errors
-/// If it is too large, or of a kind that no provider takes. `name` says which it is.
+/// If it is too large, or has a format that no provider accepts. `name` is used in the message.
 pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, Stop> {
     if bytes.len() as u64 > MAX_IMAGE {
         return Err(Stop::usage(format!(
@@ -144,7 +146,7 @@ pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, Stop> {
     image_part(bytes).map_err(|error| Stop::usage(format!("{name} {error}")))
 }
 
-/// Reads a file, and one byte too many of a file that is too large.
+/// Reads a file, up to one byte more than the maximum size.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?

@@ -1,5 +1,5 @@
-//! A chat on standard input: mended, read and weighed, on any of the three wires. Both filters,
-//! `compact` and `count`, begin here. No plan is made here.
+//! A chat from a file or standard input: parsed, and with its tokens counted, on any of the three
+//! protocols.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::exit::Stop;
 /// The counters by name; the first is the default.
 pub(crate) const COUNTERS: [&str; 4] = ["o200k", "cl100k", "estimate", "chars4"];
 
-/// What is said of an input that is nothing.
+/// The error for an empty input.
 pub(crate) const EMPTY: &str = "the input is empty; give a chat as JSON: {\"messages\": [...]}, {\"input\": [...]} or a bare array";
 
 /// A chat as it was read, and as a transcript.
@@ -24,11 +24,11 @@ pub(crate) struct ChatFile<'a> {
     pub(crate) body: Body<'a>,
     /// Message `i` of the body has the number `i`.
     pub(crate) view: Transcript,
-    /// What the tools weigh.
+    /// The tokens of the tools.
     pub(crate) overhead: Tokens,
 }
 
-/// The counter of this name.
+/// Returns the counter with this name.
 pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, Stop> {
     match name {
         "o200k" => Ok(Arc::new(Memo::new(Bpe::o200k()))),
@@ -50,12 +50,12 @@ pub(crate) fn json(text: &str) -> Result<Value, Stop> {
     canonical::parse(text).map_err(unread)
 }
 
-/// Reads a chat as it is.
+/// Reads a chat without repairing it.
 pub(crate) fn parse<'a>(text: &'a str, target: &Target) -> Result<Body<'a>, Stop> {
     Body::read(text, target).map_err(unread)
 }
 
-/// Why a chat cannot be read.
+/// Converts an error to the message that a chat cannot be read.
 pub(crate) fn unread(error: WireError) -> Stop {
     match error {
         WireError::NotJson { reason } => Stop::failed(format!(
@@ -65,7 +65,7 @@ pub(crate) fn unread(error: WireError) -> Stop {
     }
 }
 
-/// Weighs a chat.
+/// Counts the tokens of a chat.
 pub(crate) fn weighed<'a>(mut body: Body<'a>, counter: &Arc<dyn TokenCounter>) -> ChatFile<'a> {
     let view = body.transcript(counter);
     let overhead = body.overhead(counter.as_ref());

@@ -10,7 +10,7 @@ use crate::exit::{DONE, FAILED, Stop};
 use crate::out::out;
 use crate::terminal::text::counted;
 
-/// Faults of one session that are printed as text, at most; JSON has all of them.
+/// Maximum number of faults of one session that are printed as text. JSON contains all.
 const SHOWN: usize = 5;
 
 /// Runs the command. The exit code is 1 if anything is damaged.

@@ -1,5 +1,5 @@
-//! `plimsoll compact`: a chat in, the same chat within a budget out, on any of the three wires. No
-//! model, no network, and the same bytes every time.
+//! `plimsoll compact`: compacts a chat to a budget, on any of the three protocols. It needs no
+//! model and no network, and its output is deterministic.
 
 mod filter;
 mod one;
@@ -39,9 +39,9 @@ first, and each repair is said on stderr (see `plimsoll repair`). A session log 
 (see `plimsoll rescue`) comes out as a history in the protocol of its agent. A history that does not name its
 model is judged by what all models take; name it with --model.";
 
-/// Threads that compact lines at most.
+/// Maximum number of threads that compact lines.
 const MAX_WORKERS: usize = 64;
-/// Lines that are read ahead for each thread at most.
+/// Maximum number of lines that are read ahead per thread.
 const LINES_PER_WORKER: usize = 4;
 
 /// The arguments of `plimsoll compact`.
@@ -113,14 +113,14 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// A line of the input, and the place of its answer.
+/// A line of the input, and the channel for its answer.
 struct Job {
     number: u64,
     line: Result<String, Stop>,
     answer: SyncSender<Answer>,
 }
 
-/// What is printed for a line.
+/// The output for one line.
 struct Answer {
     out: String,
     notes: Vec<String>,
@@ -128,8 +128,8 @@ struct Answer {
     is_failed: bool,
 }
 
-/// Compacts one request a line on all cores and prints the answers in the order of the lines. A line
-/// that fails is answered with its error, and the rest goes on.
+/// Compacts one request per line on all cores, and prints the answers in the order of the lines. If
+/// a line fails, its answer is the error, and the other lines are still compacted.
 fn lines(how: &How<'_>, args: &CompactArgs, mut input: Box<dyn BufRead>) -> Result<u8, Stop> {
     let workers = available_parallelism().map_or(1, usize::from);
     let workers = workers.min(MAX_WORKERS);
@@ -137,7 +137,7 @@ fn lines(how: &How<'_>, args: &CompactArgs, mut input: Box<dyn BufRead>) -> Resu
     let waiting = Mutex::new(waiting);
     let (order, answers) = sync_channel(workers * LINES_PER_WORKER);
     thread::scope(|scope| {
-        // It ends first if nobody reads the output, and everything else with it.
+        // If nobody reads the output, the printer ends first and stops everything else.
         let printer = scope.spawn(move || print(answers));
         for _ in 0..workers {
             scope.spawn(|| work(how, args, &waiting));
@@ -171,7 +171,7 @@ fn work(how: &How<'_>, args: &CompactArgs, waiting: &Mutex<Receiver<Job>>) {
         let Ok(job) = next else {
             return;
         };
-        // Nobody waits for it after the output was closed.
+        // Nobody receives the answer if the output was closed.
         let _ = job.answer.send(answer(how, args, job.number, job.line));
     }
 }
@@ -222,7 +222,7 @@ fn print(answers: Receiver<Receiver<Answer>>) -> Result<u8, Stop> {
     Ok(code)
 }
 
-/// What is said of one line of many.
+/// Formats the explanation of one of many lines.
 fn explained_line(explained: &Explained, args: &CompactArgs, number: u64) -> String {
     if args.json {
         let mut json = explained.as_json();

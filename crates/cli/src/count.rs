@@ -1,5 +1,5 @@
-//! `plimsoll count`: what each message of a chat weighs. It repairs nothing that it prints; places
-//! are those of the input.
+//! `plimsoll count`: counts the tokens of each message of a chat. The chat is not repaired, so
+//! indexes are those of the input.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::out::out;
 use crate::repair;
 use crate::settings::Sources;
 
-/// What a line shows of a message.
+/// Maximum length of a message's text in a line, in characters.
 const PREVIEW: usize = 60;
 
 /// Runs the command.
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// Asks the provider what all of it weighs.
+/// Asks the provider for the tokens of the whole chat.
 pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     let mut sources = Sources::default();
     let name = args.model.as_deref().unwrap_or_default();
@@ -115,7 +115,7 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
 
 fn role(message: &Message) -> &'static str {
     match message {
-        // Tools that join in the middle of a chat (`additional_tools` of Codex).
+        // Tools that are added in the middle of a chat (`additional_tools` of Codex).
         Message::System { parts } if parts.iter().any(is_tools) => "tools",
         Message::System { .. } => "system",
         Message::User { .. } | Message::Notice { .. } | Message::Summary { .. } => "user",
@@ -128,7 +128,7 @@ fn is_tools(part: &Part) -> bool {
     matches!(part, Part::Opaque(opaque) if opaque.data.contains("\"additional_tools\""))
 }
 
-/// The first words of a message on one line.
+/// Returns the first words of a message on one line.
 pub(crate) fn preview(message: &Message) -> String {
     let mut text = message.text();
     for call in message.calls() {

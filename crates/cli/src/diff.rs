@@ -1,4 +1,4 @@
-//! [`Diff`]: a change of a file, line by line, as a person is shown it. Bounded; nothing is changed.
+//! [`Diff`]: a change of a file, line by line, as shown to the user. Its size is bounded.
 
 use plimsoll::tools::FileChange;
 use similar::{ChangeTag, TextDiff};
@@ -6,15 +6,15 @@ use similar::{ChangeTag, TextDiff};
 use crate::terminal::style::{Colours, GREEN, RED, Style};
 use crate::terminal::text::{clean, counted};
 
-/// Files that are compared, at most, both together.
+/// Maximum size of the compared files, both together, in bytes.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Unchanged lines around a change.
 const AROUND: usize = 2;
-/// Characters of a line, at most.
+/// Maximum length of a line, in characters.
 const MAX_LINE: usize = 300;
-/// Lines that are shown of a change that was made.
+/// Maximum number of lines shown of a completed change.
 pub(crate) const SHOWN: usize = 16;
-/// Lines that are shown of a change that is asked about.
+/// Maximum number of lines shown of a change that needs approval.
 pub(crate) const ASKED: usize = 60;
 
 /// A change of a file.
@@ -23,16 +23,16 @@ pub(crate) struct Diff {
     pub(crate) added: usize,
     pub(crate) removed: usize,
     is_new: bool,
-    /// Changed lines, with those around them. As many as are ever shown.
+    /// Changed lines and the lines around them, at most [`ASKED`].
     lines: Vec<Line>,
-    /// How many lines there are besides.
+    /// The number of further lines.
     more: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     tag: ChangeTag,
-    /// From 1, in the file before if the line is removed, else in the file after.
+    /// The line number from 1: in the old file if the line is removed, otherwise in the new one.
     number: usize,
     text: String,
 }
@@ -86,7 +86,7 @@ impl Diff {
         Some(of)
     }
 
-    /// +12 −3
+    /// Formats the size of the change, for example "+12 −3".
     pub(crate) fn summary(&self, colours: Colours) -> String {
         let added = colours.paint(Style::of(GREEN), &format!("+{}", self.added));
         if self.is_new {
@@ -96,7 +96,7 @@ impl Diff {
         format!("{added} {removed}")
     }
 
-    /// The lines, at most so many.
+    /// Formats at most `most` lines.
     pub(crate) fn lines(&self, most: usize, colours: Colours) -> Vec<String> {
         let wide = self.lines.iter().map(|line| line.number.to_string().len());
         let wide = wide.max().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `plimsoll doctor`: which providers, keys and local servers are there; with `--model`, what would
-//! be sent for it. It never shows a key.
+//! `plimsoll doctor`: lists providers, API keys and local servers. With `--model`, explains the
+//! requests to that model. It never prints a key.
 
 mod model;
 
@@ -95,14 +95,14 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// The servers of tools of the configuration that is here, which nothing is started of; what is
-/// wrong with it, `plimsoll config check` says.
+/// Returns the MCP servers of the configuration in this directory, without starting any. Errors in
+/// the configuration are ignored here; `plimsoll config check` reports them.
 fn tools() -> Vec<McpServer> {
     let config = Config::read(CONFIG_FILE);
     config.map_or_else(|_| Vec::new(), |config| config.mcp().to_vec())
 }
 
-/// What is remembered; nothing is made where there is nothing yet.
+/// Returns the windows that were learned from refusals. Creates no store if there is none.
 async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
     if !data.join(FILE).exists() {
         return Ok(Vec::new());
@@ -111,7 +111,7 @@ async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
     store.windows().await.map_err(Stop::failed)
 }
 
-/// The window that is remembered under a name.
+/// Returns the window that was learned under a name.
 async fn learned(data: &Path, name: &str) -> Result<Option<Tokens>, Stop> {
     if !data.join(FILE).exists() {
         return Ok(None);

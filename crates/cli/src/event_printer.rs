@@ -1,5 +1,5 @@
-//! [`EventPrinter`]: what `run` and `chat` show of a run: text as it streams, a line for each tool call,
-//! plan and limit, and what is under way. It decides nothing and asks nobody.
+//! [`EventPrinter`]: prints the events of a run for `run` and `chat`: text as it streams, a line
+//! for each tool call, plan and limit, and the current activity.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,10 +21,10 @@ use crate::terminal::style::{RED, Style};
 use crate::terminal::text::{clean, counted, one_line};
 use crate::tool_line::{self, CallResult};
 
-/// What stands before the details of a tool call.
+/// Indentation of the details of a tool call.
 const DETAIL: &str = "    ";
 
-/// Shows the events of a run.
+/// Prints the events of a run.
 pub(crate) struct EventPrinter {
     terminal: Arc<Terminal>,
     /// The prompt of a chat, which shows how full the window is. `None` for a single run, whose answer is
@@ -34,24 +34,24 @@ pub(crate) struct EventPrinter {
     state: Mutex<State>,
 }
 
-/// A tool call that runs.
+/// A running tool call.
 struct Running {
     argument: String,
     since: Instant,
-    /// What it changes.
+    /// The change that it makes to a file, if any.
     diff: Option<Diff>,
-    /// A person has seen that before it ran.
+    /// Whether the user saw this change before the call ran.
     was_shown: bool,
 }
 
 #[derive(Default)]
 struct State {
-    /// Text of the turn that is not written yet: where nothing streams, what is written must stand.
+    /// Text of the turn that is not written yet. Without streaming, only final text may be written.
     text: String,
-    /// What was last said, whole.
+    /// The last text that was written.
     said: String,
     running: HashMap<CallId, Running>,
-    /// Calls that ended without having run; what they were called with is told next.
+    /// Calls that ended without having run. Their arguments come with the next event.
     ended: HashMap<CallId, (ToolPhase, Arc<str>)>,
     status: RunStatus,
 }
@@ -83,7 +83,7 @@ impl EventPrinter {
         self.terminal.note(&format!("{note} {}", clean(text)));
     }
 
-    /// Shows what is under way; nothing if that is empty.
+    /// Sets the current activity in the status line. An empty text means none.
     fn doing(&self, state: &mut State, doing: impl Into<String>) {
         let doing = doing.into();
         if state.status.doing == doing {
@@ -106,7 +106,7 @@ impl EventPrinter {
         self.terminal.status(Some(&state.status.line()));
     }
 
-    /// Writes what the turn has said, now that it stands.
+    /// Writes the text of the turn, which is final now.
     fn write(&self, state: &mut State) {
         if state.text.trim().is_empty() {
             state.text.clear();
@@ -121,7 +121,7 @@ impl EventPrinter {
         }
     }
 
-    /// A tool begins to run.
+    /// Notes that a tool begins to run.
     fn tool_started(&self, state: &mut State, call: &CallId, name: &str, arguments: &str) {
         let argument = tool_line::argument(name, arguments);
         self.doing(state, format!("{name} {argument}").trim_end());
@@ -208,7 +208,7 @@ impl EventPrinter {
     }
 
     fn end(&self, state: &mut State, outcome: &Outcome) {
-        // What a call that was cut off had said is not in the log, and a pipe is given what stands.
+        // The text of an interrupted call is not in the log, and a pipe receives only final text.
         if !self.terminal.is_live() {
             state.text.clear();
         }
@@ -220,7 +220,7 @@ impl EventPrinter {
         if !self.terminal.is_live() && self.gauge.is_none() {
             return;
         }
-        // What the run adds to the model's words, or says in their place.
+        // Any text that the run adds to the model's answer or gives instead of it.
         let said = std::mem::take(&mut state.said);
         let answered = outcome.reason.is_answer() || outcome.reason.is_limit();
         let rest = outcome
@@ -392,7 +392,7 @@ impl Observer for EventPrinter {
                     ));
                 }
             }
-            // What a plan breaks, its own line has told.
+            // A planned miss is already reported by the line of its plan.
             Event::CacheMissed(miss) if !miss.is_planned() => self.dim(&miss.to_string()),
             Event::LimitNear { notice } => self.dim(&clean(notice)),
             Event::LimitReached { notice } => {
@@ -410,7 +410,7 @@ impl Observer for EventPrinter {
     }
 }
 
-/// Returns the line that is shown of an event of a sub-agent: its tool calls, and how it ended.
+/// Returns the line for an event of a sub-agent: the start of a tool call, or the end of its run.
 pub(crate) fn below(name: &str, event: &Event) -> Option<String> {
     match event {
         Event::ToolCall {
@@ -435,7 +435,8 @@ pub(crate) fn below(name: &str, event: &Event) -> Option<String> {
     }
 }
 
-/// What a plan did, in one line: compacted: 12 messages, 3400 tokens freed, about $0.01 saved.
+/// Describes a plan in one line, for example "compacted (drop): 12 messages, 3400 tokens freed,
+/// about $0.01 saved".
 pub(crate) fn compacted(plan: &Plan, gone: Option<usize>) -> String {
     let is_removal = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
     let (what, messages) = match plan.edits.iter().any(is_removal) {

@@ -1,12 +1,12 @@
-//! [`Stop`]: why the command ends, and its exit code. The codes are documented in the help.
+//! [`Stop`]: the error that ends the command, and its exit code. The help documents the codes.
 
 use std::fmt;
 
-/// What the command was asked for is done.
+/// Success.
 pub(crate) const DONE: u8 = 0;
-/// It failed.
+/// The command failed.
 pub(crate) const FAILED: u8 = 1;
-/// It was called wrongly.
+/// Wrong usage.
 pub(crate) const USAGE: u8 = 2;
 /// A limit was reached; there is a partial answer.
 pub(crate) const LIMIT: u8 = 3;
@@ -14,14 +14,14 @@ pub(crate) const LIMIT: u8 = 3;
 pub(crate) const CANNOT_FIT: u8 = 4;
 /// The model could not be called.
 pub(crate) const MODEL: u8 = 5;
-/// It was mended as far as that goes, and would still be refused.
+/// Not everything could be repaired; the API would still refuse the chat.
 pub(crate) const FAULTS_LEFT: u8 = 6;
-/// Whoever read its output has gone away; a shell shows the same for a death by SIGPIPE.
+/// The reader of the output closed it. Shells report the same code for a death by SIGPIPE.
 pub(crate) const READER_GONE: u8 = 141;
-/// Somebody interrupted it.
+/// The user interrupted the command.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Why the command ends before it is done: one sentence that names the cure.
+/// The error that ends the command: one sentence that names the remedy.
 #[derive(Debug)]
 pub(crate) struct Stop {
     pub(crate) code: u8,

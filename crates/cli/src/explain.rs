@@ -1,5 +1,5 @@
-//! What `plimsoll compact --explain` says: the thresholds of a budget, and what each stage did. It
-//! says what the policy did and decides nothing.
+//! The output of `plimsoll compact --explain`: the thresholds of a budget, and the effect of each
+//! stage.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::config::grouped;
 
-/// A strip has so many columns, at most: what fits beside the figures on a narrow terminal.
+/// Maximum width of a strip in columns. It fits beside the figures on a narrow terminal.
 const COLUMNS: usize = 48;
 
-/// What a policy did to a chat, step by step.
+/// The effect of a policy on a chat, stage by stage.
 pub(crate) struct Explained {
     budget: Budget,
     before: Tokens,
@@ -22,7 +22,7 @@ pub(crate) struct Explained {
     steps: Vec<StageStep>,
 }
 
-/// How many messages became what.
+/// The number of messages by their final state.
 struct Counted {
     left: usize,
     shortened: usize,
@@ -143,7 +143,7 @@ impl Explained {
     }
 }
 
-/// One sign a message, or a few messages where there are many.
+/// Draws one character per message, or per group of messages if there are many.
 fn strip(marks: &[Mark]) -> String {
     let group = marks.len().div_ceil(COLUMNS).max(1);
     let sign = |marks: &[Mark]| {

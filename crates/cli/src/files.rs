@@ -1,4 +1,4 @@
-//! `plimsoll sessions files`: the files that a session changed, and how they are now. It changes none.
+//! `plimsoll sessions files`: lists the files that a session changed, and their current state.
 
 mod restore;
 
@@ -19,17 +19,17 @@ use crate::terminal::text::clean;
 
 pub(crate) use restore::{RestoreArgs, Restoring, offer, restore};
 
-/// One file, and how a session changed it.
+/// A file that a session changed.
 #[derive(Debug)]
 pub(crate) struct ChangedFile {
     pub(crate) root: PathBuf,
     /// Relative to the root.
     pub(crate) path: PathBuf,
-    /// The oldest first; never empty.
+    /// All changes, oldest first. Never empty.
     pub(crate) changes: Vec<RecordedChange>,
 }
 
-/// How a file is now, compared with how the session left it.
+/// The current state of a file, compared with the state after the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileState {
     Unchanged,
@@ -56,7 +56,7 @@ impl FileState {
 }
 
 impl ChangedFile {
-    /// The files that a session changed, in the order of their paths.
+    /// Returns the files that a session changed, sorted by path.
     pub(crate) async fn all(store: &SqliteStore, id: &SessionId) -> Result<Vec<Self>, Stop> {
         let changes = store.changed_files(id).await.map_err(Stop::failed)?;
         let mut files: BTreeMap<(PathBuf, PathBuf), Vec<RecordedChange>> = BTreeMap::new();
@@ -73,7 +73,8 @@ impl ChangedFile {
         Ok(files.collect())
     }
 
-    /// As a person is shown it: relative to the working directory if it is the root, else whole.
+    /// Returns the path for display: relative to the working directory if that is the root,
+    /// otherwise in full.
     pub(crate) fn shown(&self) -> String {
         let here = std::env::current_dir().and_then(|here| here.canonicalize());
         match here.is_ok_and(|here| here == self.root) {
@@ -82,12 +83,13 @@ impl ChangedFile {
         }
     }
 
-    /// What the session left.
+    /// Returns the hash of the content after the session.
     fn after(&self) -> Option<ContentHash> {
         self.changes.last().and_then(|change| change.after)
     }
 
-    /// What it contains now. The error says why that is not known.
+    /// Returns the current content; `None` if the file does not exist. The error is the reason why
+    /// it cannot be read.
     pub(crate) fn now(&self) -> Result<Option<Vec<u8>>, String> {
         if !self.root.is_dir() {
             return Ok(None);
@@ -106,13 +108,13 @@ impl ChangedFile {
     fn state_now(&self) -> FileState {
         match self.now() {
             Ok(now) => self.state(now.as_deref()),
-            // It is no regular file any more, or larger than any that was kept.
+            // The file is not a regular file any more, or larger than any kept content.
             Err(_) => FileState::Changed,
         }
     }
 
-    /// The whole change by the session; `None` if the contents are not kept any longer, are no text or
-    /// are too large to compare.
+    /// Returns the whole change by the session. Returns `None` if the contents are not kept any
+    /// longer, are not text, or are too large to compare.
     async fn diff(&self, store: &SqliteStore) -> Result<Option<Diff>, Stop> {
         let first = self.changes.first().and_then(|change| change.before);
         let (Some(before), Some(after)) = (
@@ -125,7 +127,7 @@ impl ChangedFile {
     }
 }
 
-/// The change from one content to another.
+/// Returns the change from one content to another.
 pub(crate) fn diff(path: &Path, before: Option<String>, after: Option<String>) -> Option<Diff> {
     Diff::of(&FileChange {
         path: path.display().to_string(),
@@ -134,8 +136,8 @@ pub(crate) fn diff(path: &Path, before: Option<String>, after: Option<String>) -
     })
 }
 
-/// A content as text. The inner `None` is a file that did not exist, the outer one a content that is no
-/// text or not kept any longer.
+/// Returns a kept content as text. The inner `None` stands for a file that did not exist, the outer
+/// one for a content that is not text or not kept any longer.
 async fn text_of(
     store: &SqliteStore,
     hash: Option<ContentHash>,
@@ -148,8 +150,7 @@ async fn text_of(
     Ok(text.map(Some))
 }
 
-/// Returns what a session changed in files, as a person reads it: of each file its name and the changed
-/// lines.
+/// Returns the changes of a session for the user: the name and the changed lines of each file.
 pub(crate) async fn changed_lines(
     store: &SqliteStore,
     id: &SessionId,

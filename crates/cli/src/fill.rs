@@ -1,5 +1,5 @@
-//! What fills a window, as a picture: a bar of segments, and a legend with the numbers. It weighs nothing;
-//! see `WindowUse`.
+//! Draws the use of a window: a bar of segments, and a legend with the numbers. `WindowUse` counts
+//! the tokens.
 
 use plimsoll::Tokens;
 use plimsoll::context::{Contents, Share, WindowUse};
@@ -12,22 +12,22 @@ use crate::terminal::text::clean;
 
 /// Cells of the bar.
 const BAR: u64 = 60;
-/// Tools that have a row of their own, the heaviest first; the others share one.
+/// Number of tools with a row of their own, the heaviest first. The others share one.
 const TOOL_ROWS: usize = 12;
-/// What stands before each line.
+/// Indentation of each line.
 const MARGIN: &str = "  ";
 
 /// A part of the window.
 struct Part {
     name: &'static str,
-    /// Stands for the part in the bar if there are no colours.
+    /// The character of the part in the bar if there are no colours.
     letter: char,
     style: Style,
     count: Option<usize>,
     tokens: Tokens,
 }
 
-/// The picture, line by line.
+/// Draws the use of a window, line by line.
 pub(crate) fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
     let mut parts = vec![
         part("system prompt", 'S', Style::of(BLUE), None, of.system),
@@ -60,7 +60,7 @@ pub(crate) fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> 
     lines
 }
 
-/// The picture of a view whose window and tools nobody knows.
+/// Draws a view whose window and tools are unknown.
 pub(crate) fn view(
     system: Tokens,
     view: &Contents,
@@ -81,7 +81,7 @@ pub(crate) fn view(
     lines
 }
 
-/// The newest plan of a log.
+/// Returns the newest plan of a log.
 pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
     log.iter().rev().find_map(|entry| match entry {
         Entry::Planned { plan } => Some(plan),
@@ -89,9 +89,9 @@ pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
     })
 }
 
-/// What the last plan took and saved.
+/// Describes the effect of the last plan.
 fn last_plan(plan: &Plan) -> String {
-    // How many messages it removed depends on the view of that time.
+    // The number of removed messages depends on the view at that time.
     format!("{MARGIN}last plan: {}", compacted(plan, None))
 }
 
@@ -111,7 +111,7 @@ fn part(
     }
 }
 
-/// The parts of a view, in about the order in which they are sent.
+/// Returns the parts of a view, roughly in the order in which they are sent.
 fn view_parts(view: &Contents) -> Vec<Part> {
     let of = |name: &'static str, letter: char, style: Style, share: Share| {
         part(name, letter, style, Some(share.messages), share.tokens)
@@ -131,7 +131,7 @@ fn view_parts(view: &Contents) -> Vec<Part> {
     ]
 }
 
-/// 8120 of 20000 tokens, 40.6 %
+/// Formats the headline, for example "8120 of 20000 tokens, 40.6 %".
 fn headline(of: &WindowUse) -> String {
     let used = of.used;
     let text = match (of.window, of.window_counted) {
@@ -145,7 +145,7 @@ fn headline(of: &WindowUse) -> String {
     format!("{MARGIN}{text}")
 }
 
-/// The cells that are filled.
+/// Returns the filled cells.
 fn cells(parts: &[Part], all: Tokens, colours: Colours) -> Vec<String> {
     let mut cells = Vec::new();
     let mut sum = Tokens::ZERO;
@@ -166,7 +166,7 @@ fn mark(part: &Part, colours: Colours) -> String {
     }
 }
 
-/// The parts, what is free, and what is kept for the answer.
+/// Draws the parts, the free tokens, and the reserve for the answer.
 fn bar(parts: &[Part], of: &WindowUse, all: Tokens, colours: Colours) -> String {
     let mut cells = cells(parts, all, colours);
     let limit = of.limit.map_or(BAR, |limit| cell(limit, all));
@@ -181,7 +181,7 @@ fn bar(parts: &[Part], of: &WindowUse, all: Tokens, colours: Colours) -> String 
     format!("{MARGIN}{}", cells.concat())
 }
 
-/// Points at where a plan is due.
+/// Draws the line that points to the trigger.
 fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
     let trigger = of.trigger?;
     let mut text = format!("a plan is due at {trigger}");
@@ -209,7 +209,7 @@ fn legend(parts: &[Part], view: &Contents, all: Tokens, colours: Colours) -> Vec
     lines
 }
 
-/// Results by tool.
+/// Returns the rows of the results, by tool.
 fn results(view: &Contents, all: Tokens) -> Vec<String> {
     let mut tools: Vec<(&String, &Share)> = view.results.iter().collect();
     tools.sort_by_key(|(name, share)| (std::cmp::Reverse(share.tokens), *name));
@@ -233,7 +233,7 @@ fn results(view: &Contents, all: Tokens) -> Vec<String> {
         .collect()
 }
 
-/// ■ tool results                 12       9120   57.0 %
+/// Formats a row, for example "■ tool results                 12       9120   57.0 %".
 fn row(mark: &str, name: &str, count: Option<usize>, tokens: Tokens, all: Tokens) -> String {
     let count = count.map_or_else(String::new, |count| count.to_string());
     format!(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
 
-/// The flag that says how much runs without a question; it has a short name.
+/// The flag of the permission mode. It has a short alias.
 const PERMISSION_MODE: &str = "permission-mode";
 /// The flags of settings that `-h` lists. `--help` lists all.
 const COMMON: [&str; 10] = [
@@ -24,7 +24,7 @@ const COMMON: [&str; 10] = [
 ];
 /// The flag that sets any key.
 const SET: &str = "set";
-/// Flags of rules for what may run; a no goes before a yes.
+/// Flags of permission rules. Denying overrides allowing.
 const RULES: [(&str, &str); 2] = [
     (
         "deny",
@@ -36,21 +36,21 @@ const RULES: [(&str, &str); 2] = [
     ),
 ];
 
-/// What the flags of settings say.
+/// The flags of settings that were given.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingFlags {
     given: Vec<Flag>,
     set: Vec<String>,
 }
 
-/// One flag that sets a key.
+/// A flag that sets a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Flag {
-    /// As it is written.
+    /// The flag as the user writes it.
     pub(crate) flag: String,
-    /// Its key's full name.
+    /// The full name of its key.
     pub(crate) key: String,
-    /// Its text.
+    /// The value, as text.
     pub(crate) text: String,
 }
 
@@ -69,7 +69,7 @@ impl Flag {
 }
 
 impl SettingFlags {
-    /// What they say, over whatever else does.
+    /// Returns the settings of the flags as overrides.
     pub(crate) fn overrides(&self) -> Result<Overrides<'static>, Stop> {
         let mut over = Overrides::default();
         for Flag { flag, key, text } in &self.given {
@@ -83,24 +83,24 @@ impl SettingFlags {
         Ok(over)
     }
 
-    /// Says one more, or another text of one that was given.
+    /// Sets a key. Replaces its earlier value.
     pub(crate) fn set(&mut self, flag: &str, path: &str, text: &str) {
         self.unset(path);
         self.given.push(Flag::new(flag, path, text));
     }
 
-    /// Takes one back.
+    /// Removes the flags of a key.
     pub(crate) fn unset(&mut self, path: &str) {
         self.given.retain(|flag| flag.key != path);
     }
 
-    /// The text of one, where it was given.
+    /// Returns the value of a key. Ignores `--set`.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         let found = self.given.iter().find(|flag| flag.key == path);
         found.map(|flag| flag.text.as_str())
     }
 
-    /// All of them, those of `--set` too, each by the name of its key.
+    /// Returns all flags, including those of `--set`, with the full names of their keys.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Flag> {
         let set = self.set.iter().filter_map(|text| {
             let (key, text) = text.split_once('=')?;
@@ -111,12 +111,12 @@ impl SettingFlags {
         self.given.iter().cloned().chain(set)
     }
 
-    /// Whether the key of this name is set.
+    /// Checks whether the key with this name is set.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.entries().any(|flag| flag.key == path)
     }
 
-    /// Puts back flags of an earlier command whose keys are not set now.
+    /// Adds the flags of an earlier command whose keys are not set now.
     pub(crate) fn restore(&mut self, earlier: Vec<Flag>) {
         let open = earlier.into_iter().filter(|flag| !self.has(&flag.key));
         let open: Vec<Flag> = open.collect();

@@ -1,5 +1,5 @@
-//! `plimsoll sessions fork`: a new session that begins as the first entries of another. It runs
-//! nothing; `plimsoll run --session` goes on with it.
+//! `plimsoll sessions fork`: creates a session that begins with the first entries of another.
+//! Nothing is run; `plimsoll run --session` continues it.
 
 use plimsoll::session::{fork_session, new_session_id};
 use plimsoll::store::{SqliteStore, StoreError};
@@ -10,7 +10,8 @@ use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::sessions::reader::SessionReader;
 
-/// Runs the command: the new session's name goes to standard output, what it is to stderr.
+/// Runs the command. The new session's name goes to standard output, its description to standard
+/// error.
 pub(crate) async fn run(
     store: &impl SessionReader,
     from: &SessionId,

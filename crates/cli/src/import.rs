@@ -1,5 +1,5 @@
-//! `plimsoll sessions import`: sessions that were exported, or one that begins with what another client has
-//! left. It runs nothing; `plimsoll run --session` goes on with it, with any model.
+//! `plimsoll sessions import`: imports exported sessions, or creates one from a session or chat of
+//! another client. Nothing is run; `plimsoll run --session` continues it with any model.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::out::out;
 use crate::terminal::text::counted;
 use crate::{chat_file, input, repair, restore, resume, view};
 
-/// How many names that are taken are listed.
+/// Maximum number of listed names that are taken.
 const LISTED: usize = 5;
 
 /// The arguments of `plimsoll sessions import`.
@@ -45,7 +45,7 @@ pub(crate) struct ImportArgs {
     json: bool,
 }
 
-/// Runs the command: the new session's name goes to standard output, what was mended to stderr.
+/// Runs the command. The new session's name goes to standard output, the repairs to standard error.
 pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Stop> {
     let (text, of_log) = match log(args)? {
         Some(log) => (log.request(), Some(log.target())),
@@ -55,7 +55,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         false => text,
         true => match Export::parse_rest(&text).map_err(Stop::failed)? {
             None => return exported(store, args, &text).await,
-            // What is missing is repaired as in a chat of another client.
+            // Missing parts are repaired as in a chat of another client.
             Some(rest) => as_chat(&rest)?,
         },
     };
@@ -107,13 +107,13 @@ fn log(args: &ImportArgs) -> Result<Option<SessionLog>, Stop> {
         (Some(path), _) => input::session_log(path)?,
     };
     if let Some(log) = &mut log {
-        // It speaks of tools that the other agent has.
+        // The instructions mention tools of the other agent.
         log.instructions = None;
     }
     Ok(log)
 }
 
-/// The messages of a log whose beginning is lost, as a chat.
+/// Converts the messages of a log whose beginning is lost to a chat.
 fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
     let messages = entries.iter().filter_map(|entry| match entry {
         Entry::Said { message, .. }
@@ -124,7 +124,7 @@ fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
     Ok(view::chat("", "", messages)?.to_string())
 }
 
-/// Takes in an export of our own: the sessions as they were, so that everything about them is the same.
+/// Imports an export of Plimsoll. The sessions are restored unchanged.
 async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<u8, Stop> {
     if args.protocol.is_some() || args.drop_thinking {
         return Err(Stop::usage(
@@ -160,7 +160,7 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     Ok(DONE)
 }
 
-/// Says how much was imported, and how to go on.
+/// Prints the number of imported entries, and how to continue.
 fn note(imported: &[(SessionId, u64)]) {
     let entries: u64 = imported.iter().map(|(_, entries)| *entries).sum();
     let text = match imported {
@@ -170,7 +170,7 @@ fn note(imported: &[(SessionId, u64)]) {
     crate::note(&format!("{}; {text}", counted(entries, "entry")));
 }
 
-/// Gives the only session of an export the name that was chosen, or a new one if it has none.
+/// Gives the only session of an export the chosen name, or a new one if it has none.
 fn name(export: &mut Export, to: Option<&str>) -> Result<(), Stop> {
     let to = to.map(SessionId::new).transpose().map_err(Stop::usage)?;
     match (export.sessions_mut(), to) {
@@ -187,7 +187,7 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Refuses names that sessions have already.
+/// Rejects names of existing sessions.
 fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), Stop> {
     let listed: Vec<&str> = taken.iter().take(LISTED).map(SessionId::as_str).collect();
     match (taken, all) {
@@ -207,7 +207,7 @@ fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), Stop> {
     }
 }
 
-/// Acquires the new session.
+/// Creates the new session and acquires its lease.
 async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), Stop> {
     let id = match &args.to {
         Some(name) => SessionId::new(name).map_err(Stop::usage)?,
@@ -222,7 +222,7 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
     Ok((id, lease))
 }
 
-/// A message without its thinking; `None` where it was nothing else.
+/// Removes the thinking of a message. Returns `None` if nothing remains.
 fn unthinking(message: Message) -> Option<Message> {
     let Message::Assistant { mut parts } = message else {
         return Some(message);

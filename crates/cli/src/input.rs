@@ -1,4 +1,4 @@
-//! Reads what is piped in, up to a named limit. Not what is in it.
+//! Reads the input, up to a fixed limit.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,10 +9,10 @@ use plimsoll::logs::{self, SessionLog};
 
 use crate::exit::Stop;
 
-/// One chat, or one line of `--lines`, at most: beyond this it is no chat.
+/// Maximum size of a chat, or of a line of `--lines`, in bytes.
 pub(crate) const INPUT_LIMIT: u64 = 256 * 1024 * 1024;
 
-/// Opens a file, or standard input where there is none or it is `-`.
+/// Opens a file, or standard input if there is no path or it is `-`.
 pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
     match path {
         Some(path) if path.is_dir() => Err(Stop::usage(format!(
@@ -33,12 +33,12 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
 pub(crate) struct Given {
     /// A request or a history as JSON.
     pub(crate) text: String,
-    /// Whose rules it follows, if it comes from the session log of another agent.
+    /// The rules that apply if the chat comes from the session log of another agent.
     pub(crate) target: Option<Target>,
 }
 
-/// Reads a chat. A file that is the session log of another agent is read up to the messages of its
-/// active branch; its damage is reported on stderr.
+/// Reads a chat. If the file is the session log of another agent, returns the messages of its
+/// active branch and reports its damage on standard error.
 pub(crate) fn chat(path: Option<&Path>) -> Result<Given, Stop> {
     if let Some(log) = path.map(session_log).transpose()?.flatten() {
         return Ok(Given {
@@ -63,7 +63,7 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, Stop> {
     }
     match logs::agent_of(path) {
         Ok(Some(_)) => {}
-        // What is no log is read, or refused, as a chat.
+        // Such a file is read, or rejected, as a chat.
         Ok(None) | Err(_) => return Ok(None),
     }
     let log = SessionLog::read(path, None).map_err(Stop::failed)?;
@@ -73,7 +73,7 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, Stop> {
     Ok(Some(log))
 }
 
-/// Everything there is.
+/// Reads the whole input.
 pub(crate) fn whole(input: Box<dyn BufRead>) -> Result<String, Stop> {
     let mut bytes = Vec::new();
     input
@@ -83,7 +83,8 @@ pub(crate) fn whole(input: Box<dyn BufRead>) -> Result<String, Stop> {
     text(bytes)
 }
 
-/// The next line without its end; `None` at the end of the input. An overlong line is passed over.
+/// Reads the next line without its line break. Returns `None` at the end of the input. The rest of
+/// an overlong line is skipped.
 pub(crate) fn line(input: &mut Box<dyn BufRead>) -> Option<Result<String, Stop>> {
     let mut bytes = Vec::new();
     match input.take(INPUT_LIMIT + 1).read_until(b'\n', &mut bytes) {
@@ -113,7 +114,7 @@ fn text(bytes: Vec<u8>) -> Result<String, Stop> {
             "the input is not UTF-8: byte {at} is the first that is not; save it as UTF-8"
         ))
     })?;
-    // Some editors put a mark before UTF-8; it is no part of the JSON.
+    // Some editors write a byte order mark, which is not part of the JSON.
     Ok(match text.strip_prefix('\u{feff}') {
         Some(text) => text.to_owned(),
         None => text,

@@ -1,5 +1,6 @@
-//! What is known of models: by us, by what `plimsoll models update` has fetched, by the user's own
-//! `models.toml` and by the configuration, each before the one before it. Fetches nothing.
+//! The known facts about models. There are four sources, each overriding the one before it: the
+//! built-in table, the published table that `plimsoll models update` fetched, the user's
+//! `models.toml` and the configuration. Fetches nothing.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -11,23 +12,23 @@ use plimsoll::providers::{ModelBook, ModelFacts, ModelRef, Origin};
 use crate::exit::Stop;
 use crate::paths;
 
-/// What a user knows of models, beside other settings; and its name of old.
+/// The user's file of model facts in the configuration directory, and its former name.
 pub(crate) const FILE: &str = "models.toml";
 const OLD_FILE: &str = "prices.toml";
-/// What was fetched, beside the sessions.
+/// The fetched table, in the data directory.
 const PUBLISHED: &str = "models-published.toml";
-/// All models there are take less than a quarter of it.
+/// Maximum size of such a file, in bytes. All known models take less than a quarter of it.
 pub(crate) const MAX_FILE: u64 = 4 * 1024 * 1024;
 
-/// That what was fetched cannot be used is said once.
+/// Ensures that an unusable fetched table is reported only once.
 static WARNED: Once = Once::new();
 
-/// What is known of a model; what is `configured` goes before all else.
+/// Returns the facts about a model. `configured` overrides all other sources.
 pub(crate) fn facts(model: &ModelRef, configured: &ModelBook) -> Result<ModelFacts, Stop> {
     Ok(book(configured)?.facts(model))
 }
 
-/// What is known of all models.
+/// Returns the facts about all models.
 pub(crate) fn book(configured: &ModelBook) -> Result<ModelBook, Stop> {
     Ok(unconfigured()?.overlay(configured.clone()))
 }
@@ -37,8 +38,8 @@ pub(crate) fn unconfigured() -> Result<ModelBook, Stop> {
     Ok(without_user()?.overlay(own()?))
 }
 
-/// What is known of them without the user. What was fetched is only a cache: where it cannot be
-/// used, that is said, and it is done without.
+/// Returns the facts without those of the user. The fetched table is only a cache: if it cannot be
+/// used, a message says so, and the built-in table is used alone.
 pub(crate) fn without_user() -> Result<ModelBook, Stop> {
     let path = published_path()?;
     let fetched = fetched(&path).unwrap_or_else(|what| {
@@ -53,7 +54,7 @@ pub(crate) fn without_user() -> Result<ModelBook, Stop> {
     Ok(ModelBook::built_in().clone().overlay(fetched))
 }
 
-/// The same before another table is put in the place of what was fetched: nothing is said of that.
+/// Returns the same facts before the fetched table is replaced. An unusable table is not reported.
 pub(crate) fn before_update() -> Result<ModelBook, Stop> {
     let fetched = fetched(&published_path()?).unwrap_or_default();
     Ok(ModelBook::built_in().clone().overlay(fetched))
@@ -65,17 +66,21 @@ fn fetched(path: &Path) -> Result<ModelBook, String> {
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Where what was fetched is kept.
+/// Returns the path of the fetched table.
 pub(crate) fn published_path() -> Result<PathBuf, Stop> {
     Ok(paths::data()?.join(PUBLISHED))
 }
 
-/// What was fetched, as it stands in its file; `None` where it cannot be read.
+/// Returns the text of the fetched table. `None` if it cannot be read.
 pub(crate) fn published_text() -> Result<Option<String>, Stop> {
     Ok(read(&published_path()?).ok().flatten())
 }
 
-/// Where the user's own figures stand, or may stand.
+/// Returns the path of the user's file, which need not exist.
+///
+/// # Errors
+///
+/// If both the file and the one with the former name exist.
 pub(crate) fn own_path() -> Result<PathBuf, Stop> {
     let directory = paths::config()?;
     let (path, old) = (directory.join(FILE), directory.join(OLD_FILE));
@@ -90,7 +95,7 @@ pub(crate) fn own_path() -> Result<PathBuf, Stop> {
     }
 }
 
-/// What the user says.
+/// Reads the user's file.
 fn own() -> Result<ModelBook, Stop> {
     let path = own_path()?;
     let text = read(&path)?.unwrap_or_default();
@@ -98,7 +103,7 @@ fn own() -> Result<ModelBook, Stop> {
         .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))
 }
 
-/// A file; `None` where there is none.
+/// Reads a file. Returns `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<String>, Stop> {
     let at = |what: &dyn std::fmt::Display| Stop::usage(format!("{}: {what}", path.display()));
     let file = match File::open(path) {

@@ -1,6 +1,9 @@
-//! `plimsoll sessions ledger`: what left a session's view, when, why, how heavy it was, and where
-//! it still is. It is read from the plans of the log, whatever edits they are made of: what an
-//! item was before a plan beside what it is after.
+//! `plimsoll sessions ledger`: lists the messages that plans removed from a session's view or
+//! shortened, with the time, the reason, the tokens, and whether the archive still has the
+//! original.
+//!
+//! It compares the view before and after each plan of the log, so it does not depend on the kinds
+//! of edits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use crate::out::out;
 use crate::sessions::reader::SessionReader;
 use crate::terminal::text::counted;
 
-/// One item that one plan took out of the view, wholly or in part.
+/// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
 struct Row {
     /// Seconds since 1970.
@@ -35,10 +38,10 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     how: How,
-    /// What it weighed in the view before the plan, and after.
+    /// The tokens in the view before the plan, and after it.
     tokens: Tokens,
     after: Tokens,
-    /// The length of the original's text.
+    /// The length of the original's text, in bytes.
     bytes: u64,
     why: String,
     stages: Vec<String>,
@@ -53,7 +56,7 @@ enum How {
     Summarized,
 }
 
-/// Whether the archive has the original; the log always has.
+/// Whether the archive has the original. The log always has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Place {
@@ -62,10 +65,10 @@ enum Place {
     Absent,
 }
 
-/// Reads a log from its beginning.
+/// Reads a log from its beginning and collects the rows.
 struct Reader {
     state: State,
-    /// The length of each original's text.
+    /// The length of each original's text, in bytes.
     bytes: HashMap<Seq, u64>,
     tools: HashMap<CallId, String>,
     plans: u64,
@@ -151,7 +154,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What a plan has changed, item by item.
+    /// Adds a row for each message that a plan changed.
     fn compare(&mut self, at: u64, plan: &Plan, before: &[Item]) {
         let view = self.state.transcript();
         let is_new_summary = |was: &Item| {
@@ -160,7 +163,7 @@ impl Reader {
                 matches!(**now, Message::Summary { .. }) && !Arc::ptr_eq(now, &was.message)
             })
         };
-        // What was dropped beside a summary is not in it.
+        // Messages that were dropped together with a summary are not covered by it.
         let is_covered = |seq: Seq| {
             let covers = plan.edits.iter().filter_map(|edit| match edit {
                 Edit::Summarize { covers, .. } => Some(covers),
@@ -204,7 +207,7 @@ impl Reader {
     }
 }
 
-/// The trigger by the name that it has in the log.
+/// Returns the trigger by its name in the log.
 fn trigger(plan: &Plan) -> String {
     let named = serde_json::to_value(plan.why).ok();
     let name = named.as_ref().and_then(|why| why.get("why")?.as_str());
@@ -264,7 +267,7 @@ fn table(id: &SessionId, rows: &[Row], plans: u64) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// `21 Nov 2026 13:02:11`.
+/// Formats a time, for example `21 Nov 2026 13:02:11`.
 pub(crate) fn when(at: u64) -> String {
     let Some(time) = UNIX_EPOCH.checked_add(Duration::from_secs(at.min(MAX_DATE))) else {
         return at.to_string();
@@ -274,7 +277,7 @@ pub(crate) fn when(at: u64) -> String {
     inner.collect::<Vec<_>>().join(" ")
 }
 
-/// The end of the year 9999, as far as dates are written.
+/// The end of the year 9999, the last date that can be formatted.
 const MAX_DATE: u64 = 253_402_300_799;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The local model at the command line: `plimsoll model`, and starting it for a run. Fetching and
-//! serving are in the providers.
+//! The local model on the command line: `plimsoll model`, and starting the model for a run. The
+//! providers crate fetches and serves it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,23 +25,23 @@ use crate::paths;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, text::clean};
 
-/// The window where none is asked for: enough for real tasks, in half a gigabyte.
+/// The default window in tokens: enough for real tasks, in half a gigabyte of memory.
 pub(crate) const WINDOW: u64 = 8192;
-/// The server's window where the run is to learn it.
+/// The window of the server in tokens if the run has to learn it from refusals.
 const UNKNOWN_WINDOW: u64 = 4096;
-/// Tokens of one answer: a small model that has lost its way ends here.
+/// Maximum length of an answer in tokens. It stops a small model that has lost its way.
 const MAX_TOKENS: u64 = 512;
-/// The same tool calls in a row, at most: small models fall into them.
+/// Maximum number of identical tool calls in a row. Small models tend to repeat calls.
 const MAX_IDENTICAL: u64 = 3;
-/// Lines of progress for a file if there is no terminal.
+/// Number of progress lines for a file if there is no terminal.
 const LINES: u64 = 10;
 
-/// Our own server while a run needs it.
+/// Plimsoll's own server, which runs as long as this exists.
 pub(crate) struct Server {
     _running: Running,
 }
 
-/// A local model as `doctor` and `model list` show it.
+/// A local model as shown by `doctor` and `model list`.
 #[derive(Debug, Serialize)]
 pub(crate) struct LocalState {
     pub(crate) name: String,
@@ -139,7 +139,7 @@ async fn pull(name: Option<&str>, mirror: &str, shown: Shown) -> Result<u8, Stop
     Ok(DONE)
 }
 
-/// Fetches what is missing, starts the server and gives its model to the run.
+/// Fetches missing files, starts the server and returns its model for the run.
 pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let models = models()?;
     // `local` is the default model, `local/NAME` another one.
@@ -200,7 +200,7 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Resu
     })
 }
 
-/// Asks whether a model that nobody has named may be fetched.
+/// Asks whether a model that the user did not name may be fetched.
 async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
     let why = match by {
         ChosenBy::Session => "it is not on this machine any more",
@@ -234,7 +234,7 @@ async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
     }
 }
 
-/// Something that would be fetched, for the person who is asked.
+/// A file that could be fetched, as described to the user.
 struct Offer<'a> {
     name: &'a str,
     bytes: u64,
@@ -268,15 +268,15 @@ fn files<'a>(missing: &Missing<'a>) -> Vec<Offer<'a>> {
     model.into_iter().chain(server).collect()
 }
 
-/// How the models' makers advise to sample them, besides the temperature. Their penalty on
-/// repetition is left out: a path has to be repeated to be right.
+/// Returns the sampling settings that the makers of the models advise, except for the temperature.
+/// Their repetition penalty is left out: a path has to be repeated exactly.
 fn sampling() -> serde_json::Map<String, serde_json::Value> {
     let sampling = serde_json::json!({ "top_k": 20, "top_p": 0.8 });
     sampling.as_object().cloned().unwrap_or_default()
 }
 
-/// A model's name with that of our default model where `local` alone is said, and why there is no
-/// such model of ours.
+/// Completes `local` to the name of the default local model. If there is no local model of the
+/// given name, also returns the reason.
 pub(crate) fn meant(name: String) -> Result<(String, Option<String>), Stop> {
     let ours = ModelRef::parse(&name).ok();
     let Some(ours) = ours.filter(|model| model.vendor().place == Place::Ours) else {
@@ -293,7 +293,7 @@ fn models() -> Result<LocalModels, Stop> {
     Ok(LocalModels::new(paths::cache()?))
 }
 
-/// Until Ctrl-C, which ends it cleanly: what is fetched so far stays.
+/// Runs until the work is done or Ctrl-C is pressed. Partly fetched files are kept.
 async fn interruptible<T>(work: impl Future<Output = Result<T, LocalError>>) -> Result<T, Stop> {
     tokio::select! {
         done = work => done.map_err(|error| stop_of(&error)),
@@ -312,17 +312,17 @@ fn stop_of(error: &LocalError) -> Stop {
     }
 }
 
-/// Progress of what is fetched: a line that is written over on a terminal, else a few lines.
+/// Progress of a fetch: a status line on a terminal, otherwise a few lines.
 struct Shown {
     /// `None` if nothing is shown.
     terminal: Option<Terminal>,
     files: Mutex<HashMap<String, FileProgress>>,
 }
 
-/// How far the fetch of one file is.
+/// The progress of one file.
 struct FileProgress {
     began: Instant,
-    /// Bytes that were there before.
+    /// Bytes that were already there at the beginning.
     had: u64,
     /// Lines written so far.
     lines: u64,
@@ -370,7 +370,7 @@ impl Shown {
         }
     }
 
-    /// Takes the progress off the screen.
+    /// Removes the progress from the screen.
     fn close(&self) {
         if let Some(terminal) = &self.terminal {
             terminal.status(None);
@@ -379,8 +379,8 @@ impl Shown {
     }
 }
 
-/// Returns how long a fetch will still take at the speed so far, in words; empty if that is not known
-/// yet.
+/// Estimates the remaining time of a fetch, in words. Returns an empty text if the speed is not
+/// known yet.
 fn time_left(took: Duration, done: u64, left: u64) -> String {
     if done == 0 {
         return String::new();

@@ -1,5 +1,4 @@
-//! `plimsoll sessions loops` and `undo`: the runs of a session, and the view as it was before one.
-//! No run is begun here.
+//! `plimsoll sessions loops` and `undo`: lists the runs of a session, and undoes the newest ones.
 
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ pub(crate) async fn list(
     Ok(DONE)
 }
 
-/// Undoes the newest runs that are not undone: all that are asked for, or none.
+/// Undoes the newest `runs` runs that are not undone yet. If there are not enough, undoes none.
 pub(crate) async fn undo(
     store: &SqliteStore,
     id: &SessionId,
@@ -77,7 +76,7 @@ pub(crate) async fn undo(
 ) -> Result<u8, Stop> {
     let lease = store.acquire(id).await.map_err(Stop::failed)?;
     let log = store.load(id).await.map_err(Stop::failed)?;
-    // What the view weighs is of no interest, so it is weighed the quickest way.
+    // The tokens do not matter here, so the fastest counter is used.
     let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
     let mut run = Run::resume(&log, setup).map_err(Stop::failed)?;
     let mut undone = Vec::new();
@@ -134,7 +133,7 @@ async fn records(store: &impl SessionReader, id: &SessionId) -> Result<Vec<LoopR
     }
 }
 
-/// How a run ended, in a few words.
+/// Describes the end of a run in a few words.
 fn outcome(record: &LoopRecord) -> String {
     let mut words = match &record.outcome {
         Some(reason) => reason.word().to_owned(),

@@ -1,4 +1,4 @@
-//! The binary `plimsoll`: arguments in, exit code out. Every decision is made below this floor.
+//! The binary `plimsoll`: parses the arguments, runs a command and returns its exit code.
 
 #[cfg(feature = "acp")]
 mod acp;
@@ -80,14 +80,14 @@ use crate::out::out;
 use crate::terminal::{text::clean, wrapped};
 
 fn main() -> ExitCode {
-    // Before anything is started that could look for keys in this process.
+    // Done before anything is started that could look for keys in this process.
     if let Err(error) = plimsoll::process::deny_inspection() {
         note(&format!(
             "other processes may read the keys of this one: {error}"
         ));
     }
     let cli = Cli::parse();
-    // A launcher becomes another program, and tells of nothing.
+    // The launcher of a sandbox becomes another program, so it sets up no telemetry.
     if let Command::Sandbox(args) = &cli.command {
         return ended(sandbox::run(args));
     }
@@ -120,12 +120,12 @@ fn main() -> ExitCode {
         Command::Version => version(),
     };
     let code = ended(code);
-    // Last: what is said above does not wait for a collector.
+    // Done last, so that the output above does not wait for a collector.
     telemetry::end(telemetry);
     code
 }
 
-/// Says why a command ended, and returns its exit code.
+/// Prints the error that ended a command, and returns the exit code.
 fn ended(code: Result<u8, Stop>) -> ExitCode {
     let code = code.unwrap_or_else(|stop| {
         if !stop.text.is_empty() {
@@ -148,7 +148,7 @@ fn schema() -> Result<u8, Stop> {
     Ok(exit::DONE)
 }
 
-/// Runs a command that waits for others.
+/// Runs an asynchronous command.
 fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -157,12 +157,13 @@ fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop>
     let runtime =
         runtime.map_err(|error| Stop::failed(format!("no thread can be started: {error}")))?;
     let code = runtime.block_on(command);
-    // A question at the terminal may still wait for a line; it must not hold the exit up.
+    // A thread may still read a line from the terminal; it must not delay the exit.
     runtime.shutdown_background();
     code
 }
 
-/// Writes a message to standard error, broken between words if that is a terminal. A server's words may be in it.
+/// Writes a message to standard error, cleaned because it may contain a server's text. On a
+/// terminal, it is broken between words.
 fn say(text: &str) {
     let text = clean(&format!("plimsoll: {text}"));
     write_note(&match console::Term::stderr().is_term() {
@@ -171,8 +172,8 @@ fn say(text: &str) {
     });
 }
 
-/// The same without the command's name before it. If nobody can read it (standard error is closed, or
-/// its disk is full), the command goes on: its work and its output must not depend on that.
+/// Writes a message without the command's name before it. Errors are ignored (standard error may be
+/// closed, or its disk full): the command's work and output must not depend on it.
 fn note(text: &str) {
     write_note(&clean(text));
 }

@@ -1,5 +1,5 @@
-//! Servers of tools (`[[mcp]]`) as a command has them: connected before the first run, said how they
-//! do, read anew between runs, ended with the command. What they are and may do is said below.
+//! The MCP servers (`[[mcp]]`) of a command: connected before the first run, reported, refreshed
+//! between runs, and closed with the command.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 use crate::choice::Said;
 use crate::exit::Stop;
 
-/// The servers of a command; none where none are configured.
+/// The servers of a command; `None` if none are configured.
 #[derive(Clone, Default)]
 pub(crate) struct Mcp(Option<Arc<McpServers>>);
 
 impl Mcp {
-    /// Connects to the servers of an agent and of those that it may call.
+    /// Connects to the servers of an agent and of its sub-agents.
     pub(crate) async fn connect(agent: &AgentConfig, said: Said) -> Result<Self, Stop> {
         let told = |status: &McpStatus| {
             if said == Said::Everything {
@@ -30,7 +30,8 @@ impl Mcp {
         connect(&agent.mcp(), &agent.settings().root, &inherited, told).await
     }
 
-    /// The tools of an agent's servers, named unlike its others.
+    /// Returns the tools of an agent's servers, with names that differ from those of its other
+    /// tools.
     pub(crate) fn tools(
         &self,
         agent: &AgentConfig,
@@ -42,7 +43,7 @@ impl Mcp {
         servers.tools_of(|name| agent.uses_mcp(name), others)
     }
 
-    /// Reads anew what has changed, between two runs: whether there are other tools now.
+    /// Refreshes the servers between two runs. Returns `true` if the tools have changed.
     pub(crate) async fn has_changed(&self) -> bool {
         match self {
             Self(Some(servers)) => servers.refresh().await,
@@ -50,7 +51,7 @@ impl Mcp {
         }
     }
 
-    /// Ends them politely.
+    /// Closes the connections.
     pub(crate) async fn close(&self) {
         if let Self(Some(servers)) = self {
             servers.close().await;
@@ -58,8 +59,8 @@ impl Mcp {
     }
 }
 
-/// Tries all servers of a configuration, for `config check --connect`: a line of each, and whether
-/// all of them are there.
+/// Connects to all servers of a configuration, for `config check --connect`. Returns lines about
+/// each, and whether all of them are available.
 pub(crate) async fn check(
     servers: &[McpServer],
     root: &Path,
@@ -105,7 +106,7 @@ async fn connect(
     Ok(Mcp(Some(Arc::new(servers.map_err(Stop::failed)?))))
 }
 
-/// How a server does, and what was left out of what it offers.
+/// Describes the state of a server, and the tools that were left out.
 fn lines(status: &McpStatus) -> Vec<String> {
     let name = &status.name;
     let first = match &status.state {

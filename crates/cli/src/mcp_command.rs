@@ -1,5 +1,5 @@
-//! `plimsoll mcp`: servers of tools in a configuration, added, listed and tried. How they are connected to
-//! is in `mcp`.
+//! `plimsoll mcp`: adds, lists and tries MCP servers of a configuration. The module `mcp` connects
+//! to them.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -106,7 +106,7 @@ fn add(args: &AddArgs) -> Result<u8, Stop> {
         text if text.ends_with('\n') => "\n",
         _ => "\n\n",
     };
-    // The file as it would be, before anything is written to it.
+    // The new content is validated before anything is written.
     let whole = format!("{text}{separator}{table}");
     let had = Config::parse(&text).map_err(|error| Stop::failed(format!("{shown}: {error}")))?;
     if had.mcp().iter().any(|server| server.name == args.name) {
@@ -119,7 +119,7 @@ fn add(args: &AddArgs) -> Result<u8, Stop> {
     let end = file.seek(SeekFrom::End(0)).map_err(failed)?;
     let added = file.write_all(format!("{separator}{table}").as_bytes());
     if let Err(error) = added.and_then(|()| file.sync_all()) {
-        // What there was stays as it was.
+        // Restore the previous content.
         let _ = file.set_len(end);
         return Err(failed(error));
     }
@@ -130,7 +130,7 @@ fn add(args: &AddArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// The server as it stands in a configuration.
+/// Returns the server as a table of a configuration.
 fn table(args: &AddArgs) -> String {
     let quoted = |text: &str| toml::Value::from(text).to_string();
     let mut lines = vec![
@@ -175,7 +175,8 @@ fn list(as_json: bool) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// The command or the address of a server, without what may be secret.
+/// Returns the command or the address of a server, without environment variables and headers, which
+/// may be secret.
 fn reach(server: &McpServer) -> String {
     match &server.reach {
         McpReach::Command { command, args, .. } => {
@@ -206,7 +207,8 @@ async fn test(name: Option<&str>) -> Result<u8, Stop> {
     Ok(if all_there { DONE } else { FAILED })
 }
 
-/// Connects to servers as an agent would. Returns a line or more of each, and whether all of them are there.
+/// Connects to servers as an agent would. Returns lines about each, and whether all of them are
+/// available.
 pub(crate) async fn tried(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
     let inherited = agent.inherited_variables(&plimsoll::providers::environment);
     mcp::check(servers, &agent.settings().root, &inherited).await

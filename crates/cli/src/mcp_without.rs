@@ -1,4 +1,4 @@
-//! `[[mcp]]` in a build without the feature `mcp`: it is said, and nothing is connected to.
+//! `[[mcp]]` in a build without the feature `mcp`: configured servers are an error.
 
 use std::path::Path;
 use std::sync::Arc;

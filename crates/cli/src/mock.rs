@@ -1,4 +1,5 @@
-//! `plimsoll mock`: runs a strict mock server until Ctrl-C. The server itself is in `plimsoll::mock`.
+//! `plimsoll mock`: runs a strict mock server until Ctrl-C. The server is implemented in
+//! `plimsoll::mock`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ pub(crate) struct MockArgs {
     record: Option<PathBuf>,
 }
 
-/// An API, by the name that begins a model's.
+/// An API, by its prefix in model names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Protocol {
     /// Chat Completions, in any dialect
@@ -96,7 +97,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         other => other.to_owned(),
     };
     let server = Server::start(mock).await.map_err(Stop::usage)?;
-    // Anthropic's own clients add the version themselves.
+    // Anthropic's own clients append the version themselves.
     match args.protocol {
         Protocol::Anthropic => out!("{}", server.address()),
         Protocol::Openai | Protocol::OpenaiResponses => out!("{}/v1", server.address()),

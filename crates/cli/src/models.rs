@@ -1,5 +1,5 @@
-//! `plimsoll models`: what is known of models and who says so, and fetching what is published since.
-//! Not the local models; those are `plimsoll model`.
+//! `plimsoll models`: lists known models with the source of each figure, and fetches published
+//! figures. For local models, see `plimsoll model`.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::known;
 use crate::out::out;
 use crate::terminal::text::counted;
 
-/// Changes that are listed for people; JSON has all.
+/// Maximum number of listed changes; JSON contains all.
 const MAX_LISTED: usize = 40;
 
 /// Runs the command.
@@ -88,7 +88,7 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// One model. A figure that is not built in has a mark: see [`mark`].
+/// Formats one model. A figure that is not built in has a mark: see [`mark`].
 fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
     let size = |fact: &Option<Fact<Tokens>>| match fact {
         Some(fact) => format!("{}{}", fact.value, mark(fact.from)),
@@ -118,7 +118,7 @@ fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
     )
 }
 
-/// What it can do and what it cannot, as far as that is known, each with its mark.
+/// Lists the known capabilities of a model, present or missing, each with its mark.
 pub(crate) fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<String> {
     let can = [
         ("images", &facts.images),
@@ -134,7 +134,7 @@ pub(crate) fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<St
         .collect()
 }
 
-/// What stands behind a figure that is not built in.
+/// Returns the mark after a figure that is not built in.
 fn mark(from: Origin) -> &'static str {
     match from {
         Origin::BuiltIn => "",
@@ -164,7 +164,7 @@ fn legend(book: &ModelBook) -> Result<Vec<String>, Stop> {
     Ok(lines)
 }
 
-/// What is known of a model, each figure with who says so.
+/// Returns the facts about a model, each with its source.
 pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
     let prices = facts.prices.as_ref().map(|fact| {
         let rates = fact.value.rates;
@@ -197,7 +197,7 @@ pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
 }
 
 async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
-    // Of an address only what may be shown goes on from here.
+    // From here on, only the part of the address that may be shown is used.
     let (bytes, from) = match from.contains("://") {
         true => {
             let bytes = fetch_table(from).await.map_err(Stop::failed)?;
@@ -263,7 +263,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
     Ok(if check && stale { FAILED } else { DONE })
 }
 
-/// What is new, what changed and what is gone, model by model.
+/// Prints new, changed and removed figures by model.
 fn tell(changes: &[Change], before: &ModelBook) -> Result<(), Stop> {
     let old: Vec<String> = before
         .models()
@@ -313,7 +313,7 @@ fn tell(changes: &[Change], before: &ModelBook) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A table that is here.
+/// Reads a table from a local file.
 fn file(path: &Path) -> Result<Vec<u8>, Stop> {
     let at = |what: &dyn std::fmt::Display| Stop::usage(format!("{}: {what}", path.display()));
     let size = fs::metadata(path).map_err(|error| at(&error))?.len();
@@ -325,7 +325,7 @@ fn file(path: &Path) -> Result<Vec<u8>, Stop> {
     fs::read(path).map_err(|error| at(&error))
 }
 
-/// Writes beside the place and puts it there whole, so that nobody reads half of it.
+/// Writes a file atomically, so that nobody reads half of it.
 fn write(path: &Path, text: &str) -> Result<(), Stop> {
     let bad = |error: std::io::Error| {
         Stop::failed(format!("{} cannot be written: {error}", path.display()))

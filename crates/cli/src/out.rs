@@ -1,5 +1,5 @@
-//! Standard output, line by line. A reader that has gone away (`| head`) ends the command quietly;
-//! nothing here panics. A terminal gets texts that are [clean], a pipe gets them as they are.
+//! Standard output, line by line. If the reader closes it (`| head`), the command ends quietly
+//! instead of panicking. Texts are [cleaned](clean) for a terminal and unchanged in a pipe.
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
@@ -8,7 +8,8 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use crate::exit::{READER_GONE, Stop};
 use crate::terminal::text::clean;
 
-/// Writes one line to standard output, formatted like `println!`; ends the function where it fails.
+/// Writes one line to standard output, formatted like `println!`. Returns from the function on an
+/// error.
 macro_rules! out {
     ($($arg:tt)*) => {
         $crate::out::line(format_args!($($arg)*))?
@@ -21,7 +22,7 @@ pub(crate) fn line(text: Arguments<'_>) -> Result<(), Stop> {
     exactly(&format!("{text}\n"))
 }
 
-/// Writes a text to standard output without adding a line end.
+/// Writes a text to standard output without adding a line break.
 pub(crate) fn exactly(text: &str) -> Result<(), Stop> {
     write(&mut io::stdout().lock(), text).map_err(|error| failed(&error))
 }
@@ -35,7 +36,7 @@ pub(crate) fn write(out: &mut io::StdoutLock<'_>, text: &str) -> io::Result<()> 
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Why standard output could not be written.
+/// Converts an error of standard output.
 pub(crate) fn failed(error: &io::Error) -> Stop {
     match error.kind() {
         ErrorKind::BrokenPipe => Stop {

@@ -1,4 +1,4 @@
-//! How a run ended, in words and as an exit code, for every command that runs one.
+//! Describes the end of a run, in words and as an exit code, for every command that runs one.
 
 use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::AgentSettings;
@@ -8,11 +8,12 @@ use plimsoll::{AgentOutput, EndReason, Error, Money, Usage};
 use crate::exit::{self, Stop};
 use crate::terminal::text::{counted, lines_of};
 
-/// What the tools that recall take of a window, at most, a test says.
+/// Upper bound for the tokens of the recall tools. A test checks it.
 const RECALL_TOOLS: u64 = 600;
 
-/// answered │ 7 turns, 6 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
-/// 2 plans freed 1804 tokens │ session …
+/// Summarizes a run, for example:
+///
+/// `answered │ 7 turns, 6 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012`
 pub(crate) fn summary(output: &AgentOutput) -> String {
     let mut parts = vec![output.reason.word().to_owned()];
     parts.extend(used_by(output));
@@ -25,7 +26,8 @@ pub(crate) fn summary(output: &AgentOutput) -> String {
     lines_of(&parts)
 }
 
-/// 3 turns, 2 tool calls │ read 9120 (71 % cached), wrote 310 │ $0.0012
+/// Describes the usage of a run, for example "3 turns, 2 tool calls", "read 9120 (71 % cached),
+/// wrote 310" and "$0.0012".
 pub(crate) fn used_by(output: &AgentOutput) -> Vec<String> {
     let turns = counted(output.turns, "turn");
     let calls = counted(output.tool_calls, "tool call");
@@ -37,7 +39,8 @@ pub(crate) fn used_by(output: &AgentOutput) -> Vec<String> {
     parts
 }
 
-/// read 9,120 (71 % cached), wrote 310. What no server has said is estimated, and called so.
+/// Formats tokens, for example "read 9120 (71 % cached), wrote 310". If the provider did not report
+/// all of them, the estimate is marked with "about".
 fn used(usage: Usage, estimated: Usage) -> String {
     let all = usage.combine(estimated);
     format!(
@@ -49,8 +52,8 @@ fn used(usage: Usage, estimated: Usage) -> String {
     )
 }
 
-/// $5.0251, sub-agents and summaries at the prices of their own models. Returns `None` if no price is
-/// known, or nothing was paid.
+/// Formats the cost, for example "$5.0251". Sub-agents and summaries count at the prices of their
+/// own models. Returns `None` if no price is known, or nothing was paid.
 fn bill(cost: Cost, estimated: Usage) -> Option<String> {
     if !is_worth_telling(cost.known) {
         return None;
@@ -65,12 +68,12 @@ fn bill(cost: Cost, estimated: Usage) -> Option<String> {
     })
 }
 
-/// Whether an amount is more than nothing as it is written.
+/// Returns `true` if an amount is not zero as formatted.
 pub(crate) fn is_worth_telling(money: Money) -> bool {
     money.to_string() != Money(0).to_string()
 }
 
-/// What stands before a number of which a part is estimated.
+/// Returns the prefix of a number that is partly estimated.
 pub(crate) fn about(estimated: Usage) -> &'static str {
     match estimated == Usage::default() {
         true => "",
@@ -78,7 +81,7 @@ pub(crate) fn about(estimated: Usage) -> &'static str {
     }
 }
 
-/// The exit code.
+/// Returns the exit code for the end of a run.
 pub(crate) fn code_of(reason: &EndReason) -> u8 {
     match reason {
         EndReason::Answered => exit::DONE,
@@ -95,14 +98,14 @@ pub(crate) fn code_of(reason: &EndReason) -> u8 {
     }
 }
 
-/// Why there is no answer, and what helps.
+/// Returns the reason why there is no answer, and the remedy.
 pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> String {
     match reason {
         EndReason::Failed { failure } => failure.to_string(),
-        // What is allowed is the window less the answer; what is asked for is a window.
+        // The error contains the tokens without the answer, but the remedy is a window.
         EndReason::CannotFit { cannot_fit } if settings.trigger.is_none() => {
             let window = cannot_fit.window(settings.max_tokens).0;
-            // From this size on the tools that recall are sent as well.
+            // From this size on, the recall tools are sent as well.
             let window = match window >= RECALL_LEAST_WINDOW.0 {
                 true => window + RECALL_TOOLS,
                 false => window,
@@ -118,7 +121,7 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
     }
 }
 
-/// Why a session could not be driven at all.
+/// Converts an error of a session that could not be run at all.
 pub(crate) fn stop_of(error: &Error) -> Stop {
     match error {
         Error::EmptyTask | Error::Build(_) => Stop::usage(error),

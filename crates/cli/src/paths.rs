@@ -1,22 +1,22 @@
-//! Where sessions, models and settings are kept: `$PLIMSOLL_HOME`, else the XDG directories.
-//! Nothing is created here.
+//! The directories of sessions, models and settings: `$PLIMSOLL_HOME`, otherwise the XDG
+//! directories. Nothing is created here.
 
 use std::env;
 use std::path::PathBuf;
 
 use crate::exit::Stop;
 
-/// The directory of the sessions.
+/// Returns the data directory, which contains the sessions.
 pub(crate) fn data() -> Result<PathBuf, Stop> {
     place("XDG_DATA_HOME", &[".local", "share"])
 }
 
-/// The directory of settings.
+/// Returns the configuration directory.
 pub(crate) fn config() -> Result<PathBuf, Stop> {
     place("XDG_CONFIG_HOME", &[".config"])
 }
 
-/// The directory of the models.
+/// Returns the cache directory, which contains the models.
 pub(crate) fn cache() -> Result<PathBuf, Stop> {
     Ok(match variable("PLIMSOLL_HOME") {
         Some(home) => home.join("cache"),
@@ -37,7 +37,7 @@ fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, Stop> {
     })
 }
 
-/// Returns the path that a variable of the environment names. Returns `None` if it is unset or empty.
+/// Returns the path in an environment variable. Returns `None` if it is unset or empty.
 pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())

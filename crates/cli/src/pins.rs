@@ -1,5 +1,4 @@
-//! `plimsoll sessions pins` and `unpin`: what stays in a session's view, and how it stops doing so.
-//! Nothing is pinned here; that is for a run, a file or a model.
+//! `plimsoll sessions pins` and `unpin`: lists the pinned messages of a session, and removes pins.
 
 use plimsoll::archive::RecallKey;
 use plimsoll::machine::Entry;

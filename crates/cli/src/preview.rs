@@ -1,4 +1,4 @@
-//! [`Previews`]: what a tool call would change, shown before a person is asked about it, and only once.
+//! [`Previews`]: shows the change of a tool call before the user is asked about it, and only once.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::terminal::Terminal;
 use crate::terminal::text::clean;
 use crate::tool_line;
 
-/// Calls whose changes were shown, at most; of more, some may be shown again.
+/// Maximum number of remembered calls. Further changes may be shown twice.
 const MAX_SHOWN: usize = 1_000;
 
 /// The changes of the calls of one workspace.
 pub(crate) struct Previews {
-    /// `None` if there is no such workspace.
+    /// `None` if the workspace does not exist.
     toolbox: Option<Toolbox>,
     shown: Mutex<HashSet<CallId>>,
 }
@@ -31,19 +31,19 @@ impl Previews {
         }
     }
 
-    /// The tools of the workspace.
+    /// Returns the tools of the workspace.
     pub(crate) fn toolbox(&self) -> Option<&Toolbox> {
         self.toolbox.as_ref()
     }
 
-    /// What a call is about to change, if it is a file.
+    /// Returns the change that a call would make to a file, if any.
     pub(crate) fn diff(&self, tool: &str, arguments: &str) -> Option<Diff> {
         let arguments = serde_json::from_str(arguments).ok()?;
         let change = self.toolbox.as_ref()?.preview(tool, &arguments)?;
         Diff::of(&change.ok()?)
     }
 
-    /// What a person is asked about: the change of a file, or all that the call is made with.
+    /// Returns the text of a question: the change of a file, or all arguments of the call.
     pub(crate) fn question(&self, question: &Question, terminal: &Terminal) -> String {
         let call = &question.call;
         let name = terminal.bold(&clean(&call.name));
@@ -61,7 +61,7 @@ impl Previews {
         lines.join("\n")
     }
 
-    /// Whether a person has been shown what a call changes. Said once.
+    /// Returns `true` if the change of a call was shown, and forgets the call.
     pub(crate) fn was_shown(&self, call: &CallId) -> bool {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.remove(call)

@@ -1,5 +1,6 @@
-//! `plimsoll sessions recall`: the exact bytes of something that left a session's view, for a
-//! person. From the archive where it holds them, else from the log, which always has them.
+//! `plimsoll sessions recall`: prints the exact bytes of a message that was removed from a
+//! session's view. They come from the archive if it has them, otherwise from the log, which always
+//! has them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::exit::{DONE, Stop};
 use crate::out::{exactly, out};
 use crate::sessions::reader::SessionReader;
 
-/// What is asked for.
+/// The message and the part of it to print.
 pub(crate) struct Wanted<'a> {
     pub(crate) item: &'a str,
     pub(crate) offset: u64,
@@ -25,7 +26,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) json: bool,
 }
 
-/// Runs the command. The bytes go to standard output, what is said of them to stderr.
+/// Runs the command. The bytes go to standard output, a note to standard error.
 pub(crate) async fn run(
     store: &impl SessionReader,
     id: &SessionId,
@@ -33,7 +34,8 @@ pub(crate) async fn run(
 ) -> Result<u8, Stop> {
     let key = RecallKey::from(wanted.item);
     let (item, message, place) = match store.recall(id, &key).await {
-        // The archive has the call of that id; the log may have an item of that number as well.
+        // The archive has a tool call with this id, but the log may have a message with this
+        // number.
         Ok(item) if key.seq().is_some_and(|seq| seq != item.id.0) => {
             let (id, message) = from_log(store, id, &key).await?;
             (id, message, "from the log".to_owned())
@@ -67,13 +69,13 @@ pub(crate) async fn run(
     Ok(DONE)
 }
 
-/// Reads the log until it says the item; of a call's id, all that have it.
+/// Searches the log for a message. All messages with the id of a tool call are considered.
 async fn from_log(
     store: &impl SessionReader,
     id: &SessionId,
     key: &RecallKey,
 ) -> Result<(RecallId, Arc<Message>), Stop> {
-    // What it weighs is of no interest, so it is weighed the quickest way.
+    // The tokens do not matter here, so the fastest counter is used.
     let counter: Arc<dyn TokenCounter> = Arc::new(Chars4);
     let mut state = State::new(counter);
     let mut found: BTreeMap<RecallId, Arc<Message>> = BTreeMap::new();

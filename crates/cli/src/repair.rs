@@ -1,5 +1,5 @@
-//! `plimsoll repair`: a damaged chat in, one that its model's API accepts out. No model, no network,
-//! and the same bytes every time. What is wrong and what is done about it is `wire`'s.
+//! `plimsoll repair`: repairs a chat so that its model's API accepts it. It needs no model and no
+//! network, and its output is deterministic. The `judge` crate validates and repairs.
 
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
             crate::say(&format!("left: {fault}"));
         }
     }
-    // A chat with nothing to do comes back byte for byte, the white space around it included.
+    // An unchanged chat is returned byte for byte, including white space around it.
     let whole = match mended.repairs.is_empty() {
         true => mended.request,
         false => mended.request + "\n",
@@ -95,8 +95,9 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
     })
 }
 
-/// Returns whose rules hold: those of a model that is named, else of the protocol that is named,
-/// else of the session log that the request comes from, else of the protocol that it looks like.
+/// Returns the rules that apply: those of the named model, otherwise of the named protocol,
+/// otherwise of the session log that the request comes from, otherwise of the protocol that the
+/// request looks like.
 pub(crate) fn target(
     model: Option<&str>,
     protocol: Option<&str>,
@@ -113,7 +114,7 @@ pub(crate) fn target(
     }
 }
 
-/// What a chat is written in: as it is said, or as it looks.
+/// Returns the protocol of a chat: the named one, or the one that it looks like.
 pub(crate) fn spoken(protocol: Option<&str>, request: &Value) -> Result<Target, Stop> {
     let Some(protocol) = protocol else {
         return Ok(Target::of_request(request));
@@ -135,7 +136,7 @@ fn report(mended: &Mended, target: &Target) -> Value {
     json!({ "protocol": target.protocol(), "repairs": mended.repairs, "left": left })
 }
 
-/// Writes a file whole or not at all, as it may be the only copy.
+/// Writes a file atomically, because it may be the only copy.
 fn write(path: &Path, text: &str) -> Result<(), Stop> {
     let failed = |error: std::io::Error| {
         Stop::failed(format!("{} cannot be written: {error}", path.display()))

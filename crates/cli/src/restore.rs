@@ -13,7 +13,7 @@ use plimsoll::{Message, SessionId, SessionStore};
 
 use crate::exit::Stop;
 
-/// Writes the sessions of an export, all or none. Refuses them if a log is not whole.
+/// Writes all sessions of an export, or none if a log is incomplete.
 pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop> {
     let mut originals = Vec::new();
     for session in export.sessions() {
@@ -34,10 +34,14 @@ pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop>
     Ok(())
 }
 
-/// Returns the originals of what plans behind the first `shared` entries have removed or shortened, in that
-/// order. Refuses a log that is not whole.
+/// Returns the original messages that plans after the first `shared` entries removed or shortened,
+/// in that order.
+///
+/// # Errors
+///
+/// If the log is incomplete.
 fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<Archived>, Stop> {
-    // What it weighs is of no interest, so it is weighed the quickest way.
+    // The tokens do not matter here, so the fastest counter is used.
     let mut state = State::new(Arc::new(Memo::new(Chars4)));
     let mut originals: BTreeMap<Seq, Arc<Message>> = BTreeMap::new();
     let mut tools: HashMap<CallId, String> = HashMap::new();
@@ -79,7 +83,7 @@ fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<Archived>, Sto
                 continue;
             };
             if n <= shared {
-                // It is in the archive of the session that this one is a fork of.
+                // The archive of the parent session contains it.
                 continue;
             }
             let tool = match message.as_ref() {

@@ -1,6 +1,6 @@
-//! [`SessionSettings`]: what a session was last run with, so that it is continued with its own model,
-//! address and settings. Flags of the continuing command win. Consent is not remembered: `--yes`,
-//! `--allow` and modes that ask less have to be given again.
+//! [`SessionSettings`]: the settings of a session's last run, so that it continues with the same
+//! model, address and settings. Flags of the continuing command win. Consent is not remembered:
+//! `--yes`, `--allow` and permission modes that ask less must be given again.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,40 +18,40 @@ use crate::flags::Flag;
 use crate::settings::Sources;
 use crate::view::started;
 
-/// What a session was last run with.
+/// The settings of a session's last run.
 #[derive(Debug, Serialize, Deserialize)]
 struct SessionSettings {
-    /// The model that was used, as `--model` takes it.
+    /// The model, as `--model` takes it.
     model: String,
-    /// Its address, unless that is the provider's usual one.
+    /// The base URL, unless it is the provider's usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
-    /// The configuration that was named.
+    /// The configuration that was named with `--config`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     config: Option<NamedFile>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     no_config: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// The folder that it was run in.
+    /// The working directory of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     folder: Option<PathBuf>,
-    /// The flags that set something else.
+    /// The flags that set anything else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<Flag>,
-    /// What it has cost until now; `None` if that is not known.
+    /// The cost of the session so far; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
 }
 
-/// A file that the user named, with what was in it: it is trusted as it was then.
+/// A file that the user named, with a hash of its content. It is trusted only while it is unchanged.
 #[derive(Debug, Serialize, Deserialize)]
 struct NamedFile {
     path: PathBuf,
     content: String,
 }
 
-/// Where the model of a continued session comes from.
+/// The session and the model that it continues with.
 #[derive(Debug, Clone)]
 pub(crate) struct Resumed {
     session: SessionId,
@@ -59,7 +59,7 @@ pub(crate) struct Resumed {
 }
 
 impl Resumed {
-    /// Says that it is the session's model that cannot be used.
+    /// Adds to an error that it concerns the model of the session.
     pub(crate) fn explain(&self, stop: Stop) -> Stop {
         let Self { session, model } = self;
         let text = format!("session {session} runs on {model}: {}", stop.text);
@@ -67,7 +67,7 @@ impl Resumed {
     }
 }
 
-/// Stores what a session is run with from now on, and what it has cost.
+/// Stores the settings that a session is run with from now on, and its cost so far.
 pub(crate) async fn save(
     store: &SqliteStore,
     id: &SessionId,
@@ -96,7 +96,7 @@ pub(crate) async fn save(
     store.save_settings(id, &text).await.map_err(Stop::failed)
 }
 
-/// Fills in what a session was last run with, as far as `sources` leaves it open.
+/// Fills in the settings of a session's last run, as far as `sources` leaves them open.
 pub(crate) async fn restore(
     store: &SqliteStore,
     id: &SessionId,
@@ -104,7 +104,7 @@ pub(crate) async fn restore(
 ) -> Result<(), Stop> {
     let settings = match store.settings(id).await.map_err(Stop::failed)? {
         Some(text) => serde_json::from_str(&text).map_err(Stop::failed)?,
-        // Of a session that was imported, the log may know the model.
+        // The log of an imported session may name the model.
         None => {
             let log = store.load(id).await.map_err(Stop::failed)?;
             match started(&log) {
@@ -116,11 +116,13 @@ pub(crate) async fn restore(
     settings.restore(id, sources)
 }
 
-/// Returns the settings of a session that go with an export, or that an export may bring: the model, the
-/// folder, the cost if `has_cost`, and flags that are the same everywhere. Neither an address nor a path nor a
-/// configuration is among them, and nothing that asks less than usual: the file may come from anybody.
+/// Returns the settings of a session that go with an export, or that an export may bring: the
+/// model, the folder, the cost if `has_cost`, and flags that mean the same everywhere.
+///
+/// An address, a path, a configuration, and flags that ask less than usual are left out, because
+/// the file may come from anybody.
 pub(crate) fn portable(settings: &str, has_cost: bool) -> Option<String> {
-    // What another version has written is left out.
+    // Settings of another version that cannot be parsed are left out.
     let settings: SessionSettings = serde_json::from_str(settings).ok()?;
     let flags = settings.flags.into_iter().filter_map(lasting);
     let portable = SessionSettings {
@@ -132,43 +134,44 @@ pub(crate) fn portable(settings: &str, has_cost: bool) -> Option<String> {
     serde_json::to_string(&portable).ok()
 }
 
-/// Checks whether a flag means the same on every machine and could stand in any configuration, or asks more
-/// than usual.
+/// Checks whether a flag means the same on every machine and could stand in any configuration, or
+/// asks more than usual.
 fn is_portable(flag: &Flag) -> bool {
     let Some(key) = config::key(&flag.key) else {
         return false;
     };
     match (key.name, key.kind) {
         ("permission_mode" | "sandbox", _) => flag.text == "read-only",
-        // Those that last deny something.
+        // The remaining rules deny something.
         (_, Kind::Rules(_)) => true,
         (_, Kind::Path(_)) => false,
         _ => key.trust == Trust::Any,
     }
 }
 
-/// How a session was last run.
+/// The model, the folder and the cost of a session's last run.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct LastRun {
-    /// The model, as `--model` takes it; empty if that is not known.
+    /// The model, as `--model` takes it; empty if it is not known.
     #[serde(default)]
     pub(crate) model: String,
-    /// The folder; `None` if that is not known.
+    /// The folder; `None` if it is not known.
     #[serde(default)]
     pub(crate) folder: Option<PathBuf>,
-    /// What it had cost when it was last left; `None` if that is not known.
+    /// The cost of the session at the end of that run; `None` if it is not known.
     #[serde(default)]
     pub(crate) cost: Option<Cost>,
 }
 
-/// Returns how a session was last run; `None` if that is not known.
+/// Returns the last run of a session; `None` if it is not known.
 pub(crate) async fn last_run(store: &SqliteStore, id: &SessionId) -> Result<Option<LastRun>, Stop> {
     let text = store.settings(id).await.map_err(Stop::failed)?;
     Ok(text.map(|text| LastRun::of(&text)))
 }
 
 impl LastRun {
-    /// Reads what is stored of a session. Another version may have written what this one cannot read.
+    /// Parses the stored settings of a session. Settings of another version may be unreadable,
+    /// which gives the default.
     pub(crate) fn of(settings: &str) -> Self {
         serde_json::from_str(settings).unwrap_or_default()
     }
@@ -240,19 +243,19 @@ impl NamedFile {
     }
 }
 
-/// A hash of a file's content; `None` if it cannot be read.
+/// Returns a hash of a file's content; `None` if it cannot be read.
 fn content(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(Fingerprint::of([&Message::user(text)]).to_string())
 }
 
-/// A flag as it holds in another directory and for later runs too; `None` for one that holds only for
-/// the command that it was given to.
+/// Converts a flag to a form that is valid in other directories and for later runs. Returns `None`
+/// if it is valid only for the command that it was given to.
 fn lasting(flag: Flag) -> Option<Flag> {
     match config::key(&flag.key).map(|key| (key.name, key.kind)) {
-        // The model that was used and its address are stored by themselves.
+        // The model and its address are stored separately.
         Some(("model" | "base_url", _)) => None,
-        // What allows more than asking does is given anew each time.
+        // Flags that ask less than usual must be given again each time.
         Some(("permission_mode", _)) if !matches!(flag.text.as_str(), "ask" | "read-only") => None,
         Some((_, Kind::Rules(_))) if !flag.text.starts_with("deny ") => None,
         Some((_, Kind::Path(_))) => {

@@ -4,7 +4,8 @@ use plimsoll::store::{Retention, SqliteStore};
 
 use crate::terminal::text::counted;
 
-/// Deletes them, and says how many unless `is_quiet`. A failure is said; it is none of the run.
+/// Deletes them, and prints their number unless `is_quiet`. An error is printed but does not fail
+/// the run.
 pub(crate) async fn apply(store: &SqliteStore, retention: Retention, is_quiet: bool) {
     if retention == Retention::default() {
         return;

@@ -1,5 +1,5 @@
-//! `plimsoll sandbox`: the launcher of commands in a sandbox. It restricts itself and becomes the shell.
-//! Only Plimsoll starts it.
+//! `plimsoll sandbox`: the launcher of commands in a sandbox. It restricts itself and becomes the
+//! shell. Only Plimsoll starts it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::exit::Stop;
 
 /// The subcommand's name.
 const NAME: &str = "sandbox";
-/// What is said if the sandbox restricts files only.
+/// The warning if the sandbox restricts only files.
 pub(crate) const NETWORK: &str = "this kernel cannot keep commands from the network (Linux 6.7 and newer, and macOS can); the sandbox restricts \
      what they write";
 
@@ -28,7 +28,7 @@ pub(crate) struct SandboxArgs {
     command: String,
 }
 
-/// The program and first arguments that enter a sandbox.
+/// Returns the program and its first arguments that enter a sandbox.
 pub(crate) fn launcher() -> Result<[OsString; 2], Stop> {
     let program = std::env::current_exe().map_err(|error| {
         Stop::failed(format!(
@@ -38,7 +38,7 @@ pub(crate) fn launcher() -> Result<[OsString; 2], Stop> {
     Ok([program.into(), NAME.into()])
 }
 
-/// Becomes the command. Returns only if that fails.
+/// Becomes the command. Returns only on an error.
 pub(crate) fn run(args: &SandboxArgs) -> Result<u8, Stop> {
     match run_shell(args.mode, &args.root, &args.command) {
         Ok(never) => match never {},

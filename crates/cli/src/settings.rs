@@ -1,5 +1,4 @@
-//! Which configuration a command has, and which of its agents: settings are resolved here, once,
-//! for all that is done with them.
+//! Resolves the configuration, the agent and the settings of a command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -16,7 +15,7 @@ use crate::paths;
 use crate::places;
 use crate::resume::Resumed;
 
-/// Variables of ours that are no settings.
+/// Variables of Plimsoll that are not settings.
 const OTHER_VARIABLES: [&str; 6] = [
     "PLIMSOLL_HOME",
     "PLIMSOLL_AGENT",
@@ -52,23 +51,23 @@ pub(crate) struct Sources {
     pub(crate) mcp_servers: Vec<McpServer>,
 }
 
-/// Settings, resolved.
+/// Resolved settings.
 pub(crate) struct Resolved {
-    /// The agent, or what holds for all.
+    /// The agent, or the settings for all agents.
     pub(crate) agent: AgentConfig,
-    /// What to tell the user.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
 impl Sources {
-    /// Takes `--yes` for the mode in which nobody is asked.
+    /// Converts `--yes` to the permission mode `yes`.
     pub(crate) fn consent(&mut self, yes: bool) {
         if yes {
             self.flags.set("--yes", "permission_mode", "yes");
         }
     }
 
-    /// Reads and resolves everything.
+    /// Reads the configuration and resolves all settings.
     pub(crate) fn resolve(&self) -> Result<Resolved, Stop> {
         let wrong = |error: ConfigError| Stop::usage(error);
         let config = self.read().map_err(wrong)?;
@@ -85,7 +84,7 @@ impl Sources {
                 "there is an MCP server {name} already, so that one is used"
             ));
         }
-        // Whatever the root is, no agent trusts a file in our name.
+        // Protected regardless of the root: no agent may trust a file in the user's name.
         if let Ok(data) = paths::data() {
             agent.protect(data.join(TRUST_FILE));
         }
@@ -102,14 +101,14 @@ impl Sources {
         Ok(Resolved { agent, notes })
     }
 
-    /// Whether both read the same configuration for the same agent.
+    /// Checks whether both use the same configuration and agent.
     pub(crate) fn is_configured_as(&self, other: &Self) -> bool {
         (&self.config, self.no_config, &self.agent)
             == (&other.config, other.no_config, &other.agent)
     }
 
-    /// Reads the file that was named, else the one in the root, puts it over the user's own, and adds the
-    /// agents that are files.
+    /// Reads the configuration that was named, otherwise the one in the root. Merges it over the
+    /// user's own one, and adds the agents that are defined in files of their own.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
         let users_file = users_file().filter(|path| !self.no_config && path.is_file());
         let path = self.found();
@@ -134,7 +133,7 @@ impl Sources {
         }
     }
 
-    /// The path of the file that applies if none is named. It need not exist.
+    /// Returns the path of the configuration that applies if none is named. It need not exist.
     pub(crate) fn found(&self) -> PathBuf {
         let root = self.flags.text("root").map(PathBuf::from);
         let root = root.or_else(|| std::env::var_os("PLIMSOLL_ROOT").map(PathBuf::from));
@@ -158,7 +157,7 @@ impl Sources {
     }
 }
 
-/// The user's own configuration, for all directories. It need not exist.
+/// Returns the path of the user's own configuration, for all directories. It need not exist.
 pub(crate) fn users_file() -> Option<PathBuf> {
     Some(paths::config().ok()?.join(CONFIG_FILE))
 }
@@ -170,16 +169,16 @@ fn same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The list of the files that the user trusts.
+/// Returns the list of the files that the user trusts.
 pub(crate) fn trust_store() -> TrustStore {
-    // Without a place for the list, nothing is trusted.
+    // Without a data directory, nothing is trusted.
     paths::data().map_or_else(
         |_| TrustStore::default(),
         |data| TrustStore::new(data.join(TRUST_FILE)),
     )
 }
 
-/// Prints once, even with --quiet, that settings come from a file that nobody named.
+/// Prints once, even with --quiet, that settings come from a file that the user did not name.
 fn announce(config: &Config) {
     static ANNOUNCED: Once = Once::new();
     let path = config.path().unwrap_or(CONFIG_FILE.as_ref()).display();
@@ -194,7 +193,7 @@ fn announce(config: &Config) {
     });
 }
 
-/// What is worth knowing of a file, with its place.
+/// Returns the warnings of a configuration, with their places.
 pub(crate) fn notes_of(config: &Config) -> Vec<String> {
     let in_file = |fault: &Fault| fault.in_file(config.path());
     config.warnings().iter().map(in_file).collect()

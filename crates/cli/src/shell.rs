@@ -1,5 +1,5 @@
-//! `plimsoll completions` and `plimsoll man`: what a shell and `man` know of the commands, made of their
-//! `--help`.
+//! `plimsoll completions` and `plimsoll man`: generate shell completions and man pages from the
+//! `--help` texts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) struct ManArgs {
     folder: PathBuf,
 }
 
-/// Prints the script.
+/// Prints the completion script.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Stop> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "plimsoll", &mut script);
@@ -45,7 +45,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// Writes the pages.
+/// Writes the man pages.
 pub(crate) fn man(args: &ManArgs) -> Result<u8, Stop> {
     let failed = |error| Stop::failed(format!("{}: {error}", args.folder.display()));
     fs::create_dir_all(&args.folder).map_err(failed)?;

@@ -1,34 +1,36 @@
-//! [`RunStatus`]: what a run is doing, in one line, with the gauge of its context.
+//! [`RunStatus`]: the status line of a run, with the gauge of its context.
 
 use plimsoll::{Money, Tokens, Usage};
 
 use crate::outcome::{about, is_worth_telling};
 use crate::terminal::text::SEPARATOR;
 
-/// Cells of the context gauge.
+/// Width of the context gauge, in cells.
 const GAUGE: u64 = 12;
 
-/// What the status line of a run shows.
+/// The state that the status line shows.
 #[derive(Debug, Default)]
 pub(crate) struct RunStatus {
-    /// The number of the turn.
+    /// The number of the turn, from 1.
     pub(crate) turn: u64,
-    /// Tokens that are sent.
+    /// Tokens of the current request.
     pub(crate) tokens: Tokens,
     /// Tokens at which a plan is due.
     pub(crate) trigger: Option<Tokens>,
-    /// The model's window.
+    /// The model's window, in tokens.
     pub(crate) window: Option<Tokens>,
     /// Usage that the provider did not report.
     pub(crate) estimated: Usage,
     /// The cost so far, if it is known.
     pub(crate) cost: Option<Money>,
-    /// What is under way.
+    /// The current activity; empty if there is none.
     pub(crate) doing: String,
 }
 
 impl RunStatus {
-    /// turn 4 │ ████████░░┊░ 1812 of 3000 tokens │ $0.0012 │ the model reads
+    /// Formats the status line, for example:
+    ///
+    /// `turn 4 │ ████████░░┊░ 1812 of 3000 tokens │ $0.0012 │ the model reads`
     pub(crate) fn line(&self) -> String {
         let mut parts = vec![format!("turn {}", self.turn.max(1))];
         parts.push(match self.window {
@@ -48,7 +50,7 @@ impl RunStatus {
     }
 }
 
-/// Filled up to what is sent, with a mark where a plan is due.
+/// Draws the gauge, filled up to the current tokens, with a mark at the trigger.
 fn gauge(tokens: Tokens, trigger: Option<Tokens>, window: Tokens) -> String {
     let cell = |tokens: Tokens| tokens.0.saturating_mul(GAUGE) / window.0.max(1);
     let filled = cell(tokens);
@@ -82,7 +84,7 @@ mod tests {
             line,
             "turn 12 │ ████░░░░░┊░░ 80000 of 200000 tokens │ $0.0123 │ the model writes"
         );
-        // Two columns for the spinner, and the last is left free.
+        // Two columns for the spinner, and the last one is left free.
         assert!(line.chars().count() + 2 < 80, "{line}");
     }
 

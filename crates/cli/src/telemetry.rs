@@ -1,12 +1,12 @@
-//! Spans, metrics and the log, where the environment asks for them. None of it changes what a command
-//! does: what cannot be set up or sent is said, and the command goes on.
+//! Sets up spans, metrics and the log if the environment requests them. Failures are reported and
+//! do not affect the command.
 
 use plimsoll::telemetry::{self, Guard, Settings};
 
-/// What the command is called where `OTEL_SERVICE_NAME` says nothing else.
+/// The service name unless `OTEL_SERVICE_NAME` is set.
 const SERVICE: &str = "plimsoll";
 
-/// Sets up what the environment asks for.
+/// Sets up the telemetry that the environment requests.
 pub(crate) fn begin() -> Guard {
     let settings = Settings::from_environment(SERVICE);
     let begun = telemetry::start(&settings).or_else(|error| {
@@ -21,7 +21,7 @@ pub(crate) fn begin() -> Guard {
     begun.unwrap_or_default()
 }
 
-/// Sends what is left, and says so where that was not possible.
+/// Sends the remaining telemetry, and reports a failure.
 pub(crate) fn end(telemetry: Guard) {
     if let Some(warning) = telemetry.finish() {
         crate::say(&warning);

@@ -1,8 +1,8 @@
-//! [`Terminal`]: the one place where `run` and `chat` write.
+//! [`Terminal`]: the output of `run` and `chat`.
 //!
-//! On a terminal, the last rows are a live region: the block of Markdown that is still growing, and a
-//! status line below it. See `screen.rs` for how it is drawn. Without a terminal, whole lines are
-//! written. What is written is decided elsewhere.
+//! On a terminal, the last rows are a live region: the block of Markdown that is still growing, and
+//! a status line below it. See `screen.rs` for the drawing. Without a terminal, whole lines are
+//! written.
 
 mod highlight;
 mod markdown;
@@ -30,12 +30,12 @@ use crate::terminal::text::clean;
 
 pub(crate) use screen::columns;
 
-/// So long the end of a chat waits for what it has written.
+/// How long the end of a chat waits for its pending output.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Where `run` and `chat` write.
+/// The output of `run` and `chat`: a terminal, or plain lines on the standard streams.
 pub(crate) struct Terminal {
-    /// `None` if nothing is written to a terminal.
+    /// The queue of the screen's thread. `None` if nothing is written to a terminal.
     queue: Option<queue::Sender>,
     /// Whether answers are written to the terminal; otherwise they go to standard output.
     answers: bool,
@@ -46,10 +46,10 @@ pub(crate) struct Terminal {
     /// The colours of answers, if those are written to the terminal.
     answers_in: Colours,
     verbosity: Verbosity,
-    /// A line was sent since something was written. No lock: who writes may wait for the editor, and
-    /// the editor must not wait for who writes.
+    /// Whether the user entered a line since the last output. An atomic instead of a lock: a thread
+    /// that writes may wait for the editor, so the editor must never wait for that thread.
     entered: Arc<AtomicBool>,
-    /// Whether any writing was lost so far.
+    /// Whether any output was lost so far.
     incomplete: AtomicBool,
     failed: Mutex<Option<Stop>>,
 }
@@ -57,16 +57,16 @@ pub(crate) struct Terminal {
 /// A question that waits for its answer. Nothing else is written meanwhile.
 pub(crate) struct Asking(Option<Sender<()>>);
 
-/// How much is said.
+/// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     Everything,
-    /// Answers, and what was asked for.
+    /// Only answers and requested output.
     Answers,
 }
 
 impl Terminal {
-    /// Plain lines: what is asked for to standard output, the rest to standard error.
+    /// Creates an output of plain lines: answers on standard output, notes on standard error.
     pub(crate) fn plain(verbosity: Verbosity) -> Self {
         Self {
             queue: None,
@@ -81,7 +81,7 @@ impl Terminal {
         }
     }
 
-    /// The rows above the line that is being edited.
+    /// Creates an output that writes rows above the line that is being edited.
     pub(crate) fn above(
         printer: Box<dyn ExternalPrinter + Send>,
         colours: Colours,
@@ -100,8 +100,8 @@ impl Terminal {
         }
     }
 
-    /// The terminal of a command that reads no lines, as far as standard output and standard error
-    /// are one; plain lines otherwise.
+    /// Creates the output of a command that reads no lines. Each standard stream that is a terminal
+    /// is drawn on; the other one gets plain lines.
     pub(crate) fn direct(colours: Colours) -> Self {
         let plain = Self::plain(Verbosity::Everything);
         let answers = can_redraw(&console::Term::stdout());
@@ -123,17 +123,17 @@ impl Terminal {
         }
     }
 
-    /// Whether it is a terminal, on which text streams.
+    /// Returns `true` if answers go to a terminal, on which text streams.
     pub(crate) fn is_live(&self) -> bool {
         self.answers
     }
 
-    /// Whether some of what was written is missing on the terminal, which did not take it in time.
+    /// Returns `true` if the terminal did not accept some of the output in time.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.incomplete.load(Ordering::SeqCst)
     }
 
-    /// Whole lines of what was asked for.
+    /// Writes requested output as whole lines.
     pub(crate) fn say(&self, text: &str) {
         match self.answers {
             true => self.op(Op::Lines(clean(text))),
@@ -141,7 +141,8 @@ impl Terminal {
         }
     }
 
-    /// Whole lines of what was asked for, which hold nothing that others wrote but what is [clean].
+    /// Writes requested output as whole lines, without cleaning it. The caller must have
+    /// [cleaned](clean) all foreign text in it.
     pub(crate) fn say_styled(&self, text: &str) {
         match self.answers {
             true => self.op(Op::Lines(text.to_owned())),
@@ -149,7 +150,7 @@ impl Terminal {
         }
     }
 
-    /// Whole lines of what else there is to know.
+    /// Writes a note as whole lines.
     pub(crate) fn note(&self, text: &str) {
         if self.verbosity == Verbosity::Answers {
             return;
@@ -157,21 +158,21 @@ impl Terminal {
         self.must(text);
     }
 
-    /// The same, but never left out: something is wrong, or somebody is asked.
+    /// Writes a note that is never suppressed, such as a warning or a question.
     pub(crate) fn must(&self, text: &str) {
         match self.notes {
             true => self.op(Op::Lines(text.to_owned())),
-            // What a person should know is lost with its reader.
+            // If nobody reads standard error, the note is lost.
             false => drop(writeln!(io::stderr().lock(), "{text}")),
         }
     }
 
-    /// A piece of Markdown as it comes; only where it [`is_live`](Self::is_live).
+    /// Writes the next piece of streamed Markdown. Only if [`is_live`](Self::is_live).
     pub(crate) fn stream(&self, text: &str) {
         self.op(Op::Markdown(clean(text)));
     }
 
-    /// What is under way, in a row that the next one takes; `None` where nothing is.
+    /// Sets the status line. `None` removes it.
     pub(crate) fn status(&self, text: Option<&str>) {
         if self.verbosity == Verbosity::Answers || !self.notes {
             return;
@@ -179,12 +180,12 @@ impl Terminal {
         self.op(Op::Status(text.map(clean)));
     }
 
-    /// Whether there is a row for what is under way.
+    /// Returns `true` if there is a status line.
     pub(crate) fn has_status(&self) -> bool {
         self.notes
     }
 
-    /// Asks something on the terminal. What else is written waits for the answer.
+    /// Asks a question on the terminal. All other output waits for the answer.
     pub(crate) fn ask(&self, text: &str) -> Asking {
         if !self.notes {
             let mut err = io::stderr().lock();
@@ -196,17 +197,17 @@ impl Terminal {
         Asking(Some(answered))
     }
 
-    /// Streamed text ends here.
+    /// Ends the streamed text.
     pub(crate) fn end_text(&self) {
         self.op(Op::End);
     }
 
-    /// Somebody has sent a line: what stands above it stays as it is.
+    /// Notes that the user entered a line. The rows above it are not redrawn any more.
     pub(crate) fn entered(&self) {
         self.entered.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until all of it is written, for a while.
+    /// Waits until all output is written, at most for [`FLUSH`].
     pub(crate) fn flush(&self) {
         if self.queue.is_none() {
             return;
@@ -218,7 +219,7 @@ impl Terminal {
         }
     }
 
-    /// Why nothing more can be written, if that is so; said once.
+    /// Takes the first error that occurred while writing, if any.
     pub(crate) fn failed(&self) -> Option<Stop> {
         lock(&self.failed).take()
     }
@@ -228,7 +229,7 @@ impl Terminal {
         self.colours
     }
 
-    /// The colours of answers, and of what was asked for.
+    /// The colours of answers and of requested output.
     pub(crate) fn answer_colours(&self) -> Colours {
         self.answers_in
     }
@@ -258,7 +259,7 @@ impl Terminal {
 }
 
 impl Asking {
-    /// Tells that a line was entered. If this is never said, a new row is begun.
+    /// Reports that a line was entered. If this is never called, a new row is begun.
     pub(crate) fn answered(mut self) {
         if let Some(waits) = self.0.take() {
             let _ = waits.send(());
@@ -266,15 +267,15 @@ impl Asking {
     }
 }
 
-/// Breaks a text between words, so that it fits the terminal that is standard error.
+/// Breaks a text between words, so that it fits the terminal on standard error.
 pub(crate) fn wrapped(text: &str) -> String {
     text::rows_of(text, screen::columns(&console::Term::stderr())).join("\n")
 }
 
-/// Returns `true` if a stream is a terminal whose rows can be written over.
+/// Returns `true` if a stream is a terminal whose rows can be overwritten.
 fn can_redraw(terminal: &console::Term) -> bool {
     if cfg!(windows) {
-        // Asking also switches the console to escape sequences.
+        // On Windows, this call also switches the console to escape sequences.
         return terminal.features().colors_supported();
     }
     terminal.is_term() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -292,7 +293,7 @@ mod tests {
     use crate::terminal::queue::MAX_WAITING;
     use crate::terminal::screen::OVERWRITE;
 
-    /// Rows as a terminal would have them.
+    /// The rows that a terminal would show.
     #[derive(Clone, Default)]
     struct Rows(Arc<Mutex<Vec<String>>>);
 
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(*rows.0.lock().unwrap(), ["It is for", "> hurry", "ty-two."]);
     }
 
-    /// A printer that says when it is first called and then blocks until the other channel closes.
+    /// A printer that reports its first call and then blocks until the other channel closes.
     struct Stuck {
         called: std::sync::mpsc::Sender<()>,
         go: std::sync::mpsc::Receiver<()>,
@@ -381,7 +382,7 @@ mod tests {
 
     impl ExternalPrinter for Stuck {
         fn print(&mut self, text: String) -> rustyline::Result<()> {
-            // Errors: the test has closed its end, and everything is taken.
+            // Errors mean that the test has closed its end; everything is accepted then.
             let _ = self.called.send(());
             let _ = self.go.recv();
             self.rows.print(text)
@@ -399,23 +400,23 @@ mod tests {
             rows: rows.clone(),
         });
         let terminal = Terminal::above(stuck, Colours::None, Verbosity::Everything);
-        // Each takes a thousandth of what there is room for.
+        // Each takes a thousandth of the capacity.
         let long = format!("{}\n", "x".repeat(70)).repeat(MAX_WAITING / 71_000);
         terminal.note("line 0");
-        // Else the queue is emptied in the middle, and only what follows is lost.
+        // Otherwise the queue is emptied in the middle, and only later lines are lost.
         is_called.recv().unwrap();
         for _ in 0..4_000 {
             terminal.note(&long);
         }
         drop(go);
-        // Whoever reads has them all after a while, and then there is room again.
+        // The screen writes all waiting rows after a while, and then the queue has space again.
         terminal.flush();
         terminal.note("the end");
         terminal.flush();
         let rows = rows.0.lock().unwrap();
         assert_eq!(rows[0], "line 0");
         assert_eq!(rows.last().unwrap(), "the end");
-        // As much as was being written, and as much as waited.
+        // The rows that were being written, and the rows that waited.
         assert!(rows.len() <= 2 * MAX_WAITING / 71 + 3, "{}", rows.len());
         assert!(
             rows[rows.len() - 2].starts_with("(there was no room for "),

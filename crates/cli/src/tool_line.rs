@@ -1,4 +1,4 @@
-//! One tool call as one line: what was called, and what came of it. The details below it are bounded.
+//! Formats a tool call as one line with its result. The details below it are bounded.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::terminal::text::{clean, counted, one_line};
 
-/// The arguments that say the most, the first that is there.
+/// The most informative arguments. The first one that is present is shown.
 const MAIN: [&str; 20] = [
     "command",
     "cmd",
@@ -29,27 +29,27 @@ const MAIN: [&str; 20] = [
     "text",
     "rule",
 ];
-/// Arguments that say where something is looked for.
+/// Arguments that name the place of a search.
 const PLACES: [&str; 4] = ["path", "file", "dir", "directory"];
 /// Lines of output that are shown below a call.
 const SHOWN: usize = 3;
-/// The same of a command that failed, whose last lines say why.
+/// Lines of output that are shown of a failed command. Its last lines explain the failure.
 const SHOWN_OF_FAILED: usize = 8;
-/// Characters that a question about a call shows of it, at most.
+/// Maximum length of a call in a question to the user, in characters.
 const ASKED: usize = 2_000;
-/// A shorter call's time is not told.
+/// The time of a shorter call is not shown.
 const LONG: Duration = Duration::from_secs(1);
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallResult {
-    /// In a few words.
+    /// A few words.
     pub(crate) summary: String,
-    /// Lines of the output, whole or folded.
+    /// Lines of the output, possibly folded.
     pub(crate) details: Vec<String>,
 }
 
-/// Returns what a call is about: the command, the path, the query.
+/// Returns the most informative argument of a call, such as the command, the path or the query.
 pub(crate) fn argument(tool: &str, arguments: &str) -> String {
     let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
         return one_line(arguments);
@@ -72,7 +72,7 @@ pub(crate) fn argument(tool: &str, arguments: &str) -> String {
     }
 }
 
-/// Returns all that a call would be made with, for a person who is asked about it.
+/// Returns a call with all its arguments, for a question to the user.
 pub(crate) fn in_full(tool: &str, arguments: &str) -> String {
     let text = match serde_json::from_str(arguments) {
         Ok(Value::Object(object)) => spelled_out(&object),
@@ -87,7 +87,7 @@ pub(crate) fn in_full(tool: &str, arguments: &str) -> String {
     format!("{tool} {shown}").trim_end().to_owned()
 }
 
-/// The main argument, and below it the others.
+/// Returns the main argument, and the other arguments below it.
 fn spelled_out(object: &Map<String, Value>) -> String {
     let main = MAIN.into_iter().find(|name| scalar(object, name).is_some());
     let mut text = main
@@ -114,13 +114,13 @@ fn scalar(object: &Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
-/// Returns what a call came to that has succeeded.
+/// Describes the result of a successful call.
 pub(crate) fn result(tool: &str, text: &str, time: Duration) -> CallResult {
     let (body, note) = split_note(text);
     let lines = body.lines().count();
     match tool {
         "bash" => bash(body, note, time),
-        // It says what it did itself; the change is shown as a diff.
+        // These tools describe their result in words; the change itself is shown as a diff.
         "write" | "edit" => CallResult::of(one_line(&text.replace('`', ""))),
         "read" => CallResult::of(match note {
             Some(note) => first(note).to_owned(),
@@ -138,7 +138,7 @@ pub(crate) fn result(tool: &str, text: &str, time: Duration) -> CallResult {
     }
 }
 
-/// Returns what a call came to that failed or did not run.
+/// Describes the result of a call that failed or did not run.
 pub(crate) fn failure(text: &str) -> CallResult {
     let (body, note) = split_note(text);
     let mut lines = body.lines().filter(|line| !line.trim().is_empty());
@@ -191,10 +191,10 @@ fn other(text: &str) -> CallResult {
     }
 }
 
-/// The first lines, and how many more there are.
+/// Returns the first lines, and the number of further ones.
 fn fold(lines: &[&str], shown: usize) -> Vec<String> {
     let shown = match lines.len() {
-        // A line that says that there is one more would take as much room.
+        // A line with the number would take as much space as the one further line.
         all if all <= shown + 1 => all,
         _ => shown,
     };
@@ -205,7 +205,7 @@ fn fold(lines: &[&str], shown: usize) -> Vec<String> {
     folded
 }
 
-/// The last lines, and how many there are before.
+/// Returns the last lines, and the number of earlier ones.
 fn fold_begin(lines: &[&str]) -> Vec<String> {
     let before = lines.len().saturating_sub(SHOWN_OF_FAILED);
     let before = if before == 1 { 0 } else { before };
@@ -214,13 +214,13 @@ fn fold_begin(lines: &[&str]) -> Vec<String> {
     more.into_iter().chain(last).collect()
 }
 
-/// A line of output, whose blanks are kept.
+/// Returns a line of output with its blanks.
 fn cut(line: &str) -> String {
     let line: String = line.chars().take(2_000).collect();
     clean(&line)
 }
 
-/// What our tools say of their result stands in brackets in its last line.
+/// Splits off the note of a built-in tool: the last line, in brackets.
 fn split_note(text: &str) -> (&str, Option<&str>) {
     let text = text.trim_end_matches('\n');
     let (body, last) = text.rsplit_once('\n').unwrap_or(("", text));
@@ -233,7 +233,7 @@ fn split_note(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The first part of a note.
+/// Returns the first part of a note.
 fn first(note: &str) -> &str {
     note.split_once(';').map_or(note, |(first, _)| first)
 }

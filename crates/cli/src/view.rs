@@ -1,4 +1,4 @@
-//! A session's view as others read it: what a model would see, as a chat in OpenAI's shape.
+//! Converts a session's view to a chat in OpenAI's format.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::exit::Stop;
 
-/// The model and the system prompt that a log was last run with.
+/// Returns the model and the system prompt of a log's last run.
 pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
     let last = log.iter().rev().find_map(|entry| match entry {
         Entry::Started { model, system, .. } => Some((model.clone(), Arc::clone(system))),
@@ -19,13 +19,13 @@ pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
     last.unwrap_or_default()
 }
 
-/// What a model would see, as a request to OpenAI has it.
+/// Converts a view to a chat in OpenAI's format.
 pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, Stop> {
     let items = state.transcript().items().iter();
     chat(model, system, items.map(|item| item.message.as_ref()))
 }
 
-/// Messages as a request to OpenAI has them.
+/// Converts messages to a chat in OpenAI's format.
 pub(crate) fn chat<'a>(
     model: &'a str,
     system: &'a str,

@@ -1,4 +1,5 @@
-//! Which session a command means: a whole name, a shortened one, or the newest of this folder.
+//! Finds the session that a command names: by a whole name, a shortened one, or as the newest of
+//! this folder.
 
 use std::env;
 
@@ -13,21 +14,20 @@ use crate::sessions::list;
 use crate::sessions::reader::SessionReader;
 use crate::sessions::search;
 
-/// A shortened name has at least this many characters.
+/// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;
-/// How many of the newest sessions are asked for their folder.
+/// Number of the newest sessions whose folder is checked.
 const NEWEST: u32 = 1_000;
-/// How many sessions a person is shown to choose from.
+/// Maximum number of sessions to choose from.
 const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` makes one";
 pub(crate) const NOTHING: &str =
     "nothing was found; an entry is found if all of the words are in it";
 const QUESTION: &str = "Number, or words to search for (Enter cancels): ";
-/// How many sessions an ambiguous name lists.
+/// Maximum number of sessions that are listed for an ambiguous name.
 const LISTED: usize = 5;
 
-/// Returns the session that is meant: one of that name, or the only one whose name begins or ends with
-/// `text`.
+/// Returns the session with this name, or the only one whose name begins or ends with `text`.
 ///
 /// # Errors
 /// If there is none, or more than one.
@@ -59,7 +59,7 @@ pub(crate) struct SessionChoice {
 }
 
 impl SessionChoice {
-    /// The session that is named in full, for a store that cannot be searched from here.
+    /// Returns the session that is named in full, for a store that cannot be searched from here.
     #[cfg(feature = "restate")]
     pub(crate) fn named(&self) -> Result<Option<SessionId>, String> {
         if self.newest || self.pick {
@@ -69,18 +69,18 @@ impl SessionChoice {
         id.map_err(|error| error.to_string())
     }
 
-    /// Whether a session is named or chosen, rather than a new one begun.
+    /// Returns `true` if an existing session is named or chosen.
     pub(crate) fn is_made(&self) -> bool {
         self.id.is_some() || self.newest || self.pick
     }
 }
 
-/// Returns the session of `run` and `chat`: a new one unless one is chosen. A name that was chosen by
-/// somebody is never taken for a shortened one, since a new session may have it.
+/// Returns the session of `run` and `chat`: a new one unless one is chosen. Only generated names
+/// may be shortened, since a new session may have any other name.
 ///
 /// # Errors
-/// If no session was run in this folder, if the name may mean several, or if nobody can choose or
-/// nothing was chosen.
+/// If no session was run in this folder, if the name is ambiguous, or if nothing was or could be
+/// chosen.
 pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Result<SessionId, Stop> {
     if choice.newest {
         return newest_here(store).await;
@@ -98,8 +98,8 @@ pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Resul
     Ok(shortened(store, text, is_generated).await?.unwrap_or(id))
 }
 
-/// Asks the person at the terminal: a list of the newest sessions, of this folder if there are any, in
-/// which a number chooses and words search.
+/// Asks the user at the terminal. Shows the newest sessions, of this folder if there are any; a
+/// number chooses one, and words search.
 async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
     if !ask::can_ask() {
         return Err(Stop::usage(
@@ -140,12 +140,12 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
 struct Offered {
     id: SessionId,
     line: String,
-    /// Where some words were said in it.
+    /// The entries that match the search.
     places: Vec<String>,
 }
 
-/// Returns the lines of the newest sessions, of this folder if there are any, or of those in which all
-/// of some words were said.
+/// Returns the lines of the newest sessions, of this folder if there are any, or of the sessions
+/// that contain all of the words.
 pub(crate) async fn listed(store: &SqliteStore, words: Option<&str>) -> Result<Vec<String>, Stop> {
     let (sessions, none) = match words {
         Some(words) => (found(store, words).await?, NOTHING),
@@ -179,7 +179,7 @@ async fn newest(store: &SqliteStore) -> Result<Vec<Offered>, Stop> {
     Ok(offered.collect())
 }
 
-/// Returns the newest sessions in which all of some words were said.
+/// Returns the newest sessions that contain all of the words.
 async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Offered>, Stop> {
     let query = search::query(words)?;
     let mut found = Vec::new();
@@ -210,7 +210,7 @@ fn show(sessions: &[Offered]) {
     }
 }
 
-/// Returns the session that was written last of those that were last run in this folder.
+/// Returns the newest session whose last run was in this folder.
 async fn newest_here(store: &SqliteStore) -> Result<SessionId, Stop> {
     let here = env::current_dir().map_err(Stop::failed)?;
     for SessionInfo { id, .. } in store.newest(NEWEST).await.map_err(Stop::failed)? {

@@ -1,5 +1,5 @@
-//! What `ContextConfig`'s stages do to a view: which turns stay, which runs are summed up, what is
-//! cut. Not how it is read from a configuration; that is tested beside it.
+//! The effect of `ContextConfig`'s stages on a view: the kept turns, the summarized ranges, and the
+//! shortened messages. Parsing of configurations is tested beside the parser.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

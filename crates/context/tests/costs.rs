@@ -1,5 +1,5 @@
-//! What the policies cost: the provider's prompt cache, and counting. Shapes only, no clock; times
-//! are benchmarks.
+//! The cost of the policies: the provider's prompt cache, and counting. Without a clock; times are
+//! measured by benchmarks.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! What the stages `summarize` and `extract` ask for and put in, on views in one line of text. Not
-//! what `extract` says; see `extract.rs`. Not the asking of a model; that is the machine's.
+//! The requests and the results of the stages `summarize` and `extract`, on views in one line of
+//! text. The contents of extracts are in `extract.rs`; asking a model is the task of the machine.
 #![allow(
     dead_code,
     clippy::unwrap_used,

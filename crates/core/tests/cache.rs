@@ -1,5 +1,5 @@
-//! The prompt cache from outside: what a provider is asked to keep, what it gives, and what a run
-//! says when it gives less than it should.
+//! The prompt cache from outside: the cache requests to a provider, its reports, and the warning of
+//! a run if it reads less than expected.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

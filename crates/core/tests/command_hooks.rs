@@ -1,5 +1,5 @@
-//! Hooks that are programs: what they read, what they may say, and that a broken one is a fault of that
-//! hook and of nothing else.
+//! Hooks that are programs: their input and output. A broken hook is reported as an error of that
+//! hook and affects nothing else.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 

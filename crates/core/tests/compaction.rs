@@ -1,5 +1,5 @@
-//! What a host has of a compaction, through the driver: hooks, summaries by another model, pins and
-//! the archive. Not the machine's part, which has tests of its own, and not the archive's tools.
+//! A compaction as seen by a host, through the driver: hooks, summaries by another model, pins and
+//! the archive. The machine's part and the archive's tools are tested separately.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! A host's stage or token counter that panics does not end a run.
+//! A stage or token counter of the host that panics does not end a run.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Contexts by configuration, on what the provider receives: when a compaction fires, what it
-//! leaves, what the settings do that stand beside it, and what is refused.
+//! Contexts by configuration, checked by the provider's requests: the trigger of a compaction, the
+//! remaining messages, the effect of related settings, and refused settings.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! Forks through an agent: what each branch sends, what it can recall, and what is refused.
+//! Forks through an agent: each branch's requests, the messages that it can recall, and refused
+//! forks.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Hooks from outside: in which order they are called among the events, what a no of each stops, and
-//! that none of them can hold up or break a run.
+//! Hooks from outside: their order among the events, the effect of a veto of each. No hook can
+//! delay or break a run.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

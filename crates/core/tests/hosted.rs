@@ -1,5 +1,5 @@
-//! Tools that the provider runs by itself, as an agent asks for them: what is built, what is not, and
-//! what the rules for what may run say of them.
+//! Hosted tools, as an agent requests them: which ones are built, and the effect of permission
+//! rules on them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Files that tools change are kept first, for the session that asked for it.
+//! The contents of files are kept before tools change them, for the session that requested it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

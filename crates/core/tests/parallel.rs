@@ -1,5 +1,5 @@
-//! Parallel evaluation from outside: what each branch is sent, which answer becomes the session's,
-//! what the logs hold, what it costs.
+//! Parallel evaluation from outside: each branch's requests, the choice of the session's answer,
+//! the logs, and the cost.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::pin::Pin;

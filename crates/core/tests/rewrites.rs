@@ -1,5 +1,5 @@
-//! `transform_context` and `convert_to_llm` from outside: what is sent is what they make of a request,
-//! as far as a provider takes it; the view stays as it is.
+//! `transform_context` and `convert_to_llm` from outside: they change the request, as far as a
+//! provider accepts it, but not the view.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

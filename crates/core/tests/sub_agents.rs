@@ -1,5 +1,5 @@
-//! Agents as tools of agents: what the caller's model reads, what is reserved and what comes back,
-//! what the logs hold.
+//! Agents as tools of agents: the input of the calling model, reserved and returned budgets, and
+//! the logs.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex, OnceLock};

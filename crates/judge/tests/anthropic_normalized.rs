@@ -1,5 +1,5 @@
-//! Every recorded session of the shared data, mended and sent to a model of Anthropic's: each request
-//! is valid. Skips, saying so, where the data is not there.
+//! Every recorded session of the shared data is repaired and sent to an Anthropic model: each
+//! request is valid. Skipped with a note if the data does not exist.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! What is sent on Anthropic Messages, to the letter, and what is said of what is not.
+//! The exact requests on Anthropic Messages, and the reports about omitted parts.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;

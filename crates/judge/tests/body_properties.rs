@@ -1,6 +1,6 @@
-//! What holds of every body that is cut, on each wire, for every model and every budget: it is valid
-//! and within its budget, what was not edited keeps its bytes, and cutting again changes nothing. Over
-//! random transcripts, and over recorded sessions where they are there.
+//! Properties of every body that is cut, on each protocol, for every model and every budget: it is
+//! valid and within its budget, unedited messages keep their bytes, and another cut changes
+//! nothing. Tested on random transcripts, and on recorded sessions if they exist.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! How much of its budget a cut leaves unused, over the recorded sessions, if they are there.
+//! The unused part of the budget after a cut, over the recorded sessions, if they exist.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! What a request asks of a prompt cache, in the words of each dialect.
+//! The cache requests of each dialect.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{

@@ -1,7 +1,8 @@
-//! The size that `CannotFit` advises: a cut to it succeeds at the first try, on each wire, under every
-//! policy of `compact`.
+//! The size that `CannotFit` advises: a cut to it succeeds at the first attempt, on each protocol,
+//! under every policy of `compact`.
 //!
-//! `cargo xtask soak the_advised_size` (or `PROPTEST_CASES=10000`) makes 10,000 chats of each wire.
+//! `cargo xtask soak the_advised_size` (or `PROPTEST_CASES=10000`) makes 10,000 chats of each
+//! protocol.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,6 +1,6 @@
-//! Real damages, as providers' users report them, on each wire: what is refused is accepted once it
-//! is mended, each repair is told with the rule that asked for it, all else keeps its bytes, and
-//! mending again changes nothing.
+//! Real damage, as reported by users of the providers, on each protocol: a refused request is
+//! accepted after the repair, each repair is reported with its rule, all other parts keep their
+//! bytes, and repairing is idempotent.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! What holds of every damaged request, on each wire and for all that each of them has: once it is
-//! mended, it is valid; mending again changes nothing; nothing is changed that is not told.
+//! Properties of every damaged request, on each protocol: after the repair it is valid, repairing
+//! is idempotent, and every change is reported.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod every_dialect;

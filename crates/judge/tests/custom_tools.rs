@@ -1,5 +1,5 @@
-//! Tools that take a text of any form, as OpenAI's Chat Completions has them: their calls are read,
-//! judged and given back as such, and as calls of functions where a server knows those alone.
+//! Custom tools of OpenAI's Chat Completions, which take free text: their calls are read, validated
+//! and written back as such, or as calls of functions if a server supports only those.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, ToolResult};

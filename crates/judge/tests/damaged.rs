@@ -1,5 +1,5 @@
-//! Whole requests of each wire, damaged anywhere: no validator breaks or says too much, and what can
-//! still be read of one is sent in a form that every server accepts, whatever else is asked for.
+//! Whole requests of each protocol, damaged anywhere: no validator panics or reports too much, and
+//! the readable parts are sent in a form that every server accepts.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod damage;

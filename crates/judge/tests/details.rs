@@ -1,5 +1,5 @@
-//! What goes back in an assistant's message besides content and calls: OpenRouter's details of
-//! reasoning, and audio that OpenAI has kept.
+//! Parts of an assistant's message besides content and calls: OpenRouter's reasoning details, and
+//! audio stored by OpenAI.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, Reply};

@@ -1,5 +1,5 @@
-//! Each named dialect of Chat Completions, and each family of templates, by what is peculiar to it:
-//! one history as each server gets it. Not the single settings; `render.rs` has them.
+//! Each named dialect of Chat Completions, and each family of templates, by its peculiarities: one
+//! history as each server gets it. Single settings are in `render.rs`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice)]
 
 use plimsoll_context::{

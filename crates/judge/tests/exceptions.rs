@@ -1,6 +1,6 @@
-//! What each wire cannot hold, as the crate's documentation lists it: a row an exception, with what
-//! is said, what comes back, and what is told of it. All else comes back; the property tests of each
-//! wire hold that.
+//! The exceptions that each protocol cannot represent, as listed in the crate's documentation: one
+//! row per exception, with the input, the result, and the report. Everything else is read back; the
+//! property tests of each protocol check that.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{

@@ -1,4 +1,4 @@
-//! `trim` and `clear-tool-uses` on each wire: what comes out is valid, keeps every instruction, and
+//! `trim` and `clear-tool-uses` on each protocol: the result is valid, keeps every instruction, and
 //! does not change when it is filtered again.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]

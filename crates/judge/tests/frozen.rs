@@ -1,9 +1,9 @@
-//! What the wire does, as digests that must not change: rendered requests, verdicts, repairs, cut requests,
-//! replies put together from streams, and the same for recorded sessions and requests of real clients.
+//! Digests that must not change: rendered requests, verdicts, repairs, cut requests, replies
+//! assembled from streams, and the same for recorded sessions and requests of real clients.
 //!
-//! If a digest differs, the test prints the text as it is now; run it on the commit before to compare.
-//! `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-wire --test frozen` writes the files anew; a commit that
-//! does so says what changed and why.
+//! If a digest differs, the test prints the current text; run it on the previous commit to compare.
+//! `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-judge --test frozen` updates the files. A commit
+//! that does so explains the change.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

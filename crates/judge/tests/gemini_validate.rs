@@ -1,5 +1,5 @@
-//! Gemini's validator: a failing and a passing request for each rule, in the API's words, and that
-//! no JSON breaks it.
+//! Gemini's validator: a failing and a passing request for each rule, with the API's messages. No
+//! JSON makes it panic.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::Tokens;

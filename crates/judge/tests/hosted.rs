@@ -1,5 +1,5 @@
-//! Tools that the provider runs by itself, on the wires that have them: which definitions are taken, what
-//! announces them, what is told of them while a reply comes, and thinking around a pause.
+//! Hosted tools, on the protocols that have them: accepted definitions, their announcement, the
+//! events during a reply, and thinking around a pause.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use plimsoll_context::{

@@ -1,5 +1,5 @@
 //! Every recorded session of the shared data is read, message for message, and written back
-//! without a changed byte. Skips, saying so, where the data is not there.
+//! unchanged. Skipped with a note if the data does not exist.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! What OpenAI's own Chat Completions takes besides messages, and what others let pass.
+//! Fields that OpenAI's own Chat Completions accepts besides messages, and that others ignore.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use plimsoll_judge::openai_chat::{refusal, validate};

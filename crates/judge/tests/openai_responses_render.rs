@@ -1,4 +1,4 @@
-//! Requests of OpenAI Responses: what is written of a view, and what comes back when it is read.
+//! Requests of OpenAI Responses: rendering a view, and reading it back.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{

@@ -1,4 +1,4 @@
-//! What each dialect makes of a transcript, as the messages that the server gets.
+//! The messages that each dialect renders from a transcript.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{

@@ -1,7 +1,6 @@
-//! Every rule that providers have, and where it is held: by a validator, with requests that break
-//! it and their like that do not; or, where no single request can break it, by a test that is named
-//! here. A rule without either is a fault of this file.
-//! Not the words of refusals; the tests of each wire have them.
+//! Every rule of the providers, and the place that enforces it: a validator, with similar requests
+//! that break and follow it, or, if no single request can break it, a test that is named here. A
+//! rule without either is a fault of this file. The messages of refusals are tested per protocol.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Requests that are spelled as no reader takes them: what they say is kept, only what says nothing
-//! goes, and what was done is told with its place.
+//! Misspelled requests that no reader accepts: their content is kept, only meaningless parts are
+//! removed, and every change is reported with its place.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_judge::canonical::{Mended, Reasoning, Target, mend};

@@ -1,6 +1,6 @@
-//! The pages of docs/coming-from: every row has a section with something that runs, every configuration in
-//! them is read, and what another system has goes through `plimsoll config import`. The Rust in them runs as
-//! examples of the documentation; the commands in the tests of the command line.
+//! The pages of docs/coming-from: every row has a section with a runnable example, and every
+//! configuration is valid, with the warnings that the page shows. Their Rust code runs as examples
+//! of the documentation, their commands in the tests of the command line.
 #![cfg(feature = "config")]
 #![allow(
     clippy::unwrap_used,

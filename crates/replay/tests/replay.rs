@@ -1,5 +1,5 @@
-//! Recordings from files, and what ways do with them: on small sessions by table, on the recorded
-//! ones by what must hold for each.
+//! Recordings from files, and the results of the policies on them: small sessions by table,
+//! recorded ones by invariants.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Archives by what they promise: whichever store holds one, the same test says what it does.
+//! The contract of archives: the same test checks every store that has one.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! What a killed process leaves: every append that it was told of, a log that folds, and a session
-//! that the next process may write to. The processes are this test program once more.
+//! The state after a killed process: every acknowledged append exists, the log folds, and the next
+//! process may write to the session. The processes are this test program, started again.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 

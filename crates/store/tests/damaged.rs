@@ -1,5 +1,5 @@
-//! A store with one damaged page: every session that has nothing on that page is read whole, and of
-//! the others it is told which entry cannot be read.
+//! A store with one damaged page: every session without data on that page is read completely, and
+//! for the others the unreadable entry is reported.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod script;

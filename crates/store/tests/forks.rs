@@ -1,5 +1,5 @@
-//! Forks, by what every store that makes them promises: a log is its parent's first entries and
-//! then its own, and of its parent's archive it has what the two share and nothing else.
+//! The contract of forks, for every store that supports them: a log consists of its parent's first
+//! entries and its own, and a fork has only the shared part of its parent's archive.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod script;

@@ -1,5 +1,5 @@
-//! Files of every format there has been: they parse, fold and open for ever. The files under
-//! `golden/` are history and are never written again; a new kind of entry gets a new file.
+//! Files of every format so far: they can always be parsed, folded and opened. The files under
+//! `golden/` are never rewritten; a new kind of entry gets a new file.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod script;

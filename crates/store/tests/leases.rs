@@ -1,5 +1,5 @@
-//! Who may write to a session: one process, and none that was stopped and has been replaced. The
-//! processes are this test program once more.
+//! The right to write to a session: one process at a time, and never one that was stopped and
+//! replaced. The processes are this test program, started again.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 

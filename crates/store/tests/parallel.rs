@@ -1,4 +1,4 @@
-//! Parallel evaluation and sub-agents over SQLite: what is on disk says the same as what was in memory.
+//! Parallel evaluation and sub-agents over SQLite: the stored data matches the data in memory.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;

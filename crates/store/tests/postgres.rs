@@ -1,5 +1,5 @@
-//! Sessions in PostgreSQL: what is particular to it. What every store promises is in `forks` and
-//! `removal`. Skipped, saying so, where no server is installed.
+//! Sessions in PostgreSQL: its particularities. The contract of every store is tested in `forks`
+//! and `removal`. Skipped with a note if no server is installed.
 #![cfg(all(unix, feature = "postgres"))]
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::indexing_slicing)]
 

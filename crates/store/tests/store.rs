@@ -1,5 +1,5 @@
-//! What a host sees of the store: logs come back as they were written, the list, pages and
-//! exports, and one clear sentence for each way in which a file can fail.
+//! The store as seen by a host: logs are read back unchanged, the list, pages and exports, and one
+//! clear sentence for each way in which a file can fail.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod script;

@@ -1,4 +1,4 @@
-//! Windows that providers have told, across processes that open the same file.
+//! Learned windows, across processes that open the same file.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_context::Tokens;

@@ -1,4 +1,5 @@
-//! Long sessions that grow: each body is that of a whole rendering, and shares the chunks of the last one.
+//! Growing sessions: each body equals a complete rendering, and shares the chunks of the previous
+//! one.
 #![allow(clippy::indexing_slicing)]
 
 use plimsoll_context::{

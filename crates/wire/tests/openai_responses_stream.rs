@@ -1,4 +1,4 @@
-//! Responses of OpenAI's third wire, whole and streamed, as replies.
+//! Replies of OpenAI Responses, whole and streamed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

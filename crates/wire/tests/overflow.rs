@@ -1,5 +1,5 @@
-//! Every refusal that is known, in its provider's words, and what it means. A row a text.
-//! Not the silent overflows; their signs are tested beside `silent.rs`.
+//! Every known refusal in its provider's words, with its meaning: one row per text. Silent
+//! overflows are tested beside `silent.rs`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod verdicts;

@@ -1,7 +1,7 @@
-//! The table of refusals, a test a row: each text as its provider writes it, in every body that it
-//! comes in: the provider's own, bare, with codes as numbers and as strings, wrapped by OpenRouter,
-//! by LiteLLM and by both, and in the middle of a stream of each wire.
-//! Not the other refusals; `overflow.rs` has them.
+//! The table of refusals, one test per row: each text as its provider writes it, in every possible
+//! body: the provider's own, bare, with codes as numbers and as strings, wrapped by OpenRouter, by
+//! LiteLLM and by both, and in the middle of a stream of each protocol. Other refusals are in
+//! `overflow.rs`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod verdicts;

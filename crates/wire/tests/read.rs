@@ -1,4 +1,4 @@
-//! Chats as people have them, read and written back.
+//! Chats as users have them, read and written back.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Image, Message, Part, Source, Thinking, ToolCall};

@@ -1,5 +1,5 @@
-//! Streams as servers send them, and the reply that comes out. Not server-sent events; the text
-//! of each `data:` field is given.
+//! Streams as servers send them, and the assembled reply. The input is the text of each `data:`
+//! field of the server-sent events.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage};

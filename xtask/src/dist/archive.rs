@@ -1,6 +1,6 @@
-//! Files in memory, written as a `.tar.gz`, an npm package or a Python wheel.
+//! Writes files from memory as a `.tar.gz`, an npm package or a Python wheel.
 //!
-//! The same contents give the same bytes: no times, users or orders of a file system are stored.
+//! Equal contents give equal bytes: no times, users or file system orders are stored.
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A file that is only read.
+    /// Creates a file that is not executable.
     pub(crate) fn text(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let (path, bytes) = (path.into(), bytes.into());
         Self {
@@ -34,7 +34,7 @@ impl Entry {
         }
     }
 
-    /// A file that may be executed.
+    /// Creates an executable file.
     pub(crate) fn program(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let (path, bytes) = (path.into(), bytes.into());
         Self {
@@ -49,8 +49,8 @@ impl Entry {
     }
 }
 
-/// Writes the entries below `root` as a `.tar.gz`, the format of npm packages too (there, `root`
-/// is `package`).
+/// Writes the entries below `root` as a `.tar.gz`, which is also the format of npm packages (with
+/// the root `package`).
 pub(crate) fn tar_gz(
     to: &Path,
     root: &str,
@@ -71,7 +71,7 @@ pub(crate) fn tar_gz(
     write().map_err(Error::file(to))
 }
 
-/// Writes the entries as a wheel, and its list of files (`RECORD`) after them.
+/// Writes the entries as a wheel, followed by its list of files (`RECORD`).
 pub(crate) fn wheel(
     to: &Path,
     info: &str,
@@ -99,7 +99,7 @@ fn zip<'a>(
 ) -> zip::result::ZipResult<()> {
     let mut zip = zip::ZipWriter::new(to);
     for entry in entries {
-        // The executable bit lets pip install the program as one.
+        // The executable bit makes pip install the program as executable.
         let options = SimpleFileOptions::default()
             .compression_level(Some(level.level().into()))
             .unix_permissions(entry.mode());

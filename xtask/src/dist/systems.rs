@@ -1,9 +1,9 @@
-//! The systems that Plimsoll is released for, and what each package registry calls them.
+//! The systems that Plimsoll is released for, with their names in each package registry.
 
-/// One system that a binary is built for.
+/// A system that a binary is built for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct System {
-    /// Rust's name of it.
+    /// The Rust target triple.
     pub(crate) triple: &'static str,
     /// The platform tag of a Python wheel.
     pub(crate) wheel: &'static str,

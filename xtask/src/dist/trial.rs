@@ -1,5 +1,5 @@
-//! Installs the packages as a newcomer does, from the files alone, into empty folders, and runs
-//! what was installed.
+//! Installs the packages into empty folders, from the files alone as a newcomer would, and runs the
+//! installed program.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::error::Error;
 /// A chat of one message. The installed program counts its tokens.
 const CHAT: &str = r#"{"model":"gpt-4o","messages":[{"role":"user","content":"Ahoy"}]}"#;
 
-/// Tries the archive, the install script, the npm packages and the wheel. Those whose installer is
-/// not on this machine are skipped, which is printed.
+/// Tries the archive, the install script, the npm packages and the wheel. Packages whose installer
+/// is not on this machine are skipped with a note.
 pub(super) fn run(root: &Path, dist: &Path, packages: &Packages) -> Result<(), Error> {
     let place = dist.join("trial");
     if place.exists() {
@@ -49,7 +49,8 @@ fn script(root: &Path, dist: &Path, place: &Path) -> Result<(), Error> {
 fn npm(place: &Path, packages: &Packages) -> Result<(), Error> {
     let prefix = place.join("npm");
     std::fs::create_dir_all(&prefix).map_err(Error::file(&prefix))?;
-    // The packages of the other systems are on no disk here; npm leaves options out that it cannot get.
+    // The packages of the other systems do not exist here; npm skips unavailable optional
+    // dependencies.
     Job::new("npm", &prefix)
         .args([
             "install",
@@ -88,7 +89,7 @@ fn pip(python: &str, place: &Path, packages: &Packages) -> Result<(), Error> {
     )
 }
 
-/// Runs the installed program: its version is ours, and it counts a chat.
+/// Checks that the installed program has the expected version and counts a chat.
 fn works(program: &PathBuf, place: &Path) -> Result<(), Error> {
     let version = Job::new(program, place).args(["--version"]).read()?;
     if version.trim() != format!("plimsoll {VERSION}") {

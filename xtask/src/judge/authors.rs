@@ -1,19 +1,19 @@
-//! Who wrote what stands in the user's role: a person, or the program around the agent.
+//! The authors of messages in the user's role: a person, or the program around the agent.
 //!
-//! The judge's own knowledge, independent of `extract`'s: by the source of a session where that
-//! decides, otherwise by the forms in which programs write.
+//! The judge's own knowledge, independent of `extract`: by the source of a session if that is
+//! decisive, otherwise by the forms of texts that programs write.
 
 use super::sessions::Session;
 
-/// Sources in which a person wrote the task only; all else in the user's role is output.
+/// Sources in which a person wrote only the task. All other messages in the user's role are output.
 const TASK_ONLY: [&str; 4] = [
     "mini-swe-agent",
     "swe-agent-demos",
     "swe-smith",
     "openhands",
 ];
-// The words of others: tidy:allow-file(conversation)
-/// What a message that no person wrote begins with.
+// Texts of other programs: tidy:allow-file(conversation)
+/// The beginnings of messages that no person wrote.
 const OPENINGS: [&str; 20] = [
     "This session is being continued from a previous conversation",
     "The conversation history before this point was compacted",
@@ -36,7 +36,7 @@ const OPENINGS: [&str; 20] = [
     "<returncode>",
     "OBSERVATION:",
 ];
-/// Blocks that programs put around or beside what a person wrote.
+/// Blocks that programs add around or beside a person's text.
 const BLOCKS: [&str; 20] = [
     "system-reminder",
     "local-command-caveat",
@@ -61,13 +61,13 @@ const BLOCKS: [&str; 20] = [
 ];
 /// Blocks whose content a person typed.
 const TYPED_BLOCKS: [&str; 4] = ["command-name", "command-args", "bash-input", "user_message"];
-/// Headings behind which a person's request stands, after what an editor added.
+/// The heading before a person's request, after the text that an editor added.
 const REQUEST: &str = "## My request for Codex:";
 
-/// What a program adds to the end of a person's message.
+/// The beginning of a text that a program appends to a person's message.
 const TAIL: &str = "If you need specific details from before exiting plan mode";
 
-/// What persons typed in a session, message by message.
+/// Returns the texts that persons typed in a session, message by message.
 pub(super) fn typed(session: &Session) -> Vec<String> {
     let users = session.as_sent.iter().enumerate().filter(|(index, _)| {
         let is_summary = |cut: &super::sessions::Compaction| cut.summary_at == *index;
@@ -81,7 +81,7 @@ pub(super) fn typed(session: &Session) -> Vec<String> {
         .collect()
 }
 
-/// How many messages in the user's role may be a person's.
+/// Returns the maximum number of messages in the user's role that may be a person's.
 pub(super) fn most_typed(session: &Session) -> usize {
     let mut task_only = TASK_ONLY.iter();
     match task_only.any(|source| session.id.starts_with(source)) {
@@ -90,7 +90,7 @@ pub(super) fn most_typed(session: &Session) -> usize {
     }
 }
 
-/// The part of a text in the user's role that a person typed, if any.
+/// Returns the part of a text in the user's role that a person typed, if any.
 pub(super) fn typed_part(text: &str) -> Option<String> {
     let start = text.trim_start();
     if OPENINGS.iter().any(|opening| start.starts_with(opening)) {
@@ -114,7 +114,7 @@ pub(super) fn typed_part(text: &str) -> Option<String> {
     (!rest.trim().is_empty()).then(|| rest.trim().to_owned())
 }
 
-/// The commands in a text that a person typed, whoever wrote the rest.
+/// Returns the commands in a text that a person typed, even if a program wrote the rest.
 pub(super) fn commands(text: &str) -> impl Iterator<Item = &str> {
     TYPED_BLOCKS.iter().flat_map(move |tag| {
         let blocks = text.split(&format!("<{tag}>")).skip(1).collect::<Vec<_>>();
@@ -127,7 +127,7 @@ pub(super) fn commands(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `text` without its blocks of this tag.
+/// Returns `text` without its blocks with this tag.
 fn without(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let mut rest = text;

@@ -1,6 +1,8 @@
-//! Constraint canaries: rules and values planted in real sessions as a user would say them, which
-//! must survive, and values that were updated later, which must not. They came in batches, each
-//! judged before `extract` was tuned with it; a new batch is worth more than another look at an old.
+//! Constraint canaries: rules and values planted in real sessions in a user's words. They must
+//! survive, unless they were updated later.
+//!
+//! They came in batches. Each batch was judged before `extract` was tuned with it, so a new batch
+//! is worth more than another look at an old one.
 
 mod sentences;
 
@@ -17,17 +19,17 @@ use sentences::{RULES, VALUES};
 
 /// Budgets, in percent of the span.
 pub(super) const PERCENT: [u64; 3] = [10, 20, 30];
-/// An update comes this much of the session later than what it updates, in percent.
+/// The distance between a value and its update, in percent of the session.
 const LATER: usize = 30;
 
-/// What survived of the canaries of one set at one budget.
+/// The surviving canaries of one set at one budget.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Survived {
-    /// Rules that stand as they were said.
+    /// Rules that are present word for word.
     pub(super) rules: Share,
-    /// Values of which the new one stands.
+    /// Updated values whose new value is present.
     pub(super) new: Share,
-    /// Values of which the stale one stands.
+    /// Updated values whose stale value is present.
     pub(super) stale: Share,
 }
 
@@ -39,8 +41,9 @@ impl Survived {
     }
 }
 
-/// Plants every canary of `set` in one copy of `session`, asks `rule` for a text of `percent` of
-/// its weight, and looks which are in it. The `n`th session has them at other places than the next.
+/// Plants every canary of `set` in a copy of `session`, asks `rule` for a text of `percent` of its
+/// tokens, and checks which canaries it contains. The places depend on `n`, the number of the
+/// session.
 pub(super) fn survived(
     session: &Session,
     n: usize,
@@ -63,7 +66,7 @@ pub(super) fn survived(
         count(&mut survived.rules, text.contains(&normal(rule.1)));
     }
     for value in VALUES.iter().filter(|value| value.set == set) {
-        // What the update itself says of the old value is no survival of it.
+        // A mention of the old value in the update itself does not count.
         let rest = text.replace(&normal(value.updated), "");
         count(&mut survived.new, text.contains(value.new));
         count(&mut survived.stale, rest.contains(value.stale));
@@ -71,13 +74,13 @@ pub(super) fn survived(
     survived
 }
 
-/// Every rule, as it is said.
+/// Returns every rule, word for word.
 pub(super) fn rules() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.1)
 }
 
-/// The session with the canaries in it: every other one as a message of its own, the rest as
-/// sentences inside the user message before their place.
+/// Returns the session with the canaries: every other one as a message of its own, the rest as
+/// sentences inside the preceding user message.
 fn plant(session: &Session, n: usize, set: Set) -> Vec<Message> {
     let rules = RULES.iter().filter(|rule| rule.0 == set).map(|rule| rule.1);
     let values = VALUES.iter().filter(|value| value.set == set);
@@ -94,7 +97,7 @@ fn plant(session: &Session, n: usize, set: Set) -> Vec<Message> {
         planted.push((place(i + 5, 0), value.stated));
         planted.push((place(i + 5, LATER), value.updated));
     }
-    // From the end, so that an earlier place stays what it is.
+    // From the end, so that earlier places stay valid.
     planted.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let mut messages = session.messages.clone();
     let typed: Vec<String> = messages
@@ -109,9 +112,9 @@ fn plant(session: &Session, n: usize, set: Set) -> Vec<Message> {
         let at = at.min(messages.len());
         let host = (i + n).is_multiple_of(2).then(|| {
             let before = messages.get_mut(..at)?;
-            // Not so far back that an update would land before what it updates.
+            // Not so far back that an update would precede its value.
             let near = before.iter_mut().rev().take(total * LATER / 200);
-            // A rule inside what a program wrote would not be the user's.
+            // A rule inside a program's text would not be the user's.
             let mut users = near.filter(|message| hosts.contains(&message.text()));
             users.next()
         });
@@ -127,7 +130,8 @@ fn plant(session: &Session, n: usize, set: Set) -> Vec<Message> {
     messages
 }
 
-/// `text` as a sentence of `message`, behind the line or sentence that ends nearest its middle.
+/// Inserts `text` as a sentence of `message`, after the line or sentence that ends nearest its
+/// middle.
 fn inside(message: &str, text: &str) -> String {
     let middle = message.floor_char_boundary(message.len() / 2);
     let ends = message.match_indices(['\n', '.']).filter_map(|(at, end)| {
@@ -139,7 +143,7 @@ fn inside(message: &str, text: &str) -> String {
         .unwrap_or(message.len());
     let (head, tail) = message.split_at_checked(at).unwrap_or((message, ""));
     let stop = if text.ends_with(['.', '!']) { "" } else { "." };
-    // Where the host has no end of its own, as one writes on: on a line below.
+    // If the message has no sentence end, the text is added on a new line.
     let gap = if tail.is_empty() { '\n' } else { ' ' };
     format!("{}{gap}{text}{stop} {}", head.trim_end_matches(' '), tail)
 }

@@ -1,6 +1,7 @@
-//! What a colleague who goes on from a summary can trust: the user's words wherever they arrive,
-//! nobody else's among them, no clutter, no bare lists, no edit told that did not happen, and five
-//! summaries of summaries that lose no rule.
+//! Measures whether a colleague can rely on a summary.
+//!
+//! It must contain the user's words from every place and no foreign text as the user's, no clutter,
+//! no bare lists and no edit that was not made. Five summaries of summaries must lose no rule.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,31 +18,31 @@ use crate::error::Error;
 
 /// Budgets in percent of a session.
 const PERCENT: [u64; 4] = [3, 5, 10, 20];
-/// And one in tokens, for sessions at least twice as large.
+/// A budget in tokens, for sessions that are at least twice as large.
 const FIXED: u64 = 8_000;
-/// Sessions of one source, so that none outweighs the others.
+/// Maximum number of sessions of one source, so that none outweighs the others.
 const SOURCE_MAX: usize = 12;
-/// Sessions lighter than this have nothing to hand over.
+/// Minimum size of a session, in tokens.
 const LEAST: u64 = 5_000;
-/// A summary below this is no handover.
+/// Minimum size of a summary, in tokens.
 const BUDGET_MIN: u64 = 400;
-/// The least part of a budget that counts as used.
+/// Minimum part of a budget that counts as used, in percent.
 const USED: u64 = 95;
-/// An item shorter than this may stand twice, in characters.
+/// Minimum length of an item that counts as repeated, in characters.
 const REPEATED_MIN: usize = 20;
-/// Rounds of summaries of summaries, each over as much of the session.
+/// Number of summaries of summaries. Each round covers an equal part of the session.
 const ROUNDS: usize = 5;
 /// Size of each round's summary, in percent of the session.
 const ROUND_PERCENT: u64 = 20;
-/// Rules planted in the first round's part.
+/// Number of rules planted in the first round's part.
 const ROUND_RULES: usize = 3;
-/// Examples of a fault that are kept.
+/// Maximum number of examples of a fault.
 const EXAMPLES: usize = 60;
-/// Examples of one session.
+/// Maximum number of examples of one session.
 const OF_SESSION: usize = 2;
-/// The longest example, in characters.
+/// Maximum length of an example, in characters.
 const EXAMPLE_MAX: usize = 240;
-/// Calls that change a file.
+/// Tools that change a file.
 const EDITS: [&str; 9] = [
     "edit",
     "write",
@@ -53,11 +54,11 @@ const EDITS: [&str; 9] = [
     "create",
     "notebookedit",
 ];
-/// What a command contains that edits a file in place.
+/// Part of a command that edits a file in place.
 const IN_PLACE: &str = "sed -i";
-/// Arguments that name a file.
+/// Arguments that contain a file name.
 const PATHS: [&str; 4] = ["file_path", "path", "filePath", "filename"];
-/// How a result without an error flag begins if its edit was not made.
+/// The beginnings of results without an error flag whose edit was not made.
 const NOT_MADE: [&str; 8] = [
     "ERROR:",
     "Error:",
@@ -68,13 +69,13 @@ const NOT_MADE: [&str; 8] = [
     "apply_patch verification failed",
     "The user doesn't want",
 ];
-/// How a label in brackets before the user's words begins.
+/// The beginnings of labels in brackets before the user's words.
 const LABELS: [&str; 4] = ["refused", "rejected", "approved", "answered"];
-/// Words that say that something was done.
+/// Words that report an action.
 const DONE: [&str; 9] = [
     "edited", "wrote", "written", "created", "changed", "updated", "modified", "patched", "applied",
 ];
-/// Words that say that it was not.
+/// Words that report a failure of the action.
 const NOT_DONE: [&str; 12] = [
     "failed",
     "fail",
@@ -94,7 +95,8 @@ const NOT_DONE: [&str; 12] = [
 #[derive(Debug, Clone, Default)]
 pub(super) struct Handover {
     pub(super) sessions: usize,
-    /// Answers, reasons and plan edits that stand in the text, and those that stand as the user's.
+    /// Answers, reasons and plan edits that the text contains, and those that it marks as the
+    /// user's.
     pub(super) answers: Share,
     pub(super) reasons: Share,
     pub(super) plan_edits: Share,
@@ -103,15 +105,15 @@ pub(super) struct Handover {
     pub(super) typed_lines: Share,
     pub(super) clutter: Clutter,
     pub(super) names: Names,
-    /// Files with a failed edit, among those mentioned, of which an edit is told that was not made.
+    /// Of the mentioned files with a failed edit, those for which the text reports too many edits.
     pub(super) false_edits: Share,
     /// Summaries that use at least 95 % of their budget.
     pub(super) used: Share,
-    /// Items that stand twice.
+    /// Items that occur twice.
     pub(super) repeated: Share,
 }
 
-/// What five rounds lost of what the first kept.
+/// The parts of the first round's summary that the later rounds kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rounds {
     pub(super) rules: Share,
@@ -136,7 +138,7 @@ pub(super) struct Faults(pub(super) BTreeMap<&'static str, Vec<String>>);
 impl Faults {
     fn add(&mut self, measure: &'static str, session: &str, text: &str) {
         let examples = self.0.entry(measure).or_default();
-        // A few of each session, rather than many of the first.
+        // A few from each session, rather than many from the first.
         let of_session = examples.iter().filter(|one| one.starts_with(session));
         if examples.len() < EXAMPLES && of_session.count() < OF_SESSION {
             let text: String = text.chars().take(EXAMPLE_MAX).collect();
@@ -227,7 +229,7 @@ pub(super) fn handovers(sessions: &[Session], rule: Rule<'_>) -> Result<Handover
     Ok(found)
 }
 
-/// The sessions that are judged: not too light, and not too many of one source.
+/// Returns the sessions that are judged: not too small, and not too many of one source.
 pub(super) fn chosen(sessions: &[Session]) -> Vec<&Session> {
     let mut of_source: HashMap<&str, usize> = HashMap::new();
     let enough = sessions.iter().filter(|session| {
@@ -239,15 +241,15 @@ pub(super) fn chosen(sessions: &[Session]) -> Vec<&Session> {
     enough.collect()
 }
 
-/// What is known of a session without its summary.
+/// The facts about a session, independent of its summary.
 struct Truth {
     /// Everything that a person said, normalised.
     typed: String,
-    /// What a person said through a tool, and the questions that were answered, normalised.
+    /// The person's texts that came through tools, and the answered questions, normalised.
     words: Vec<String>,
     /// The lines of a plan that a person approved, normalised.
     plan: Vec<String>,
-    /// Files with a failed edit, and how many edits of each were made.
+    /// Files with a failed edit, and the number of successful edits of each.
     edits: HashMap<String, u32>,
 }
 
@@ -261,7 +263,7 @@ impl Truth {
         }
         let mut made: HashMap<String, u32> = HashMap::new();
         let mut failed: Vec<String> = Vec::new();
-        // Commands that edit in place: these edits were made too.
+        // Commands that edit in place also count as successful edits.
         let mut in_place: Vec<String> = Vec::new();
         let mut open: HashMap<&str, String> = HashMap::new();
         for message in &planted.messages {
@@ -307,8 +309,8 @@ impl Truth {
         }
     }
 
-    /// Checks whether a person typed a line, which may have gaps. `None` if the line only says what
-    /// the next ones are, or repeats a plan that was approved.
+    /// Checks whether a person typed a line, which may have gaps. Returns `None` if the line only
+    /// introduces the next ones, or repeats an approved plan.
     fn is_typed(&self, line: &str) -> Option<bool> {
         let line = normal(line);
         if self.words.iter().any(|words| line.contains(words)) {
@@ -327,7 +329,7 @@ impl Truth {
     }
 }
 
-/// The file that a call's arguments name.
+/// Returns the file in a call's arguments.
 fn path(arguments: &str) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
     if let Some(patch) = arguments.get("input").and_then(serde_json::Value::as_str) {
@@ -419,8 +421,8 @@ impl Judge<'_> {
         found
     }
 
-    /// Checks whether the summary tells more edits of a file than were made. `None` if it does not
-    /// mention the file.
+    /// Checks whether the summary reports more edits of a file than were made. Returns `None` if it
+    /// does not mention the file.
     fn edit_told<'t>(
         &self,
         summary: &Summary<'t>,
@@ -467,7 +469,7 @@ impl Judge<'_> {
     }
 }
 
-/// Summaries of summaries: each round gets the last round's summary and the next part.
+/// Judges summaries of summaries: each round gets the last round's summary and the next part.
 fn rounds(session: &Session, n: usize, rule: Rule<'_>, found: &mut Handovers) {
     let first = session.as_sent.len() / ROUNDS;
     let rules: Vec<&str> = canary::rules()

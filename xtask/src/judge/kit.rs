@@ -1,8 +1,8 @@
-//! Short chats with things said once: rules, goals, preferences and facts between acknowledgements,
-//! repetitions and small talk, and facts that are updated later.
+//! Short chats with unique statements: rules, goals, preferences and facts between
+//! acknowledgements, repetitions and small talk, and facts that are updated later.
 //!
-//! A seed decides the wordings, so a run with another seed has chats that nobody has seen. The chats
-//! go through `plimsoll compact`, as a user's would.
+//! A seed decides the wordings, so another seed gives chats that nobody has seen. The chats go
+//! through `plimsoll compact`, like those of users.
 
 mod wordings;
 
@@ -17,24 +17,24 @@ use crate::error::Error;
 
 use wordings::{LANGUAGES, Language};
 
-/// Chats of each language.
+/// Number of chats in each language.
 const CHATS: usize = 12;
 /// Budgets, in percent of a chat.
 pub(super) const PERCENT: [u64; 3] = [10, 20, 30];
-/// Questions with their answers in a chat, at least, and how many more it may have.
+/// Minimum number of questions with answers in a chat, and the maximum number of additional ones.
 const TURNS: (usize, usize) = (40, 40);
-/// Things said once, of each of the four kinds.
+/// Number of unique statements of each of the four kinds.
 const ONCE: usize = 2;
-/// Facts that are updated later.
+/// Number of facts that are updated later.
 const UPDATED: usize = 3;
 
-/// What is said once, or updated.
+/// The kinds of statements.
 pub(super) const KINDS: [&str; 5] = ["rules", "goals", "preferences", "facts", "updated facts"];
 
-/// One generated chat.
+/// A generated chat.
 struct Chat {
     messages: Vec<Message>,
-    /// Kind, and the values that must all survive.
+    /// Unique statements: the kind, and the values that must all survive.
     once: Vec<(&'static str, Vec<String>)>,
     updated: Vec<Updated>,
 }
@@ -46,25 +46,25 @@ struct Updated {
     old: String,
 }
 
-/// What survived in one language at one budget.
+/// The surviving statements in one language at one budget.
 #[derive(Debug, Clone)]
 pub(super) struct Survival {
     pub(super) language: &'static str,
     pub(super) percent: u64,
     /// By kind, as in [`KINDS`].
     pub(super) kinds: [Share; 5],
-    /// Updated facts whose old value is still there.
+    /// Updated facts whose old value is still present.
     pub(super) stale: Share,
-    /// Chats of which at least 95 % of the budget is used.
+    /// Chats that use at least 95 % of the budget.
     pub(super) used: Share,
-    /// Chats that could not be brought within their budget.
+    /// The number of chats that could not be compacted to their budget.
     pub(super) refused: usize,
-    /// What was lost, and old values that returned.
+    /// Lost statements, and old values that are still present.
     pub(super) faults: Vec<String>,
 }
 
 impl Survival {
-    /// Everything that was to survive.
+    /// Returns the share of all statements.
     pub(super) fn all(&self) -> Share {
         let mut all = Share::default();
         self.kinds.iter().for_each(|share| all.add(*share));
@@ -72,7 +72,7 @@ impl Survival {
     }
 }
 
-/// Numbers that look random and are the same for the same seed (SplitMix64).
+/// A generator of pseudorandom numbers (SplitMix64). The same seed gives the same numbers.
 struct Random(u64);
 
 impl Random {
@@ -90,7 +90,7 @@ impl Random {
     }
 }
 
-/// Compacts the chats of `seed` and counts what survives.
+/// Compacts the chats of `seed` and counts the surviving statements.
 pub(super) fn survivals(root: &Path, seed: u64) -> Result<Vec<Survival>, Error> {
     let mut random = Random(seed);
     let mut chats = Vec::new();
@@ -177,7 +177,7 @@ impl Survival {
     }
 }
 
-/// Checks whether a value stands in a text, and not as a part of a longer number or word.
+/// Checks whether a text contains a value, and not only as a part of a longer number or word.
 fn stands(text: &str, value: &str) -> bool {
     let value = normal(value);
     let is_part = |c: char| c.is_ascii_alphanumeric();
@@ -189,7 +189,7 @@ fn stands(text: &str, value: &str) -> bool {
     })
 }
 
-/// A chat in a language.
+/// Creates a chat in a language.
 fn chat(language: &'static Language, random: &mut Random) -> Chat {
     let mut values = Values {
         language,
@@ -217,7 +217,7 @@ fn chat(language: &'static Language, random: &mut Random) -> Chat {
     let mut left = language.updates.to_vec();
     for _ in 0..UPDATED.min(left.len()) {
         let (stated, updates) = left.swap_remove(random.below(left.len()));
-        // What the fact is about stays the same.
+        // The subject of the fact stays the same.
         let about = stated
             .contains("{thing}")
             .then(|| values.value("{thing}", random));
@@ -272,14 +272,14 @@ fn with(template: &str, thing: Option<&str>) -> String {
     }
 }
 
-/// The values that a chat has used, each once.
+/// The values that a chat has used. Each is used once.
 struct Values {
     language: &'static Language,
     taken: HashSet<String>,
 }
 
 impl Values {
-    /// Fills a template. Returns the sentence and the values in it, in their order.
+    /// Fills a template. Returns the sentence and its values in order.
     fn fill(
         &mut self,
         template: &str,
@@ -307,7 +307,7 @@ impl Values {
         (sentence, filled)
     }
 
-    /// A value for a slot that this chat has not used yet, if there is one.
+    /// Returns a value for a slot that this chat has not used yet, if there is one.
     fn value(&mut self, slot: &str, random: &mut Random) -> String {
         let language = self.language;
         let all = match slot {

@@ -1,4 +1,4 @@
-//! Clutter and names without sense in a summary, by the form of its lines.
+//! Finds clutter and meaningless names in a summary, by the form of its lines.
 
 use plimsoll_context::TokenCounter;
 use regex::Regex;
@@ -7,30 +7,30 @@ use super::measure::{Share, pattern};
 use super::text::{Item, Kind, Summary};
 use crate::error::Error;
 
-/// Symbols behind a file that count as those that matter.
+/// Number of symbols after a file that count as meaningful.
 const SYMBOLS: usize = 6;
-/// Names in a row that make a bare list.
+/// Number of consecutive names that form a bare list.
 const RUN: usize = 5;
-/// An announcement is no longer than this, in characters.
+/// Maximum length of an announcement, in characters.
 const ANNOUNCEMENT_MAX: usize = 120;
 
-/// Words before an announcement that change nothing.
+/// Filler words before an announcement.
 const FILLER: &str = r"^(?:(?:ok(?:ay)?|great|perfect|good|excellent|nice|now|alright|sure|right|yes|so|and|then|next|first|finally|also|interesting|hmm|wait|done|好的|はい)\b[\s,.!:;—-]*)+";
-/// What an announcement begins with.
+/// The beginnings of announcements.
 const ANNOUNCEMENT: &str = r"^(?:let me|let's|let us|i'll|i will|i am going to|i'm going to|i need to|i should|i want to|we need to|we should|we'll|time to|going to|checking|running|reading|looking|searching|updating|fixing|verifying|让我|我来|接下来|まず)";
 /// The outline of a table.
 const TABLE: &str = r"^\||\|$|^:?-{3,}:?\s*\|";
-/// How a sentence begins that needs the one before it.
+/// The beginnings of sentences that depend on the one before.
 const DANGLING: &str = r"^(?:it|its|this|that|they|them|these|those|both|which|he|she|but|so|and|or|also|then|no|wait|ah)\b[,' ]";
-/// What was done to a file, behind its name.
+/// A file name with the actions on it.
 const ACTS: &str =
     r"^(?P<path>.+?) \((?P<acts>(?:[a-z]+ [0-9]+(?:, )?)+[^)]*)\)(?::? ?(?P<rest>.*))?$";
-/// A word that only code has: a path, snake_case, camelCase, a file name, a hash.
+/// A word that occurs only in code: a path, snake_case, camelCase, a file name, a hash.
 const NAME: &str = r"^[`\x22']?(?:[\w.~@-]*/[\w./@~-]+|\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[\w-]+\.[a-z]{1,5}|[0-9a-f]{7,40})[`\x22'(),;:]*$";
-/// A number with nothing that it counts.
+/// A number without a unit.
 const NUMBER: &str = r"^[-+#~]?[0-9][0-9.,:%xX]*$";
-/// Remains of escapes and colours: half a surrogate, a colour code glued to a word, a newline's letter
-/// glued to a word, a raw escape.
+/// Remains of escapes and colours: half a surrogate, a colour code or the letter of an escaped
+/// newline joined to a word, a raw escape.
 const DEBRIS: &str = r"\bu[dD][89a-fA-F][0-9a-fA-F]{2}\b|\bu(?:00|20|25)[0-9a-f]{2}\b|\[[0-9]{1,3}(?:;[0-9]{1,3})*m|\b[0-9]{1,3}m[A-Z][a-z]+|\b[nt](?:Let|Now|The|This|That|If|In|It|You|Use|We|For|Note|And|But|Please|Run|See|Error|Test|File)\b|\x1b";
 
 /// Shares of a summary's reporting lines.
@@ -39,10 +39,10 @@ pub(super) struct Clutter {
     pub(super) announcements: Share,
     pub(super) lead_ins: Share,
     pub(super) torn_rows: Share,
-    /// Lines that are one of these.
+    /// Lines with at least one of these faults.
     pub(super) any: Share,
-    /// Lines that begin in the middle of a thought ("It relies on …"). Not clutter by itself: the line
-    /// before may say what it is about.
+    /// Lines that begin in the middle of a thought ("It relies on …"). Not clutter by itself: the
+    /// line before may name the subject.
     pub(super) dangling: Share,
 }
 
@@ -98,7 +98,7 @@ impl Lines {
         })
     }
 
-    /// Counts the clutter among the lines that tell what happened; `fault` is given each of it.
+    /// Counts the clutter among the reporting lines. `fault` is called with each such line.
     pub(super) fn clutter(&self, summary: &Summary<'_>, mut fault: impl FnMut(&str)) -> Clutter {
         let mut clutter = Clutter::default();
         let told = summary.of_kind(Kind::Report).filter(|item| {
@@ -108,7 +108,7 @@ impl Lines {
         for item in told {
             let text = item.lines.join("\n");
             let is_announcement = self.announces(&text);
-            // What came of a call may end with anything.
+            // The result of a call may end with any character.
             let is_call = text.contains(" → ");
             let is_lead_in = !is_call && text.trim_end().ends_with([':', '：']);
             let mut lines = item.lines.iter().map(|line| line.trim());
@@ -127,8 +127,8 @@ impl Lines {
         clutter
     }
 
-    /// Counts tokens of names in a row, of numbers alone and of debris; `fault` is given each text of
-    /// such.
+    /// Counts the tokens of consecutive names, of isolated numbers and of debris. `fault` is called
+    /// with each such text.
     pub(super) fn names(
         &self,
         text: &str,
@@ -160,8 +160,8 @@ impl Lines {
         names
     }
 
-    /// The text without its names in a row: sections of names, and the symbols behind a file from the
-    /// seventh on.
+    /// Returns the text without bare lists: sections of names, and the symbols after a file from
+    /// the seventh on.
     pub(super) fn without_lists(&self, text: &str) -> String {
         let mut kept = String::new();
         for item in Summary::of(text).items {
@@ -185,13 +185,13 @@ impl Lines {
         kept
     }
 
-    /// What was done to a file, if `line` says so: its path and the words in brackets.
+    /// Returns the path and the actions in brackets if `line` reports actions on a file.
     pub(super) fn file<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
         let found = self.acts.captures(line)?;
         Some((found.name("path")?.as_str(), found.name("acts")?.as_str()))
     }
 
-    /// Checks whether every sentence only says what will be done.
+    /// Checks whether every sentence only announces an action.
     fn announces(&self, text: &str) -> bool {
         if text.chars().count() > ANNOUNCEMENT_MAX {
             return false;
@@ -205,11 +205,11 @@ impl Lines {
             any |= !rest.is_empty();
             rest.is_empty() || self.announcement.is_match(&rest)
         });
-        // "Great!" alone announces nothing, but tells nothing either.
+        // "Great!" alone announces nothing, but it reports nothing either.
         all && (any || !lower.trim().is_empty())
     }
 
-    /// The names of an item that stand in a row, and the numbers that stand alone.
+    /// Returns the consecutive names of an item, and the isolated numbers.
     fn lists<'t>(&self, item: &Item<'t>) -> (Vec<&'t str>, Vec<&'t str>) {
         let mut bare = Vec::new();
         let mut numbers = Vec::new();
@@ -255,7 +255,7 @@ impl Lines {
     }
 }
 
-/// Checks for a section of names alone.
+/// Checks for a section that only lists names.
 pub(super) fn is_names(section: &str) -> bool {
     section.starts_with("Names") || section == "Also seen"
 }

@@ -1,6 +1,6 @@
 //! Made-up exchanges that are planted in copies of real sessions: questions that a person answered,
-//! calls that a person refused with a reason, plans that a person edited, edits that failed, and
-//! messages that a program wrote in the user's role. Recorded sessions have few of these.
+//! calls that a person refused with a reason, plans that a person edited, failed edits, and program
+//! messages in the user's role. Recorded sessions have few of these.
 //!
 //! The forms are those of published agents; the contents are our own.
 
@@ -11,13 +11,13 @@ use plimsoll_context::{CallId, Message, Part, ToolCall};
 
 use contents::{ANSWERS, HOST_RULES, PLAN_EDITS, REASONS};
 
-/// Exchanges of each kind in one session.
+/// Number of exchanges of each kind in one session.
 const ANSWERS_EACH: usize = 3;
 const REASONS_EACH: usize = 2;
 const HOST_EACH: usize = 5;
 const EDITS_EACH: usize = 3;
 
-/// A session with the made-up exchanges in it, and what was planted.
+/// A session with the made-up exchanges, and the planted contents.
 pub(super) struct Planted {
     pub(super) messages: Vec<Message>,
     /// Answers to questions of the agent.
@@ -35,7 +35,7 @@ pub(super) struct Planted {
 }
 
 /// Plants the made-up exchanges in a copy of `messages`, between `from` and `until` percent of
-/// them. The `n`th session has other contents and forms than the next.
+/// them. The contents and forms depend on `n`, the number of the session.
 pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -> Planted {
     let mut planted = Planted {
         messages: Vec::new(),
@@ -84,7 +84,7 @@ pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -
         .into_iter()
         .enumerate()
         .map(|(i, group)| {
-            // Spread, and each kind elsewhere in the next session.
+            // Spread evenly; the order of the kinds differs from session to session.
             let step = (i * 5 + n) % count;
             let percent = from + (until - from) * (2 * step + 1) / (2 * count);
             (total * percent / 100, group)
@@ -93,7 +93,7 @@ pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -
     places.sort_by_key(|(at, _)| *at);
     let mut places = places.into_iter().peekable();
     for (at, message) in messages.iter().enumerate() {
-        // Nothing comes between a call and its result, or before the task.
+        // Nothing is inserted between a call and its result, or before the task.
         if !matches!(message, Message::ToolResult(_)) && at > 1 {
             while let Some((_, group)) = places.next_if(|(place, _)| *place <= at) {
                 planted.messages.extend(group);
@@ -106,7 +106,7 @@ pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -
 }
 
 impl Planted {
-    /// Everything planted that a person said.
+    /// Returns all planted words of a person.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         let all = [&self.answers, &self.reasons, &self.plan_edits];
         all.into_iter().flatten().copied()
@@ -117,7 +117,7 @@ fn pick<T: Copy>(all: &[T], at: usize) -> Option<T> {
     all.get(at % all.len().max(1)).copied()
 }
 
-/// An assistant's message that makes one call.
+/// Creates a message of the assistant that makes one call.
 fn calls(id: &CallId, name: &str, arguments: &serde_json::Value) -> Message {
     Message::Assistant {
         parts: vec![Part::ToolCall(ToolCall {

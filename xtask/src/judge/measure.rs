@@ -1,5 +1,5 @@
-//! What a text that stands for a span is asked to hold, and how much of it it holds.
-//! Not how such a text is made, and nothing of `extract`'s own idea of a name or a sentence.
+//! Measures the content that a text must preserve from a span, and how much of it is present.
+//! Independent of `extract`'s own definition of a name or a sentence.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,11 @@ use super::authors::{most_typed, typed_part};
 use super::sessions::Session;
 use crate::error::Error;
 
-/// Least length of a sentence, in characters.
+/// Minimum length of a sentence, in characters.
 const SENTENCE_MIN: usize = 20;
-/// A path, a file name, a word in camelCase or snake_case, a hex of 7 or more, a number of 3
-/// digits or more; the first that matches wins, and the longest of it.
+/// A path, a file name, a word in camelCase or snake_case, a hexadecimal number of 7 digits or
+/// more, a number of 3 digits or more. The first alternative that matches wins, with its longest
+/// match.
 const IDENTIFIER: &str = concat!(
     r"(?P<path>(?:~|\.{1,2})?/?(?:[A-Za-z0-9_@.+-]+/)+[A-Za-z0-9_@.+-]*[A-Za-z0-9_])",
     r"|(?P<file>[A-Za-z0-9_][A-Za-z0-9_.-]*\.(?:rs|py|pyi|ts|tsx|js|jsx|mjs|cjs|json|jsonl|toml|ya?ml|md|mdx|txt|rst|html?|css|scss|sh|bash|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|sql|xml|svg|png|jpe?g|gif|pdf|csv|lock|cfg|ini|conf|env|log|pony|ipynb|vue|svelte|swift|scala|lua|pl|ex|exs|proto|gradle|mk|patch|diff|zip|gz|tar|db|sqlite)\b)",
@@ -22,41 +23,41 @@ const IDENTIFIER: &str = concat!(
     r"|(?P<number>\b[0-9]{3,}\b)",
 );
 
-/// What is looked for.
+/// The content that a text must preserve.
 pub(super) struct Wanted {
     /// The user's messages, normalised.
     pub(super) messages: Vec<String>,
     /// Their sentences of at least [`SENTENCE_MIN`] characters, normalised.
     pub(super) sentences: Vec<String>,
-    /// What the agent used next, normalised.
+    /// The identifiers that the agent used next, normalised.
     pub(super) identifiers: Vec<Identifier>,
 }
 
-/// One identifier that the agent wrote after a cut.
+/// An identifier that the agent wrote after a cut.
 pub(super) struct Identifier {
     pub(super) text: String,
     pub(super) kind: &'static str,
-    /// Who had written it before the cut: the user, the agent, or only a tool.
+    /// The author who had written it before the cut: the user, the agent, or only a tool.
     pub(super) origin: &'static str,
 }
 
 /// Finds identifiers.
 pub(super) struct Finder(Regex);
 
-/// How many of how many.
+/// The number of kept things, and of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Share {
     pub(super) kept: usize,
     pub(super) of: usize,
 }
 
-/// A share of each thing wanted.
+/// A share for each kind of content.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Score {
     pub(super) messages: Share,
     pub(super) sentences: Share,
     pub(super) identifiers: Share,
-    /// The same where names in a row do not count.
+    /// The identifiers without those in bare lists.
     pub(super) told: Share,
 }
 
@@ -65,7 +66,7 @@ impl Finder {
         pattern(IDENTIFIER).map(Self)
     }
 
-    /// Every identifier of `text` with its kind, as often as it stands there.
+    /// Returns every occurrence of an identifier in `text`, with its kind.
     pub(super) fn find<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'t str, &'static str)> {
         self.0.captures_iter(text).filter_map(|found| {
             let whole = found.get(0)?.as_str();
@@ -82,12 +83,13 @@ impl Finder {
         })
     }
 
-    /// What is wanted of a text that stands for the messages before `at`, by what the agent did
-    /// between `from` (the first message after its summary, if any) and `until`.
+    /// Returns the content that a text for the messages before `at` must preserve. The identifiers
+    /// are those that the agent used between `from` (the first message after its summary, if any)
+    /// and `until`.
     pub(super) fn wanted(&self, session: &Session, at: usize, from: usize, until: usize) -> Wanted {
         let messages = &session.messages;
         let before = messages.get(..at).unwrap_or_default();
-        // What a program wrote in the user's role is not the user's.
+        // A program's text in the user's role is not the user's.
         let users: Vec<String> = before
             .iter()
             .filter(|message| message.is_user())
@@ -148,7 +150,7 @@ impl Finder {
 }
 
 impl Wanted {
-    /// How much of it `text` holds, and `told`, which is `text` without names in a row.
+    /// Returns the shares that `text` contains. `told` is `text` without bare lists.
     pub(super) fn score(&self, text: &str, told: &str) -> Score {
         let (text, told) = (normal(text), normal(told));
         let share = |wanted: &[String]| Share {
@@ -176,7 +178,7 @@ impl Wanted {
         }
     }
 
-    /// What `text` does not hold, one a line.
+    /// Returns the content that `text` lacks, one item per line.
     pub(super) fn lost(&self, text: &str) -> String {
         let text = normal(text);
         let mut lost = String::new();
@@ -194,7 +196,7 @@ impl Wanted {
     }
 }
 
-/// Compiles a pattern of the judge's own.
+/// Compiles a pattern of the judge.
 pub(super) fn pattern(text: &str) -> Result<Regex, Error> {
     Regex::new(text).map_err(|error| Error::Unreadable {
         what: format!("the pattern {text}"),
@@ -203,7 +205,7 @@ pub(super) fn pattern(text: &str) -> Result<Regex, Error> {
 }
 
 impl Share {
-    /// Counts one more, kept or not.
+    /// Counts one more thing, kept or not.
     pub(super) fn count(&mut self, kept: bool) {
         self.kept += usize::from(kept);
         self.of += 1;
@@ -228,7 +230,7 @@ impl Score {
     }
 }
 
-/// In lower case, every run of whitespace one blank, none at the ends.
+/// Normalises a text: lower case, single blanks between words, none at the ends.
 pub(super) fn normal(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -240,8 +242,8 @@ pub(super) fn normal(text: &str) -> String {
     normal
 }
 
-/// The sentences of `text`, normalised: cut at line ends and behind `.`, `!`, `?` before
-/// whitespace, and behind their CJK forms.
+/// Returns the sentences of `text`, normalised: split at line ends, after `.`, `!` and `?` before
+/// whitespace, and after their CJK forms.
 pub(super) fn sentences(text: &str) -> Vec<String> {
     let mut sentences = Vec::new();
     for line in text.lines() {
@@ -264,7 +266,7 @@ pub(super) fn sentences(text: &str) -> Vec<String> {
     sentences
 }
 
-/// What the agent wrote itself: its text and the arguments of its calls, not its thinking.
+/// Returns the agent's own text: its answers and the arguments of its calls, without thinking.
 fn writes(message: &Message) -> Vec<String> {
     let parts = message.parts().iter();
     parts
@@ -276,7 +278,7 @@ fn writes(message: &Message) -> Vec<String> {
         .collect()
 }
 
-/// Everything readable of a message.
+/// Returns all readable text of a message.
 fn whole(message: &Message) -> String {
     let mut texts = vec![message.text()];
     for part in message.parts() {
@@ -289,8 +291,8 @@ fn whole(message: &Message) -> String {
     texts.join("\n")
 }
 
-/// The strings and numbers of a call's arguments, without JSON's escapes, which would glue an
-/// `n` of `\n` to the word behind it.
+/// Returns the strings and numbers of a call's arguments, with JSON's escapes decoded. Otherwise
+/// the `n` of `\n` would be joined to the next word.
 pub(super) fn plain(arguments: &str) -> String {
     fn leaves(value: &serde_json::Value, out: &mut Vec<String>) {
         match value {

@@ -1,15 +1,15 @@
-//! Whether a summary reports a failed tool call as failed, and only a failed one: 200 results of the
+//! Measures whether a summary reports exactly the failed tool calls as failed: 200 results of the
 //! recorded sessions, marked by a person who read each call with its result.
 //!
-//! The set has more failures than sessions have, so that there is something to count. Every result
-//! therefore stands for as many as there are of its kind (source, error flag, words of trouble in the
-//! text), which gives the precision that a reader of whole sessions meets.
+//! The set contains more failures than sessions do, so that there are enough to count. Each result
+//! is therefore weighted by the frequency of its kind (source, error flag, words of trouble in the
+//! text). This gives the precision that a reader of whole sessions experiences.
 //!
-//! `outcomes.tsv` holds the session, the index of the result's message and the mark, and no text.
-//! `refused` is a call that a person refused or aborted. `unclear` is a result that two readers would
-//! mark differently (a search that found nothing and ended with code 1, a script that prints the error
-//! it was written to provoke); it is not counted. Marks are only changed if a reader sees a mistake,
-//! never because a summary disagrees.
+//! `outcomes.tsv` contains the session, the index of the result's message and the mark, and no
+//! text. `refused` is a call that a person refused or aborted. `unclear` is a result that two
+//! readers would mark differently (a search that found nothing and ended with code 1, a script that
+//! prints the error it was written to provoke); it is not counted. Marks are only changed if a
+//! reader finds a mistake, never because a summary disagrees.
 
 use std::collections::HashMap;
 
@@ -21,21 +21,21 @@ use super::sessions::Session;
 use super::text::Summary;
 use crate::error::Error;
 
-/// One marked result a line: session, index of the message, mark.
+/// One marked result per line: session, index of the message, mark.
 const MARKS: &str = include_str!("outcomes.tsv");
-/// Size of the summary of one call: far more than it needs.
+/// Size of the summary of one call, in tokens: far more than needed.
 const BUDGET: Tokens = Tokens(2_000);
-/// How a summary says that a call failed.
+/// The word by which a summary reports a failed call.
 const FAILED: &str = r"\bfailed\b";
-/// How it may say that a person did not let it happen.
+/// Words by which it may report that a person prevented the call.
 const REFUSED: &str =
     r"\b(failed|refused|rejected|denied|declined|aborted|cancelled|interrupted)\b";
 
-/// What makes a result worth a second look.
+/// Words that suggest a failure.
 const TROUBLE: &str =
     "(?i)error|fail|exception|traceback|not found|denied|reject|abort|panic|cannot|no such|invalid";
 
-/// What a reader says of a call.
+/// A reader's judgement of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Failed,
@@ -43,26 +43,27 @@ enum Mark {
     Succeeded,
 }
 
-/// How well failures are told from successes.
+/// The accuracy of reported failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Reported {
     /// Calls reported as failed that did fail.
     pub(super) precision: Share,
     /// Failed calls that are reported as failed.
     pub(super) recall: Share,
-    /// Successes that are reported as failed.
+    /// Successful calls that are reported as failed.
     pub(super) false_alarms: Share,
 }
 
 /// The figures of both halves, and a line for each call that was reported wrongly.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
-    /// The half that may be looked at while `extract` is changed.
+    /// The half that may be examined while `extract` is changed.
     pub(super) open: Reported,
     /// The half that is only counted.
     pub(super) held_out: Reported,
     pub(super) wrong: Vec<String>,
-    /// Results as often as they occur that are rightly reported as failed, and that are reported.
+    /// Weighted numbers of calls that are correctly reported as failed, and of all that are
+    /// reported as failed.
     occurring: (f64, f64),
 }
 
@@ -78,7 +79,7 @@ impl Outcomes {
         all
     }
 
-    /// The precision with every result as often as its kind occurs.
+    /// Returns the precision, weighted by the frequency of each kind of result.
     pub(super) fn precision_as_occurring(&self) -> Option<f64> {
         let (right, reported) = self.occurring;
         (reported > 0.0).then(|| right / reported)
@@ -156,7 +157,7 @@ pub(super) fn outcomes(sessions: &[Session], rule: super::Rule<'_>) -> Result<Ou
     Ok(outcomes)
 }
 
-/// Every mark that says which it is: session, index of the message, mark.
+/// Returns the marks that are clear: session, index of the message, mark.
 fn marks() -> impl Iterator<Item = (&'static str, &'static str, Mark)> {
     MARKS.lines().filter_map(|line| {
         let mut fields = line.split('\t');
@@ -171,7 +172,7 @@ fn marks() -> impl Iterator<Item = (&'static str, &'static str, Mark)> {
     })
 }
 
-/// The kind of a tool result; `None` for other messages.
+/// Returns the kind of a tool result; `None` for other messages.
 fn stratum(session: &Session, message: &Message, trouble: &Regex) -> Option<Stratum> {
     let Message::ToolResult(result) = message else {
         return None;
@@ -184,7 +185,7 @@ fn stratum(session: &Session, message: &Message, trouble: &Regex) -> Option<Stra
     ))
 }
 
-/// Half of the marks, by a hash of the place that nobody chose.
+/// Assigns half of the marks to the held-out half, by a hash of their place.
 fn is_held_out(id: &str, index: &str) -> bool {
     let place = id.bytes().chain(index.bytes());
     let hash = place.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -193,20 +194,20 @@ fn is_held_out(id: &str, index: &str) -> bool {
     (hash >> 33) & 1 == 1
 }
 
-/// The result at `index` with the call that it answers.
+/// Returns the result at `index` with its call.
 fn pair(session: &Session, index: usize) -> Option<(ToolCall, Message)> {
     let Message::ToolResult(result) = session.messages.get(index)? else {
         return None;
     };
     let before = session.messages.get(..index)?;
     let mut calls = before.iter().rev().flat_map(|message| {
-        // The last call of a message that has several of one id is the one that was answered.
+        // If a message has several calls with one id, the last one was answered.
         let calls: Vec<ToolCall> = message.calls().cloned().collect();
         calls.into_iter().rev()
     });
     let mut call = calls.find(|call| call.id == result.call)?;
     let mut result = result.clone();
-    // Text-action agents give no ids, which a transcript needs.
+    // Text-action agents give no ids, but a transcript needs them.
     if call.id.0.is_empty() {
         call.id = CallId("call_1".to_owned());
         result.call = call.id.clone();
@@ -219,9 +220,9 @@ mod tests {
     use super::*;
     use crate::recordings::DATA;
 
-    /// Least share of the reported failures that are failures.
+    /// Minimum share of real failures among the reported ones, in percent.
     const PRECISION: f64 = 90.0;
-    /// Least share of the failures that are reported.
+    /// Minimum share of reported failures among the real ones, in percent.
     const RECALL: f64 = 80.0;
 
     /// `cargo nextest run -p xtask outcomes --no-capture` prints the figures.

@@ -1,4 +1,4 @@
-//! The figures of the judge as tables and as JSON. Not the judging.
+//! Prints the figures of the judge as tables and as JSON.
 
 mod compacted;
 mod handover;
@@ -17,10 +17,10 @@ use super::whole::Whole;
 
 pub(super) use handover::faults;
 
-/// A user message of more characters than this is a long one, in the table of losses.
+/// Minimum length of a long user message in the table of losses, in characters.
 const LONG: usize = 400;
 
-/// Everything that was measured.
+/// All results.
 pub(super) struct Figures {
     pub(super) rows: Vec<Row>,
     pub(super) losses: Vec<Loss>,
@@ -31,7 +31,7 @@ pub(super) struct Figures {
     pub(super) wholes: Vec<Whole>,
 }
 
-/// One text that was judged.
+/// A text that was judged.
 pub(super) struct Row {
     pub(super) table: &'static str,
     pub(super) budget: String,
@@ -41,11 +41,11 @@ pub(super) struct Row {
     pub(super) score: Score,
 }
 
-/// What one of `extract`'s texts lost, by kind.
+/// The losses of one of `extract`'s texts, by kind.
 pub(super) struct Loss {
     table: &'static str,
     budget: String,
-    /// Kept and of how many, by what it is.
+    /// The share of kept content, by kind.
     kinds: BTreeMap<String, Share>,
 }
 
@@ -88,7 +88,7 @@ impl Loss {
     }
 }
 
-/// Prints everything as markdown.
+/// Prints everything as Markdown.
 pub(super) fn tables(figures: &Figures) {
     let Figures {
         rows,
@@ -295,7 +295,7 @@ fn percent(part: Option<f64>) -> String {
     part.map_or_else(|| "–".to_owned(), |part| format!("{:.0} %", 100.0 * part))
 }
 
-/// Each once, in the order of their first.
+/// Returns each text once, in order of first occurrence.
 fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for one in all {

@@ -1,13 +1,13 @@
-//! What `extract` is compared with: the agent's own summary (which is in the recording), and a
-//! mechanical rule of one paragraph. Not meant to be good, only to be fair.
+//! The rivals of `extract`: the agent's own summary (from the recording), and a mechanical rule
+//! that fits one paragraph. It is meant to be fair, not good.
 
 use plimsoll_context::{Message, TokenCounter, Tokens};
 
-/// Longest signature of a call, in characters.
+/// Maximum length of a call's signature, in characters.
 const SIGNATURE_MAX: usize = 200;
 
-/// The user's text and the signatures of tool calls, newest first, until the budget is full; the
-/// last text is cut to what fits. Printed in the order in which they came.
+/// Collects the user's text and the signatures of tool calls, newest first, until the budget is
+/// full. The last text is cut to fit. The output is in chronological order.
 pub(super) fn mechanical(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> String {
     let mut lines = Vec::new();
     let mut left = max.0;

@@ -1,5 +1,5 @@
-//! Recorded sessions as [`Message`]s, with where their agents compacted them.
-//! Not a reader of the agents' own files: only of the normalised form, one session a line.
+//! Reads recorded sessions as [`Message`]s, with the places of their agents' compactions. Only the
+//! normalised form is read, one session per line.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,22 +11,23 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::recordings::files;
 
-/// What text-action agents put before the output of a command, which they send in the user's role.
+/// The mark that text-action agents put before the output of a command, which they send in the
+/// user's role.
 const OUTPUT_MARK: &str = "<returncode>";
 
-/// One recorded session.
+/// A recorded session.
 pub(super) struct Session {
     pub(super) id: String,
-    /// The messages with what their source is known to mean: summaries as such, output as results.
+    /// The messages by their meaning: summaries as summaries, output as results.
     pub(super) messages: Vec<Message>,
-    /// The messages as their agent sends them, everything in the role that it has there.
+    /// The messages as their agent sends them, in their original roles.
     pub(super) as_sent: Vec<Message>,
-    /// Tokens of each message, of the whole form that is sent.
+    /// Tokens of each message in its sent form.
     pub(super) weights: Vec<u64>,
     pub(super) compactions: Vec<Compaction>,
 }
 
-/// Where an agent replaced everything before by a summary of its own.
+/// A place at which an agent replaced all earlier messages by its own summary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compaction {
     /// The first message after the cut.
@@ -36,19 +37,19 @@ pub(super) struct Compaction {
 }
 
 impl Session {
-    /// The agent and the place that it was recorded at.
+    /// Returns the agent and the origin of the recording.
     pub(super) fn source(&self) -> &str {
         self.id.split('/').next().unwrap_or_default()
     }
 
-    /// Tokens of all messages before `at`.
+    /// Returns the tokens of all messages before `at`.
     pub(super) fn span(&self, at: usize) -> u64 {
         self.weights.iter().take(at).sum()
     }
 }
 
-/// Every session in the `.jsonl` and `.jsonl.gz` files of `folder`, by file name; `None` where
-/// there is no such folder.
+/// Loads every session in the `.jsonl` and `.jsonl.gz` files of `folder`, sorted by file name.
+/// Returns `None` if there is no such folder.
 pub(super) fn load(folder: &Path) -> Result<Option<Vec<Session>>, Error> {
     if !folder.is_dir() {
         return Ok(None);
@@ -128,24 +129,24 @@ fn read(session: &Value) -> Session {
     }
 }
 
-/// A message of OpenAI's form, in the role that it has there.
+/// Parses a message of OpenAI's form, in its original role.
 pub(super) fn sent(raw: &Value) -> Message {
     message(raw, false, Actions::AsSent)
 }
 
-/// How a session's agent acts.
+/// The way in which a session's agent acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Actions {
     /// By tool calls.
     Calls,
     /// By a fenced block of shell commands at the end of its text.
     Fenced,
-    /// As the wire has it: output in the user's role stays there.
+    /// As sent: output in the user's role stays there.
     AsSent,
 }
 
-// The words of others: tidy:allow-file(conversation)
-/// A former summary with the words that its agent puts around it.
+// Texts of other programs: tidy:allow-file(conversation)
+/// Returns a former summary with the text that its agent adds around it.
 fn sent_summary(text: &str) -> String {
     if text.starts_with("This session is being continued") {
         return text.to_owned();
@@ -173,7 +174,7 @@ fn message(raw: &Value, summary: bool, actions: Actions) -> Message {
                 Message::result(call, content)
             }
         }
-        // Output of a command is nothing that a person said, whatever role carries it.
+        // The output of a command is not a person's text, in any role.
         _ if content.starts_with(OUTPUT_MARK) && actions != Actions::AsSent => {
             Message::result(CallId(String::new()), content)
         }

@@ -1,18 +1,18 @@
-//! A summary as its reader sees it: sections, the user's lines and the lines that report.
+//! Parses a summary as its reader sees it: sections, the user's lines and the reporting lines.
 //!
-//! Reads the form that tells what was said and done in order, with `»! ` before the user's rules, and the older
-//! one, which put the user's words under headings of their own, so that both can be measured by the
-//! same rules.
+//! Two forms are parsed, so that both can be measured by the same rules: the chronological form,
+//! with `»! ` before the user's rules, and the older form, which put the user's words under their
+//! own headings.
 
 use plimsoll_context::ToolCall;
 use regex::Regex;
 
-/// What begins a line of the user's words: the first a rule.
+/// The marks of the user's lines. The first one marks a rule.
 const USER: [&str; 2] = ["»! ", "» "];
-/// What a reporting line begins with.
+/// The mark of a reporting line.
 const DASH: &str = "- ";
 
-/// The headings of both forms. A line of the user's that looks like another heading is no heading.
+/// The headings of both forms. A line of the user that looks like another heading is not a heading.
 const SECTIONS: [&str; 12] = [
     "Transcript",
     "State",
@@ -28,27 +28,27 @@ const SECTIONS: [&str; 12] = [
     "Names seen",
 ];
 
-/// A summary, cut into items.
+/// A summary, split into items.
 pub(super) struct Summary<'t> {
     pub(super) items: Vec<Item<'t>>,
 }
 
-/// One item of a summary.
+/// An item of a summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item<'t> {
-    /// The heading it stands under, without `## `.
+    /// The heading above it, without `## `.
     pub(super) section: &'t str,
     pub(super) kind: Kind,
-    /// Its lines without the marks, the first of them on the line of the mark.
+    /// Its lines without the marks. The first one is the line of the mark.
     pub(super) lines: Vec<&'t str>,
 }
 
-/// Whose item it is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Marked as the user's words.
     User,
-    /// Reports what was done or found.
+    /// Reports an action or a finding.
     Report,
 }
 
@@ -56,7 +56,7 @@ impl<'t> Summary<'t> {
     pub(super) fn of(text: &'t str) -> Self {
         let mut section = "";
         let mut items: Vec<Item<'t>> = Vec::new();
-        // The first line of ours is the sealed head.
+        // Our first line is the sealed head.
         for line in text.lines().skip(usize::from(text.starts_with('['))) {
             let heading = line.strip_prefix("## ");
             if let Some(heading) = heading.filter(|heading| SECTIONS.contains(heading)) {
@@ -78,7 +78,7 @@ impl<'t> Summary<'t> {
                     lines: vec![text],
                 }),
                 None => {
-                    // A line before the first item of a section stands for itself.
+                    // A line before the first item of a section is an item of its own.
                     match items.last_mut().filter(|item| item.section == section) {
                         Some(item) => item.lines.push(line.strip_prefix('\\').unwrap_or(line)),
                         None => items.push(Item {
@@ -97,7 +97,7 @@ impl<'t> Summary<'t> {
         self.items.iter().filter(move |item| item.kind == kind)
     }
 
-    /// Checks whether a line says that `call` failed: with one of `words`, or under the older
+    /// Checks whether a line reports that `call` failed: with one of `words`, or under the older
     /// form's heading for errors. Words of the call's own arguments do not count.
     pub(super) fn reports_failure(&self, call: &ToolCall, words: &Regex) -> bool {
         let mut own: Vec<String> = super::measure::plain(&call.arguments)

@@ -1,4 +1,5 @@
-//! Chats through `plimsoll compact`, as a user's would go: the kept messages and the summary together.
+//! Runs chats through `plimsoll compact`, like those of users. Kept messages and the summary are
+//! judged together.
 
 use std::io::Write;
 use std::path::Path;
@@ -46,7 +47,7 @@ pub(super) fn compact<'m>(
     printed.lines().map(read).collect()
 }
 
-/// What messages weigh.
+/// Returns the tokens of messages.
 pub(super) fn tokens(messages: &[Message]) -> u64 {
     let counter = Bpe::o200k();
     messages
@@ -55,7 +56,7 @@ pub(super) fn tokens(messages: &[Message]) -> u64 {
         .sum()
 }
 
-/// A message in OpenAI's form, without thinking.
+/// Converts a message to OpenAI's form, without thinking.
 fn written(message: &Message) -> Value {
     let text = message.text();
     match message {

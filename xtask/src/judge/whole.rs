@@ -1,5 +1,5 @@
-//! Recorded sessions through `plimsoll compact`: whether the budget is met and used, whether a summary
-//! was cut by another stage, and what the user said that is left in all of the view.
+//! Runs recorded sessions through `plimsoll compact`. Measures whether the budget is met and used,
+//! whether another stage cut a summary, and how many of the user's words the view still contains.
 
 use std::path::Path;
 
@@ -15,21 +15,21 @@ use crate::error::Error;
 
 /// Budgets in percent of a session.
 const PERCENT: [u64; 3] = [5, 10, 20];
-/// What a summary in a view begins with.
+/// The beginning of a summary in a view.
 const SUMMARY: &str = "[Summary of earlier messages";
-/// What stands where text was cut out.
+/// The marker of removed text.
 const CUT: &str = "[pruned: ";
-/// A user message of at most so many characters is a short one.
+/// Maximum length of a short user message, in characters.
 const SHORT: usize = 400;
 
-/// What came of the sessions at one budget.
+/// The results of the sessions at one budget.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Whole {
     pub(super) percent: u64,
     pub(super) sessions: usize,
     pub(super) refused: usize,
     pub(super) over: usize,
-    /// Sessions of which at least 95 % of the budget is used, and the least that one uses.
+    /// Sessions that use at least 95 % of the budget, and the smallest use.
     pub(super) used: Share,
     pub(super) least: Option<f64>,
     /// Summaries that were cut by another stage.
@@ -111,7 +111,7 @@ impl Whole {
     }
 }
 
-/// Checks for a message that no provider takes.
+/// Checks for a message that no provider accepts.
 fn is_empty(message: &Message) -> bool {
     let calls = message.calls().count();
     let is_result = matches!(message, Message::ToolResult(_));

@@ -1,6 +1,6 @@
 //! The steady bench: made-up sessions of constant growth, without recordings.
 //!
-//! It shows the frontier between what a session costs and what its views still contain.
+//! It shows the trade-off between the cost of a session and the content that its views still have.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use plimsoll_replay::{
 
 use super::{percent, unit_sheet};
 
-/// The window of the steady bench.
+/// The window of the steady bench, in tokens.
 const WINDOW: Tokens = Tokens(32_000);
 
 /// Prints the table.

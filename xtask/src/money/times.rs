@@ -1,5 +1,5 @@
-//! Recorded sessions with their own times: what expired caches cost, and what plans at such
-//! moments save.
+//! Recorded sessions with their real times: the cost of expired caches, and the savings of plans
+//! made at such moments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::{percent, unit_sheet};
 use crate::error::Error;
 use crate::recordings::files;
 
-/// Where the agents' own files are, beside the normalised ones.
+/// The folder of the agents' original files, relative to the normalised ones.
 const ORIGINALS: &str = "../originals";
-/// The window of the recorded agents.
+/// The window of the recorded agents, in tokens.
 const WINDOW: Tokens = Tokens(200_000);
-/// What one plan costs because the agent reads again what it evicted: about 5,000 tokens and 3 to
-/// 4 calls more, in fresh-input tokens. Measured on 50 compactions of a recorded client.
+/// The cost of one plan because the agent reads evicted content again: about 5,000 tokens and 3 to
+/// 4 more calls, in fresh-input tokens. Measured on 50 compactions of a recorded client.
 const REREADING: u64 = 20_000;
 
-/// Prints the tables, if there are recordings whose times are known.
+/// Prints the tables, if there are recordings with known times.
 pub(super) fn print(
     folder: &Path,
     recordings: &[Recording],

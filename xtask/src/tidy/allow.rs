@@ -1,6 +1,7 @@
-//! Exceptions written beside what they excuse: `tidy:allow(word)` in a comment of the same
-//! line or the one before, `tidy:allow-file(word)` anywhere for a whole file.
-//! For words that a foreign API or a provider's own text forces on us, and for nothing else.
+//! Exceptions to the rules of tidy: `tidy:allow(word)` in a comment on the same line or the line
+//! before, or `tidy:allow-file(word)` anywhere for a whole file.
+//!
+//! They are only for words of a foreign API or of a provider's own text.
 
 const LINE: &str = "tidy:allow(";
 const FILE: &str = "tidy:allow-file(";
@@ -28,7 +29,7 @@ impl<'a> Allowed<'a> {
         }
     }
 
-    /// Whether a word is excused in a line.
+    /// Checks whether a word is allowed on a line.
     pub(crate) fn covers(&self, line: usize, word: &str) -> bool {
         let here =
             |(at, allowed): &(usize, &str)| *allowed == word && (*at == line || *at + 1 == line);

@@ -1,8 +1,8 @@
-//! One place where a rule is broken, and the sentence that says how to mend it.
+//! A violation of a rule, with its place and the remedy.
 
 use std::fmt;
 
-/// A broken rule. Line 0 means the file as a whole.
+/// A violation of a rule. Line 0 stands for the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     path: String,
@@ -11,13 +11,13 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// A fault in one line.
+    /// Creates a fault in one line.
     pub(crate) fn at(path: &str, line: usize, text: impl Into<String>) -> Self {
         let (path, text) = (path.to_owned(), text.into());
         Self { path, line, text }
     }
 
-    /// A fault of the file as a whole.
+    /// Creates a fault of the whole file.
     pub(crate) fn of(path: &str, text: impl Into<String>) -> Self {
         Self::at(path, 0, text)
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// `path:line` of each fault, for the tests of the rules.
+/// Returns `path:line` of each fault, for the tests of the rules.
 #[cfg(test)]
 pub(crate) fn places(faults: &[Fault]) -> Vec<String> {
     let place = |fault: &Fault| format!("{}:{}", fault.path, fault.line);

@@ -1,11 +1,11 @@
-//! The floors of the house, and that every arrow points down.
-//! A crate that is not in the table has no place yet: give it one here and in the map.
+//! Checks the floors (layers) of the packages: dependencies only point to lower floors. A package
+//! that is missing from the table is a fault; add it here and to the map.
 
 use super::fault::Fault;
 use super::manifests::{Kind, Manifest};
 use super::tree::Tree;
 
-/// Every package and its floor. A package depends on lower floors only.
+/// Every package and its floor. A package depends only on lower floors.
 const FLOORS: [(&str, u8); 17] = [
     ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
@@ -26,21 +26,21 @@ const FLOORS: [(&str, u8); 17] = [
     ("xtask", 7),
 ];
 
-/// Crates of one floor of which the first depends on the second, and never the other way round.
+/// Crates of the same floor of which the first depends on the second, never the other way round.
 const NEIGHBORS: [(&str, &str); 2] = [
     ("plimsoll-judge", "plimsoll-wire"),
     ("plimsoll-restate", "plimsoll-store"),
 ];
 
-/// The mock servers stand on the floor of those who test against them, so tests, and tests
-/// alone, may look sideways at them.
+/// The mock servers are on the same floor as the crates that test against them, so tests may depend
+/// on them sideways.
 const TEST_PEERS: [&str; 1] = ["plimsoll-mock"];
 
-/// Crates without a floor, and arrows that point up or sideways.
+/// Returns packages without a floor, and dependencies that point up or sideways.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.manifests() {
-        // A manifest that cannot be read is the fault of another rule.
+        // Another rule reports unreadable manifests.
         let Ok(manifest) = Manifest::of(text) else {
             continue;
         };

@@ -1,10 +1,10 @@
-//! Every Rust file opens with `//!`: what it is, then what it is not or may not do.
-//! That there is a head can be checked; that it is a good one is for the reader.
+//! Checks that every Rust file begins with a `//!` head. The quality of the head is left to
+//! reviewers.
 
 use super::fault::Fault;
 use super::tree::Tree;
 
-/// Files that open with anything else.
+/// Returns files that begin with anything else.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let headless = tree.rust().filter(|(_, text)| {
         let head = text

@@ -1,15 +1,15 @@
-//! Nothing is left for later in the tree: no notes to oneself, no unfinished branches, no
-//! test or example that never runs. What is to be done is an issue.
+//! Checks that nothing is left for later: no notes to oneself, no unfinished branches, no test or
+//! example that never runs. Open work belongs into an issue.
 
 use super::fault::Fault;
 use super::markdown;
 use super::source::{Kind, Source, Token};
 use super::tree::Tree;
 
-/// Notes to oneself, as they stand in comments.
+/// Notes to oneself, as found in comments.
 const NOTES: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
 
-/// Leftovers in code, comments and prose.
+/// Returns leftovers in code, comments and prose.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {
@@ -52,7 +52,7 @@ fn note_in(text: &str) -> Option<String> {
     Some(format!("`{note}`: do it now, or file an issue"))
 }
 
-/// The opening of a code block in a doc comment that rustdoc would skip.
+/// Checks for the beginning of a code block in a doc comment that rustdoc would skip.
 fn is_ignored_example(comment: &str) -> bool {
     let Some((_, info)) = comment.split_once("```") else {
         return false;

@@ -1,14 +1,14 @@
-//! Links in Markdown that stay inside the repository lead somewhere: to a file or folder of
-//! it, and to a heading where they name one. Links to the web are not followed.
+//! Checks that links within the repository lead to an existing file or folder, and to an existing
+//! heading if they name one. Links to the web are not followed.
 
 use super::fault::Fault;
 use super::markdown;
 use super::tree::{File, Tree};
 
-/// The table of contents of the site that is made of `docs/`.
+/// The table of contents of the site that is built from `docs/`.
 const CONTENTS: &str = "docs/SUMMARY.md";
 
-/// Links that lead nowhere, and pages that the site does not have.
+/// Returns broken links, and pages that are missing from the site.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = outside(tree);
     for (file, text) in tree.markdown() {
@@ -21,8 +21,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// Pages of `docs/` that the table of contents leaves out, and links from them out of the folder: the
-/// site has nothing there.
+/// Returns pages of `docs/` that are missing from the table of contents, and their links to files
+/// outside the folder, which the site does not have.
 fn outside(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     let contents = tree.file(CONTENTS).and_then(|file| file.text_if(".md"));
@@ -79,7 +79,7 @@ fn broken(tree: &Tree, from: &File, link: &str) -> Option<&'static str> {
     (!found).then_some("that file has no such heading")
 }
 
-/// The path from the root, or none where `..` climbs out of it.
+/// Returns the path from the root. `None` if `..` leads out of it.
 fn resolve(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

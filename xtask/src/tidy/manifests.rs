@@ -1,17 +1,17 @@
-//! The manifests of the packages: each describes itself, inherits what is the same for all,
-//! and is named for its folder. Which package may depend on which is the business of `floors`.
+//! Checks the manifests of the packages: each describes itself, inherits the shared keys and is
+//! named after its folder. `floors` checks the dependencies.
 
 use toml::{Table, Value};
 
 use super::fault::Fault;
 use super::tree::Tree;
 
-/// Keys of `[package]` that every package takes from the workspace.
+/// Keys of `[package]` that every package inherits from the workspace.
 const INHERITED: [&str; 4] = ["edition", "license", "rust-version", "version"];
-/// Keys that a registry shows: every package that is published takes them from the workspace too.
+/// Keys that a registry shows. Every published package inherits them as well.
 const SHOWN: [&str; 5] = ["categories", "homepage", "keywords", "readme", "repository"];
 
-/// What a dependency is for.
+/// The kind of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Normal,
@@ -19,28 +19,28 @@ pub(crate) enum Kind {
     Test,
 }
 
-/// One `Cargo.toml` of a package.
+/// The `Cargo.toml` of a package.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     table: Table,
 }
 
 impl Manifest {
-    /// Reads it; the error is the parser's own sentence.
+    /// Parses a manifest. The error is the parser's message.
     pub(crate) fn of(text: &str) -> Result<Self, String> {
         let table = text.parse::<Table>();
         let table = table.map_err(|error| error.message().to_owned())?;
         Ok(Self { table })
     }
 
-    /// The package's name, empty where there is none.
+    /// Returns the package's name, or an empty text if it has none.
     pub(crate) fn name(&self) -> &str {
         self.package("name")
             .and_then(Value::as_str)
             .unwrap_or_default()
     }
 
-    /// Every dependency by the name of its package, those of single platforms included.
+    /// Returns every dependency by its package name, including those of single platforms.
     pub(crate) fn dependencies(&self) -> Vec<(Kind, String)> {
         let platforms = self.table.get("target").and_then(Value::as_table);
         let platforms = platforms.into_iter().flat_map(Table::values);
@@ -68,7 +68,7 @@ impl Manifest {
         self.table.get("package")?.get(key)
     }
 
-    /// What is missing or wrong, for a package in that folder below `crates/`.
+    /// Returns the faults of a package in this folder below `crates/`.
     fn faults(&self, folder: Option<&str>) -> Vec<String> {
         let mut faults = Vec::new();
         let name = self.name();
@@ -104,7 +104,7 @@ impl Manifest {
     }
 }
 
-/// Manifests that lack something.
+/// Returns the faults of all manifests.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.manifests() {
@@ -123,8 +123,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// Returns the packages of ours that the workspace asks for in another version than its own: what a
-/// registry would hand out is not what was tested.
+/// Returns the packages of this repository that the workspace requires in a version other than its
+/// own. A registry would then deliver packages that were not tested.
 fn versions(text: &str) -> Vec<String> {
     let Ok(table) = text.parse::<Table>() else {
         return vec!["it is no TOML".to_owned()];

@@ -1,12 +1,11 @@
-//! What the rules need of a Markdown file: its prose, its links, its headings.
-//! Code, inline or in blocks, is none of these.
+//! Extracts the prose, links and headings of a Markdown file, without code.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The words outside code, each run of text with its line.
+/// Returns the text outside code, each piece with its line.
 pub(crate) fn prose(text: &str) -> Vec<(usize, String)> {
     let mut in_block = false;
     let mut prose = Vec::new();
@@ -23,7 +22,7 @@ pub(crate) fn prose(text: &str) -> Vec<(usize, String)> {
     prose
 }
 
-/// Where links and images point, as written, each with its line.
+/// Returns the targets of links and images, each with its line.
 pub(crate) fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (event, range) in events(text) {
@@ -45,7 +44,7 @@ pub(crate) fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// The anchors that the headings make, as code hosts form them.
+/// Returns the anchors of the headings, as code hosts form them.
 pub(crate) fn anchors(text: &str) -> Vec<String> {
     let mut heading: Option<String> = None;
     let mut seen = BTreeMap::<String, usize>::new();

@@ -1,17 +1,17 @@
-//! Nothing in the repository points into the machine it was written on.
+//! Checks that nothing in the repository refers to paths of the machine it was written on.
 //! tidy:allow-file(/home/) tidy:allow-file(/root/) tidy:allow-file(/tmp/) tidy:allow-file(/work/)
 
 use super::allow::Allowed;
 use super::fault::Fault;
 use super::tree::Tree;
 
-/// Where machines keep what is theirs. A path is meant when it begins there.
+/// Top folders of machine paths. A path is a fault if it begins with one of them.
 const PLACES: [&str; 4] = ["/home/", "/root/", "/tmp/", "/work/"];
 
-/// In Rust only this one: the others are honest data of code that handles paths.
+/// The folders checked in Rust files. The others are legitimate data in code that handles paths.
 const IN_RUST: [&str; 1] = ["/work/"];
 
-/// Absolute paths of a machine in docs, settings, scripts and sources.
+/// Returns absolute paths of a machine in docs, settings, scripts and sources.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in tree.files() {

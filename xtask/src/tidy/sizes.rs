@@ -1,14 +1,14 @@
-//! Files stay small: a source file can be read in one sitting, a clone stays quick.
+//! Limits the sizes of files: a source file can be read in one sitting, and a clone stays fast.
 
 use super::fault::Fault;
 use super::source::Source;
 use super::tree::{MAX_FILE, Tree};
 
-/// Lines of code in one file, tests, comments and empty lines not counted. Above this a file
-/// holds two things, and is split.
+/// Maximum lines of code in a file, without tests, comments and empty lines. A longer file contains
+/// two things, and has to be split.
 const MAX_LINES: usize = 500;
 
-/// Files that are too long or too heavy.
+/// Returns files that are too long or too large.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {

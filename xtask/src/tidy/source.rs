@@ -1,5 +1,5 @@
-//! A Rust file as tokens that know their line and whether they are part of a test.
-//! The compiler's own lexer cuts them; nothing is parsed beyond matching brackets.
+//! Splits a Rust file into tokens with their line, and whether they are part of a test. The
+//! compiler's own lexer is used; apart from that, only matching brackets are parsed.
 
 use std::collections::BTreeSet;
 
@@ -7,29 +7,29 @@ use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
 use super::tree::File;
 
-/// What a token is to the rules.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An identifier or keyword.
     Word,
     /// A string literal of any sort.
     Text,
-    /// A comment that documents nothing.
+    /// A comment that is not documentation.
     Comment,
-    /// A comment that documents: `///`, `//!` and their block forms.
+    /// A doc comment: `///`, `//!` and their block forms.
     Doc,
-    /// Everything else but whitespace.
+    /// Everything else except whitespace.
     Mark,
 }
 
-/// Which part of a program a token belongs to.
+/// The part of a program that a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Product,
     Test,
 }
 
-/// One token.
+/// A token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: Kind,
@@ -39,26 +39,26 @@ pub(crate) struct Token<'a> {
     pub(crate) line: usize,
 }
 
-/// The tokens of a file, whitespace left out.
+/// The tokens of a file, without whitespace.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     tokens: Vec<Token<'a>>,
 }
 
 impl Token<'_> {
-    /// Code, as opposed to a comment.
+    /// Returns `true` for code, `false` for a comment.
     pub(crate) fn is_code(&self) -> bool {
         !matches!(self.kind, Kind::Comment | Kind::Doc)
     }
 
-    /// The lines of its text with their numbers.
+    /// Returns the lines of the token's text with their numbers.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         (self.line..).zip(self.text.lines())
     }
 }
 
 impl<'a> Source<'a> {
-    /// Cuts a file; all of it is a test if its place says so.
+    /// Splits a file into tokens. The path decides whether all of it is a test.
     pub(crate) fn of(file: &File, text: &'a str) -> Self {
         let mut source = Self { tokens: cut(text) };
         if file.is_test() {
@@ -72,18 +72,18 @@ impl<'a> Source<'a> {
         source
     }
 
-    /// All tokens in order.
+    /// Returns all tokens in order.
     pub(crate) fn tokens(&self) -> &[Token<'a>] {
         &self.tokens
     }
 
-    /// The code tokens, comments left out, tests included.
+    /// Returns the tokens of code, including tests, without comments.
     pub(crate) fn code(&self) -> Vec<Token<'a>> {
         let code = self.tokens.iter().filter(|token| token.is_code());
         code.copied().collect()
     }
 
-    /// How many lines outside tests hold code.
+    /// Counts the lines with code outside tests.
     pub(crate) fn lines_of_code(&self) -> usize {
         let product = |token: &&Token| token.is_code() && token.part == Part::Product;
         let tokens = self.tokens.iter().filter(product);
@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
         lines.collect::<BTreeSet<_>>().len()
     }
 
-    /// Marks each item under `#[cfg(test)]` or `#[test]`, and all under `#![cfg(test)]`.
+    /// Marks each item under `#[cfg(test)]` or `#[test]`, and everything under `#![cfg(test)]`.
     fn mark_tests(&mut self) {
         let code = self.code();
         let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -163,7 +163,7 @@ fn is_text(kind: LiteralKind) -> bool {
     )
 }
 
-/// An attribute: the range of its tokens and what it says about tests.
+/// An attribute: the range of its tokens, and whether it marks a test.
 struct Attribute {
     start: usize,
     end: usize,
@@ -171,7 +171,7 @@ struct Attribute {
     is_test: bool,
 }
 
-/// The next attribute at or after a place.
+/// Returns the next attribute at or after a position.
 fn attribute(code: &[Token<'_>], from: usize) -> Option<Attribute> {
     let text = |at: usize| code.get(at).map(|token| token.text);
     let mut start = from;
@@ -204,7 +204,7 @@ fn attribute(code: &[Token<'_>], from: usize) -> Option<Attribute> {
     }
 }
 
-/// The end of the item that begins at a place, its further attributes included.
+/// Returns the end of the item at a position, including its further attributes.
 fn item_end(code: &[Token<'_>], from: usize) -> usize {
     let text = |at: usize| code.get(at).map(|token| token.text);
     let mut at = from;
@@ -225,7 +225,7 @@ fn item_end(code: &[Token<'_>], from: usize) -> usize {
     code.len()
 }
 
-/// One past the bracket that closes the one at a place.
+/// Returns the position after the bracket that closes the one at `open`.
 fn bracket_end(code: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in code.iter().enumerate().skip(open) {

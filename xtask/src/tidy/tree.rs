@@ -1,23 +1,23 @@
-//! The files of the repository as values: what git tracks or would track.
-//! Ignored files (the target directory, for one) are not in it.
+//! The files of the repository that git tracks or would track. Ignored files, such as the target
+//! directory, are not included.
 
 use std::path::Path;
 
 use crate::command::Job;
 use crate::error::Error;
 
-/// No file is larger: everyone who clones pays for it for ever. Data that tests share lives
-/// outside the repository.
+/// Maximum size of a file, in bytes: everyone who clones downloads it forever. Data shared by tests
+/// is stored outside the repository.
 pub(crate) const MAX_FILE: u64 = 1 << 20;
 
-/// One file.
+/// A file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// From the root of the repository, with `/` on every system.
+    /// The path from the root of the repository, with `/` on every system.
     pub(crate) path: String,
-    /// Its size on disk.
+    /// The size on disk.
     pub(crate) bytes: u64,
-    /// Its text, when it is UTF-8 and no larger than `MAX_FILE`.
+    /// The text, if it is UTF-8 and no larger than `MAX_FILE`.
     pub(crate) text: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Tree {
 }
 
 impl File {
-    /// The text of a file whose name ends so.
+    /// Returns the text of the file if its name has this ending.
     pub(crate) fn text_if(&self, ending: &str) -> Option<&str> {
         if self.path.ends_with(ending) {
             self.text.as_deref()
@@ -37,21 +37,22 @@ impl File {
         }
     }
 
-    /// Whether the whole file is a test: in a folder `tests`, or a module file `tests.rs`.
+    /// Returns `true` if the whole file is a test: in a folder `tests`, or a module file
+    /// `tests.rs`.
     pub(crate) fn is_test(&self) -> bool {
         self.path
             .split('/')
             .any(|part| part == "tests" || part == "tests.rs")
     }
 
-    /// The folder below `crates/` that it belongs to.
+    /// Returns the folder below `crates/` that the file belongs to.
     pub(crate) fn crate_folder(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 }
 
 impl Tree {
-    /// Asks git for the names and reads the files.
+    /// Lists the files with git and reads them.
     pub(crate) fn read(root: &Path) -> Result<Self, Error> {
         let names = Job::new("git", root)
             .args([
@@ -65,7 +66,7 @@ impl Tree {
         let mut files = Vec::new();
         for path in names.split('\0').filter(|name| !name.is_empty()) {
             let full = root.join(path);
-            // A file that is deleted but not yet committed, and links and submodules.
+            // Files that are deleted but not yet committed, and links and submodules.
             let Ok(meta) = full.symlink_metadata() else {
                 continue;
             };
@@ -87,7 +88,7 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// A tree of `(path, text)`, for the tests of the rules.
+    /// Creates a tree of `(path, text)`, for the tests of the rules.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| File {
@@ -100,12 +101,12 @@ impl Tree {
         Self { files }
     }
 
-    /// All files.
+    /// Returns all files.
     pub(crate) fn files(&self) -> &[File] {
         &self.files
     }
 
-    /// The file of that path.
+    /// Returns the file with this path.
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
         let at = self
             .files
@@ -113,7 +114,7 @@ impl Tree {
         self.files.get(at.ok()?)
     }
 
-    /// Whether a folder of that path holds a file.
+    /// Checks whether a folder with this path contains a file.
     pub(crate) fn has_folder(&self, path: &str) -> bool {
         let inside = |file: &File| {
             let rest = file.path.strip_prefix(path);
@@ -122,17 +123,18 @@ impl Tree {
         path.is_empty() || self.files.iter().any(inside)
     }
 
-    /// Every Rust file with its text.
+    /// Returns every Rust file with its text.
     pub(crate) fn rust(&self) -> impl Iterator<Item = (&File, &str)> {
         self.ending(".rs")
     }
 
-    /// Every Markdown file with its text.
+    /// Returns every Markdown file with its text.
     pub(crate) fn markdown(&self) -> impl Iterator<Item = (&File, &str)> {
         self.ending(".md")
     }
 
-    /// The manifests of the workspace's packages, but for those below `bench/`, on which nothing stands.
+    /// Returns the manifests of the workspace's packages, except those below `bench/`, which no
+    /// package depends on.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = (&File, &str)> {
         self.ending("/Cargo.toml").filter(|(file, _)| {
             let parts: Vec<&str> = file.path.split('/').collect();

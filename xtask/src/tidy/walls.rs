@@ -1,12 +1,13 @@
-//! The walls: `context`, `agent`, `wire` and `judge` decide and never act, so they see no clock, file,
-//! socket, thread, process, environment or random source, and no async runtime. Checked twice
-//! here, on names and on dependencies; clippy checks methods with the crates' `clippy.toml`.
+//! Checks the walls: `context`, `agent`, `wire` and `judge` decide and never act, so they must not
+//! use a clock, file, socket, thread, process, environment or random source, nor an async runtime.
+//!
+//! Names and dependencies are checked here. Clippy checks methods with the crates' `clippy.toml`.
 
 use super::fault::Fault;
 use super::source::{Kind, Part, Source, Token};
 use super::tree::Tree;
 
-/// The crates behind the wall: folder and package.
+/// The walled crates: folder and package.
 const WALLED: [(&str, &str); 5] = [
     ("handover", "plimsoll-handover"),
     ("context", "plimsoll-context"),
@@ -15,10 +16,10 @@ const WALLED: [(&str, &str); 5] = [
     ("judge", "plimsoll-judge"),
 ];
 
-/// Modules of `std` that reach outside.
+/// Modules of `std` with access to the outside.
 const MODULES: [&str; 6] = ["env", "fs", "net", "os", "process", "thread"];
 
-/// Names that reach outside, wherever they come from.
+/// Names with access to the outside, from any source.
 const NAMES: [&str; 10] = [
     "Instant",
     "RandomState",
@@ -32,7 +33,7 @@ const NAMES: [&str; 10] = [
     "tokio",
 ];
 
-/// Packages that bring in a runtime, a clock, files, sockets or chance.
+/// Packages that provide a runtime, a clock, files, sockets or randomness.
 const PACKAGES: [&str; 35] = [
     "async-executor",
     "async-std",
@@ -71,7 +72,7 @@ const PACKAGES: [&str; 35] = [
     "web-time",
 ];
 
-/// Forbidden names in the sources of the walled crates; their tests may read files.
+/// Returns forbidden names in the sources of the walled crates. Their tests may read files.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {
@@ -89,8 +90,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// Clippy reads the nearest `clippy.toml` and no other, so each walled crate has the whole
-/// list, and the lists must not drift apart.
+/// Returns differences between the `clippy.toml` files of the walled crates. Clippy reads only the
+/// nearest file, so each crate needs the whole list.
 fn uneven_settings(tree: &Tree) -> Vec<Fault> {
     let existing = WALLED.iter().filter(|(folder, _)| exists(tree, folder));
     let settings: Vec<(String, Option<&str>)> = existing
@@ -109,7 +110,7 @@ fn uneven_settings(tree: &Tree) -> Vec<Fault> {
         .collect()
 }
 
-/// The walled packages that exist so far.
+/// Returns the walled packages that exist.
 pub(crate) fn crates_in(tree: &Tree) -> impl Iterator<Item = &'static str> {
     let walled = WALLED.iter().filter(|(folder, _)| exists(tree, folder));
     walled.map(|(_, package)| *package)
@@ -120,7 +121,7 @@ fn exists(tree: &Tree, folder: &str) -> bool {
     tree.file(&manifest).is_some()
 }
 
-/// Forbidden packages in what `cargo tree --prefix none` says of a walled package.
+/// Returns forbidden packages in the output of `cargo tree --prefix none` for a walled package.
 pub(crate) fn check_dependencies(package: &str, listed: &str) -> Vec<Fault> {
     let mut names: Vec<&str> = listed
         .lines()
@@ -156,7 +157,7 @@ fn reaching_out<'a>(code: &[Token<'a>]) -> Vec<(usize, &'a str)> {
     found
 }
 
-/// The first names of the paths at a place: one, or those of a `{group}`.
+/// Returns the first names of the paths at a position: one, or those of a `{group}`.
 fn heads_of<'a>(code: &[Token<'a>], at: usize) -> impl Iterator<Item = (usize, &'a str)> {
     let mut heads = Vec::new();
     let mut depth = 0_usize;

@@ -1,6 +1,7 @@
-//! One name for one thing: words that are not used here, and what is said instead.
-//! Names of others stay as they are: code in backticks, strings without a space (keys of a
-//! wire format), strings in tests, packages we depend on, and what `tidy:allow` excuses.
+//! Checks for words that are not used here: each thing has one name.
+//!
+//! Foreign names are allowed: code in backticks, strings without a space (keys of a wire format),
+//! strings in tests, packages we depend on, and exceptions by `tidy:allow`.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +11,14 @@ use super::markdown;
 use super::source::{Kind, Part, Source};
 use super::tree::Tree;
 
-/// A word or a pair of words in all its forms, and the advice. Forms are listed one by one,
-/// so that no other word is hit by accident.
+/// A word or a pair of words in all its forms, and the advice. Forms are listed one by one, so that
+/// no other word matches by accident.
 struct Banned {
     forms: &'static [&'static [&'static str]],
     say: &'static str,
 }
 
-/// What is not said. The first form names the entry in `tidy:allow`.
+/// The banned words. The first form is the name for `tidy:allow`.
 const BANNED: [Banned; 7] = [
     Banned {
         forms: &[&["conversation"], &["conversations"]],
@@ -74,7 +75,7 @@ impl Banned {
     }
 }
 
-/// Words that are not used, in code, comments, prose and file names.
+/// Returns banned words in code, comments, prose and file names.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let foreign = foreign_names(tree);
     let mut faults = Vec::new();
@@ -130,13 +131,13 @@ fn tell(path: &str, text: &str, found: Vec<(usize, &Banned)>, faults: &mut Vec<F
     }
 }
 
-/// Every hit in a text, an identifier being a text of several words.
+/// Returns all banned words in a text. An identifier counts as several words.
 fn banned_in(text: &str) -> impl Iterator<Item = &'static Banned> {
     let words = words(text);
     BANNED.iter().filter(move |banned| banned.is_in(&words))
 }
 
-/// The words of prose or of an identifier, in lower case.
+/// Splits prose or an identifier into words, in lower case.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for run in text.split(|c: char| !c.is_alphabetic()) {
@@ -160,7 +161,7 @@ fn outside_backticks(text: &str) -> String {
     pieces.join(".")
 }
 
-/// The packages that others made, as they are spelt in code.
+/// Returns the names of foreign packages, as they are written in code.
 fn foreign_names(tree: &Tree) -> BTreeSet<String> {
     let lock = tree
         .file("Cargo.lock")

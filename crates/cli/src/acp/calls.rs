@@ -1,5 +1,5 @@
-//! Tool calls as a client shows them: a title, a kind, the files that they are about, and what they change.
-//! Nothing is sent here.
+//! Tool calls as a client shows them: a title, a kind, the affected files, and the changes. Nothing
+//! is sent here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ use crate::preview::Previews;
 use crate::terminal::text::{clean, fenced};
 use crate::tool_line;
 
-/// Of a result or an argument, at most; the model reads all of it.
+/// Maximum size of a shown result or argument. The model reads all of it.
 const MAX_TEXT: Bytes = Bytes(32 * 1024);
-/// A changed file is shown if it is no larger, before and after together.
+/// Maximum size of a shown change, before and after together, in bytes.
 const MAX_CHANGE: usize = 2 * 1024 * 1024;
-/// What arguments are called that name a file or a folder.
+/// Names of arguments that contain a file or folder.
 const PATHS: [&str; 7] = [
     "path",
     "file",
@@ -33,16 +33,16 @@ const PATHS: [&str; 7] = [
     "directory",
     "folder",
 ];
-/// And the first line of it.
+/// Names of arguments that contain the first line.
 const LINES: [&str; 4] = ["offset", "line", "start_line", "start"];
-/// The texts of a call of `edit`, before and after.
+/// Names of the arguments of `edit` with the text before, and after.
 const OLD: [&str; 4] = ["old", "old_string", "old_str", "old_text"];
 const NEW: [&str; 4] = ["new", "new_string", "new_str", "new_text"];
-/// The text of a call of `write`.
+/// Names of the argument of `write` with the text.
 const CONTENT: [&str; 3] = ["content", "text", "contents"];
 
-/// The calls of one session, each with a name that no other has: a model's own names are those of one of
-/// its messages.
+/// The calls of one session. Each gets an id that is unique in the session, because the model's own
+/// ids are unique only within one message.
 pub(super) struct Calls {
     root: PathBuf,
     previews: Arc<Previews>,
@@ -51,25 +51,26 @@ pub(super) struct Calls {
 
 #[derive(Default)]
 struct State {
-    /// The number of the message that calls are of.
+    /// The number of the current message.
     message: u64,
-    /// Questions about calls of other agents so far, and those that wait for an answer.
+    /// The number of questions about calls of sub-agents so far, and the calls that wait for an
+    /// answer.
     asked: u64,
     others: Vec<ToolCallId>,
-    /// Those of it that have not ended.
+    /// The calls of the current message that have not ended.
     open: HashMap<CallId, OpenCall>,
 }
 
 #[derive(Default)]
 struct OpenCall {
     has_diff: bool,
-    /// The client knows what it is called with.
+    /// Whether the client knows the arguments.
     is_described: bool,
-    /// What agents do that it has started.
+    /// Lines about the sub-agents that the call has started.
     below: Vec<String>,
 }
 
-/// What is known of a call.
+/// The description of a call.
 pub(super) struct Described {
     pub(super) title: String,
     pub(super) kind: ToolKind,
@@ -87,7 +88,7 @@ impl Calls {
         }
     }
 
-    /// The model says something new: its calls are others. Returns those that never ended.
+    /// Begins a new message of the model. Returns the calls of the last message that never ended.
     pub(super) fn next_message(&self) -> Vec<ToolCallId> {
         let mut state = self.lock();
         let left = state.take_open();
@@ -95,12 +96,12 @@ impl Calls {
         left
     }
 
-    /// Nothing runs any more. Returns those that never ended.
+    /// Ends all calls. Returns those that never ended.
     pub(super) fn end_all(&self) -> Vec<ToolCallId> {
         self.lock().take_open()
     }
 
-    /// A name for a call of an agent that this one has called, while a person is asked about it.
+    /// Creates an id for a call of a sub-agent, while the user is asked about it.
     pub(super) fn open_other(&self, call: &CallId) -> ToolCallId {
         let mut state = self.lock();
         state.asked += 1;
@@ -109,12 +110,12 @@ impl Calls {
         id
     }
 
-    /// A person has answered.
+    /// Removes a call of a sub-agent after the user's answer.
     pub(super) fn close_other(&self, id: &ToolCallId) {
         self.lock().others.retain(|other| other != id);
     }
 
-    /// The client's name of a call, and whether it knows the call already.
+    /// Returns the client's id of a call, and whether the client knows it already.
     pub(super) fn open(&self, call: &CallId) -> (ToolCallId, bool) {
         let mut state = self.lock();
         let id = state.name(call);
@@ -123,7 +124,7 @@ impl Calls {
         (id, is_known)
     }
 
-    /// The same for a call that has ended, and whether its diff was shown.
+    /// Removes a call that has ended. Returns the client's id, and whether its diff was shown.
     pub(super) fn close(&self, call: &CallId) -> (ToolCallId, bool) {
         let mut state = self.lock();
         let id = state.name(call);
@@ -131,7 +132,7 @@ impl Calls {
         (id, open.is_some_and(|open| open.has_diff))
     }
 
-    /// What the client is told of a call: that there is one, or more about it.
+    /// Returns the message to the client about a call: a new call, or an update.
     pub(super) fn told(&self, call: &CallId, of: &Described, status: ToolCallStatus) -> Told {
         let (id, is_known) = self.open(call);
         let mut state = self.lock();
@@ -146,9 +147,9 @@ impl Calls {
         }
     }
 
-    /// Notes what an agent does that a call has started. Returns all of it, the newest lines last.
+    /// Adds a line about a sub-agent. Returns the id of its call, and all lines, the newest last.
     pub(super) fn below(&self, call: &CallId, line: String) -> (ToolCallId, String) {
-        /// Lines that are shown, at most.
+        /// Maximum number of shown lines.
         const SHOWN: usize = 30;
         let mut state = self.lock();
         let id = state.name(call);
@@ -161,13 +162,13 @@ impl Calls {
         (id, text)
     }
 
-    /// Describes a call that is about to be made.
+    /// Describes a call before it runs.
     pub(super) fn describe(&self, name: &str, arguments: &str) -> Described {
         let change = self.change(name, arguments);
         self.described(name, arguments, change)
     }
 
-    /// Describes a call that was made long ago: what it has changed is known by its arguments only.
+    /// Describes a call of the past. Its change is known only from its arguments.
     pub(super) fn describe_past(&self, name: &str, arguments: &str) -> Described {
         let object = object(arguments);
         let diff = object.as_ref().and_then(|object| {
@@ -224,7 +225,7 @@ impl Calls {
     }
 }
 
-/// What a client is told of a call.
+/// A message to the client about a call.
 pub(super) enum Told {
     New(ToolCall),
     More(ToolCallUpdate),
@@ -272,7 +273,8 @@ impl Described {
     }
 }
 
-/// What a call came to, for a client that was told of it. `None` as a text leaves what is shown.
+/// Creates the update for a call that has ended. Without a text, the client keeps the shown
+/// content.
 pub(super) fn ended(id: ToolCallId, is_error: bool, shown: Option<&str>) -> ToolCallUpdate {
     let mut update = with_status(
         id,
@@ -291,19 +293,19 @@ fn with_status(id: ToolCallId, status: ToolCallStatus) -> ToolCallUpdate {
     ToolCallUpdate::new(id, ToolCallUpdateFields::new().status(status))
 }
 
-/// What a call that runs says of itself.
+/// Creates the update with the progress of a running call.
 pub(super) fn progress(id: ToolCallId, shown: &str) -> ToolCallUpdate {
     let fields = ToolCallUpdateFields::new().content(vec![output(shown)]);
     ToolCallUpdate::new(id, fields)
 }
 
-/// Words of ours about a call.
+/// Creates content from a text of Plimsoll.
 pub(super) fn words(text: impl Into<String>) -> ToolCallContent {
     let block = ContentBlock::from(text.into());
     ToolCallContent::Content(Content::new(block))
 }
 
-/// The output of a tool, which is no Markdown.
+/// Creates content from the output of a tool, which is not Markdown.
 pub(super) fn output(shown: &str) -> ToolCallContent {
     words(fenced(&clean(&short(shown))))
 }
@@ -324,7 +326,7 @@ fn kind(tool: &str) -> ToolKind {
     }
 }
 
-/// The first line that a change touches, from 1.
+/// Returns the first changed line, from 1.
 fn changed_line(change: &FileChange) -> Option<u32> {
     let before = change.before.as_deref()?;
     let mut lines = before.lines().zip(change.after.lines());

@@ -1,5 +1,5 @@
-//! The commands that a client offers in a session: some of those of a chat, and the prompts that were
-//! written down as files.
+//! The commands that a client offers in a session: some of the chat commands, and the user's prompt
+//! templates.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::chat::order::{COMMANDS, Order, Takes};
 use crate::chat::templates::Templates;
 use crate::paths;
 
-/// Those of a chat that there are here. An editor has the others.
+/// The chat commands that are offered. Editors have their own counterparts of the others.
 const OFFERED: [&str; 4] = ["compact", "context", "cost", "go"];
 
-/// What a prompt asks for.
+/// A parsed prompt.
 pub(super) enum Asked {
-    /// Something of the model.
+    /// A message for the model.
     Say(Vec<Part>),
     GoOn,
     Compact(Option<String>),
@@ -33,7 +33,7 @@ impl Commands {
         Self(Templates::new(paths::config().ok().as_deref(), root))
     }
 
-    /// All of them, for the client to offer.
+    /// Returns all commands, for the client to offer.
     pub(super) fn offered(&self) -> AvailableCommandsUpdate {
         let ours = COMMANDS
             .iter()
@@ -52,7 +52,7 @@ impl Commands {
         AvailableCommandsUpdate::new(ours.chain(written).collect())
     }
 
-    /// What a prompt asks for. One that begins like a command that there is not is for the model.
+    /// Parses a prompt. An unknown command is a message for the model.
     pub(super) fn asked(&self, parts: Vec<Part>) -> Asked {
         let [Part::Text { text }] = parts.as_slice() else {
             return Asked::Say(parts);

@@ -1,4 +1,4 @@
-//! What a client says in a prompt, as the model reads it. Nothing is read from disk.
+//! Converts the prompt of a client to messages for the model. Nothing is read from disk.
 
 use agent_client_protocol::v1::schema::{
     BlobResourceContents, ContentBlock, EmbeddedResourceResource, ResourceLink,
@@ -10,10 +10,10 @@ use plimsoll::Part;
 use crate::attach;
 use crate::exit::Stop;
 
-/// A file on this machine.
+/// The scheme of local files.
 const FILE: &str = "file://";
 
-/// The parts of a prompt. Whether the model takes images is for the caller to check.
+/// Converts the parts of a prompt. The caller checks whether the model accepts images.
 pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, Stop> {
     let mut parts: Vec<Part> = Vec::new();
     for block in prompt {
@@ -33,7 +33,7 @@ pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, Stop> {
             }
             _ => return Err(unknown("a part of the prompt")),
         };
-        // What stood in one sentence is read as one text.
+        // Texts of one sentence become one part.
         match (parts.last_mut(), part) {
             (Some(Part::Text { text: before }), Part::Text { text }) => before.push_str(&text),
             (_, part) => parts.push(part),
@@ -42,7 +42,7 @@ pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, Stop> {
     Ok(parts)
 }
 
-/// A link as the model reads it: the path of a file, which its tools take, or the address.
+/// Formats a link for the model: the path of a local file, which its tools accept, or the address.
 fn mention(link: &ResourceLink) -> String {
     format!("`{}`", place(&link.uri))
 }
@@ -81,7 +81,8 @@ fn unknown(what: &str) -> Stop {
     ))
 }
 
-/// The path of a file, without what is encoded in its address; any other address as it is.
+/// Returns the decoded path of a local file, with its lines if there are any. Other addresses are
+/// unchanged.
 fn place(uri: &str) -> String {
     let Some(path) = uri.strip_prefix(FILE) else {
         return uri.to_owned();
@@ -94,7 +95,7 @@ fn place(uri: &str) -> String {
     }
 }
 
-/// Decodes `%20` and the like. What is not encoded well stays as it is.
+/// Decodes percent-encoding such as `%20`. Invalid sequences are kept.
 fn decoded(path: &str) -> String {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;

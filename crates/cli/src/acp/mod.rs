@@ -1,5 +1,6 @@
-//! `plimsoll acp`: the agent of an editor, by the Agent Client Protocol over standard input and output. An
-//! agent is what it is to `run` and `chat`; only messages of the protocol are written to standard output.
+//! `plimsoll acp`: the agent of an editor, by the Agent Client Protocol over standard input and
+//! output. The agent is the same as in `run` and `chat`. Only protocol messages are written to
+//! standard output.
 
 mod calls;
 mod commands;
@@ -29,7 +30,7 @@ use crate::agent;
 use crate::args::AcpArgs;
 use crate::exit::{DONE, INTERRUPTED, Stop};
 
-/// How long the end of a connection may take: a client that does not read is not waited for any longer.
+/// Maximum time for closing the connection if the client does not read.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Runs the command.
@@ -48,14 +49,14 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
     let ended = serve(&server, lines).await;
     writer.end().await;
     match ended {
-        // The client has gone away.
+        // The client has closed the connection.
         Err(_) if outbox.has_failed() => Ok(DONE),
         Err(error) => Err(Stop::failed(format!("the connection failed: {error}"))),
         Ok(code) => Ok(code),
     }
 }
 
-/// Serves the connection until the client ends it, or somebody interrupts the process.
+/// Serves the connection until the client ends it or the process is interrupted.
 async fn serve(
     server: &Arc<Server>,
     transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
@@ -142,7 +143,7 @@ async fn serve(
     }
 }
 
-/// Waits for Ctrl-C, or for whoever ends processes.
+/// Waits for Ctrl-C or a termination signal.
 async fn interrupted() {
     #[cfg(unix)]
     {

@@ -1,5 +1,5 @@
-//! [`Permission`]: the gate of a session. It asks the person at the client, unless the session's mode or
-//! what they have allowed before answers.
+//! [`Permission`]: the gate of a session. It asks the user at the client, unless the session's mode
+//! or an earlier approval answers the question.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,15 +23,15 @@ const ALLOW: &str = "allow";
 const ALWAYS: &str = "always";
 const REJECT: &str = "reject";
 
-/// How much of a session runs without a question, as the client has it.
+/// The permission mode of the session, which the client can change.
 pub(super) type Mode = Arc<Mutex<PermissionMode>>;
 
-/// The mode, for a look.
+/// Returns the current mode.
 pub(super) fn mode_of(mode: &Mode) -> PermissionMode {
     *mode.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks the person at the client.
+/// Asks the user at the client.
 #[derive(Clone)]
 pub(super) struct Permission {
     pub(super) session: SessionId,
@@ -40,12 +40,12 @@ pub(super) struct Permission {
     pub(super) calls: Arc<Calls>,
     pub(super) approvals: Arc<Approvals>,
     pub(super) mode: Mode,
-    /// The calls are those of an agent that the session's has called: the client knows none of them.
+    /// Whether the calls are those of a sub-agent, which the client does not know.
     pub(super) is_below: bool,
 }
 
 impl Permission {
-    /// The same for agents that this one calls.
+    /// Returns the gate for sub-agents.
     pub(super) fn below(&self) -> Self {
         Self {
             is_below: true,
@@ -70,7 +70,7 @@ impl Permission {
         self.approvals.allow(question).then_some(Answer::Allow)
     }
 
-    /// Shows the call that is asked about, and returns its name.
+    /// Shows the call of a question. Returns its id.
     fn show(&self, question: &Question, of: &Described) -> ToolCallId {
         let call = &question.call;
         if self.is_below {
@@ -124,7 +124,7 @@ impl Permission {
         reply
     }
 
-    /// The call with all that a person has to know of it.
+    /// Returns the call with everything that the user needs to decide.
     fn asked(&self, question: &Question, of: &Described, id: ToolCallId) -> ToolCallUpdate {
         let call = &question.call;
         let mut update = of.update(id, ToolCallStatus::Pending);

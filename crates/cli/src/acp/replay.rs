@@ -1,4 +1,5 @@
-//! What was said in a session, told again to a client that loads it. Runs that were undone are not told.
+//! Sends the messages of a session again to a client that loads it, except for runs that were
+//! undone.
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, ImageContent, SessionId, SessionUpdate, ToolCallStatus,
@@ -10,7 +11,7 @@ use plimsoll::{Message, Part};
 use super::calls::{self, Calls};
 use super::transport::{Outbox, Voice};
 
-/// Tells all of it, as fast as the client reads.
+/// Sends all messages, as fast as the client reads.
 pub(super) async fn replay(log: &[Entry], session: &SessionId, outbox: &Outbox, calls: &Calls) {
     for message in messages(log) {
         outbox.room().await;
@@ -62,14 +63,14 @@ fn said(part: &Part, session: &SessionId, outbox: &Outbox, calls: &Calls) {
     }
 }
 
-/// What was said, without runs that were undone.
+/// Returns the messages of a log, without runs that were undone.
 fn messages(log: &[Entry]) -> Vec<&Message> {
     let mut messages: Vec<&Message> = Vec::new();
-    // How many there were when each run began.
+    // The number of messages at the beginning of each run.
     let mut begun: Vec<(u64, usize)> = Vec::new();
     for entry in log {
         match entry {
-            // A run that goes on has begun before.
+            // A run that is continued has begun before.
             Entry::Started { run, .. } if begun.iter().all(|(other, _)| other != run) => {
                 begun.push((*run, messages.len()));
             }

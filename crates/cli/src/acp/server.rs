@@ -1,4 +1,4 @@
-//! [`Server`]: what a client asks for, and the sessions that it has open. What a session does is its own.
+//! [`Server`]: answers the requests of a client and keeps its open sessions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,15 +33,15 @@ use crate::sessions::list;
 use crate::settings::Sources;
 use crate::usage::day;
 
-/// Sessions that are open at once, at most.
+/// Maximum number of open sessions.
 const MAX_SESSIONS: usize = 64;
-/// Sessions that are listed, at most: the newest.
+/// Maximum number of listed sessions. The newest are listed.
 const LISTED: usize = 200;
 
-/// How long requests are waited for that are being answered when the connection ends. Prompts end at once.
+/// Maximum wait for requests that are being answered when the connection ends. Prompts end at once.
 const ANSWERING: Duration = Duration::from_secs(1);
 
-/// All that a client has of this process.
+/// The state of one client's connection.
 pub(super) struct Server {
     sources: Sources,
     store: Arc<SqliteStore>,
@@ -51,11 +51,11 @@ pub(super) struct Server {
     /// Whether the client shows notices.
     takes_notices: Mutex<bool>,
     closing: watch::Sender<bool>,
-    /// Requests that are being answered.
+    /// The number of requests that are being answered.
     answering: watch::Sender<usize>,
 }
 
-/// A request that is being answered.
+/// Counts a request while it is being answered.
 struct Answering(watch::Sender<usize>);
 
 impl Answering {
@@ -85,7 +85,7 @@ impl Server {
         }
     }
 
-    /// Answers a request once that is done; other messages are handled meanwhile.
+    /// Answers a request in the background, so that other messages are handled meanwhile.
     pub(super) fn answer<T: JsonRpcResponse + Send + 'static>(
         &self,
         responder: Responder<T>,
@@ -93,14 +93,14 @@ impl Server {
     ) -> Result<(), Error> {
         let answering = Answering::begin(&self.answering);
         tokio::spawn(async move {
-            // If that fails, the connection has ended.
+            // An error means that the connection has ended.
             let _ = responder.respond_with_result(work.await);
             drop(answering);
         });
         Ok(())
     }
 
-    /// The same for a session that is opened; then its client is told what it offers.
+    /// Answers a request that opens a session. Then offers its commands to the client.
     pub(super) fn answer_opened<T: JsonRpcResponse + Send + 'static>(
         &self,
         responder: Responder<T>,
@@ -108,7 +108,7 @@ impl Server {
     ) -> Result<(), Error> {
         let answering = Answering::begin(&self.answering);
         tokio::spawn(async move {
-            // If that fails, the connection has ended.
+            // An error means that the connection has ended.
             let _ = match opening.await {
                 Ok((response, session)) => {
                     let answered = responder.respond(response);
@@ -214,7 +214,8 @@ impl Server {
         Ok(SetSessionModeResponse::new())
     }
 
-    /// Takes a prompt. It can be cancelled from when this returns, as the session or as the request.
+    /// Handles a prompt. As soon as this returns, the prompt can be cancelled, by session or by
+    /// request.
     pub(super) fn prompt(
         &self,
         request: PromptRequest,
@@ -265,7 +266,7 @@ impl Server {
         client: ConnectionTo<Client>,
     ) -> Result<Arc<OpenSession>, Error> {
         let sources = self.sources_in(&folder, given).map_err(refused)?;
-        // A client that lost its own state may load what it has open.
+        // A client that lost its state may load a session that is still open.
         self.shut(&schema::SessionId::new(id.as_str())).await;
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| {
@@ -287,7 +288,7 @@ impl Server {
         Ok(session)
     }
 
-    /// The settings of a session in that folder.
+    /// Returns the settings of a session in this folder.
     fn sources_in(&self, folder: &Path, given: Vec<McpServer>) -> Result<Sources, Stop> {
         let shown = folder.display();
         if !folder.is_absolute() {
@@ -307,7 +308,7 @@ impl Server {
         Ok(sources)
     }
 
-    /// The session of this name in the store.
+    /// Returns the session in the store with this id.
     async fn known(&self, id: &schema::SessionId) -> Result<SessionId, Error> {
         let known = SessionId::new(id.0.as_ref()).map_err(|error| refused(Stop::usage(error)))?;
         let info = self.store.info(&known).await;
@@ -320,7 +321,7 @@ impl Server {
         }
     }
 
-    /// The session of this name that is open.
+    /// Returns the open session with this id.
     fn session(&self, id: &schema::SessionId) -> Result<Arc<OpenSession>, Error> {
         let found = lock(&self.sessions).get(id).map(Arc::clone);
         found.ok_or_else(|| {
@@ -331,7 +332,7 @@ impl Server {
         })
     }
 
-    /// Ends a session that is open.
+    /// Ends an open session.
     async fn shut(&self, id: &schema::SessionId) {
         let session = lock(&self.sessions).remove(id);
         if let Some(session) = session {
@@ -345,7 +346,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the client is told of something that cannot be done.
+/// Converts an error to one of the protocol.
 fn refused(stop: Stop) -> Error {
     let code = match stop.code {
         exit::USAGE => ErrorCode::INVALID_PARAMS,
@@ -384,7 +385,7 @@ fn modes(current: PermissionMode) -> SessionModeState {
     SessionModeState::new(current.name(), all)
 }
 
-/// A time as ISO 8601 has it.
+/// Formats a time in ISO 8601.
 fn date(at: u64) -> String {
     let time = when(at);
     let time = time.rsplit(' ').next().unwrap_or_default();

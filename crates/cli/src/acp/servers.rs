@@ -1,4 +1,5 @@
-//! Servers of tools that a client hands over, as `[[mcp]]` would name them. Their calls ask.
+//! MCP servers that a client provides, converted as if they were listed in `[[mcp]]`. Their calls
+//! need approval.
 
 use agent_client_protocol::v1::schema::McpServer as Given;
 use plimsoll::config::{MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};
@@ -6,10 +7,10 @@ use plimsoll::providers::Secret;
 
 use crate::exit::Stop;
 
-/// Servers of one session, at most.
+/// Maximum number of servers of one session.
 const MAX_SERVERS: usize = 32;
 
-/// The servers that a client hands over.
+/// Converts the servers that a client provides.
 pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, Stop> {
     if given.len() > MAX_SERVERS {
         return Err(Stop::usage(format!(
@@ -70,7 +71,7 @@ fn server(given: Given) -> Result<McpServer, Stop> {
     })
 }
 
-/// The name as one of a server may be: letters, digits, `_` and `-`.
+/// Converts a name to the allowed characters: letters, digits, `_` and `-`.
 fn plain(name: &str) -> String {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name = name.trim();

@@ -1,5 +1,5 @@
-//! The protocol's lines over standard input and output, a message each. What is in them is not decided
-//! here, except that what is no JSON is answered at once.
+//! Reads and writes the messages of the protocol, one per line, on standard input and output. Lines
+//! that are not JSON are rejected at once.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
@@ -20,29 +20,29 @@ use tokio::time::timeout;
 use crate::exit::Stop;
 use crate::input;
 
-/// Bytes that wait for a client that does not read. A run goes on without it: further updates are left out,
-/// and everything else waits.
+/// Maximum size of the pending output, in bytes, for a client that does not read. Beyond it,
+/// updates are dropped, so the run continues; all other messages wait.
 const MAX_WAITING: usize = 16 * 1024 * 1024;
-/// Lines of the client that wait to be handled; further ones stay in the pipe.
+/// Maximum number of lines that wait to be handled. Further lines stay in the pipe.
 const INCOMING: usize = 4;
-/// How long a client is waited for that does not read, once it has ended the connection.
+/// Maximum wait for a client that does not read, after it has ended the connection.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The protocol's method for an update.
 const UPDATE: &str = "session/update";
 
-/// What is said in pieces.
+/// The kind of a streamed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Voice {
     Agent,
     Thought,
 }
 
-/// What waits to be written to standard output, in order.
+/// The pending output, in order.
 pub(super) struct Outbox {
     waiting: Mutex<Waiting>,
-    /// Something more waits, or nothing more will.
+    /// Signalled when output is added or the connection ends.
     more: Condvar,
-    /// Something has been written.
+    /// Signalled when output has been written.
     room: Notify,
 }
 
@@ -50,16 +50,16 @@ pub(super) struct Outbox {
 struct Waiting {
     queue: VecDeque<Queued>,
     bytes: usize,
-    /// Updates that were left out since the client last read.
+    /// The number of updates that were dropped since the client last read.
     left_out: u64,
     ended: bool,
-    /// Nobody reads any more.
+    /// Whether the client has closed its end.
     failed: bool,
 }
 
 enum Queued {
     Line(String),
-    /// Pieces that follow each other are sent as one.
+    /// Consecutive pieces of text are sent as one.
     Text {
         session: SessionId,
         voice: Voice,
@@ -74,7 +74,7 @@ pub(super) struct Writer {
 }
 
 impl Outbox {
-    /// Starts to write what will be put in.
+    /// Starts the thread that writes the output.
     pub(super) fn start() -> (Arc<Self>, Writer) {
         let outbox = Arc::new(Self {
             waiting: Mutex::default(),
@@ -83,7 +83,7 @@ impl Outbox {
         });
         let (sender, done) = oneshot::channel();
         let writer = Arc::clone(&outbox);
-        // It ends with the process: nobody can end a write to a pipe.
+        // The thread ends with the process: a blocking write to a pipe cannot be interrupted.
         std::thread::spawn(move || {
             writer.write_all();
             let _ = sender.send(());
@@ -95,7 +95,7 @@ impl Outbox {
         (outbox, writer)
     }
 
-    /// Puts in a piece of text.
+    /// Adds a piece of text.
     pub(super) fn text(&self, session: &SessionId, voice: Voice, text: &str) {
         let mut waiting = self.lock();
         if !waiting.has_room() {
@@ -119,7 +119,7 @@ impl Outbox {
         self.more.notify_one();
     }
 
-    /// Puts in an update.
+    /// Adds an update.
     pub(super) fn update(&self, session: &SessionId, update: SessionUpdate) {
         let Some(line) = line_of(session, update) else {
             return;
@@ -133,10 +133,10 @@ impl Outbox {
         self.more.notify_one();
     }
 
-    /// Waits until an update would not be left out.
+    /// Waits until an update would not be dropped.
     pub(super) async fn room(&self) {
         loop {
-            // Listening begins before the look, so that no room is missed.
+            // Registering before the check ensures that no notification is missed.
             let room = self.room.notified();
             {
                 let waiting = self.lock();
@@ -148,7 +148,7 @@ impl Outbox {
         }
     }
 
-    /// The same as the connection writes to it.
+    /// Returns a sink for the connection's messages.
     pub(super) fn sink(self: &Arc<Self>) -> impl Sink<String, Error = io::Error> + use<> {
         let outbox = Arc::clone(self);
         sink::unfold(outbox, |outbox, line: String| async move {
@@ -158,7 +158,7 @@ impl Outbox {
         })
     }
 
-    /// Whether the client does not read any more.
+    /// Returns `true` if the client does not read any more.
     pub(super) fn has_failed(&self) -> bool {
         self.lock().failed
     }
@@ -174,7 +174,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Answers a line that is no message.
+    /// Rejects a line that is no message.
     fn refuse(&self, code: ErrorCode, message: &str) {
         let code = code.value();
         let error =
@@ -195,12 +195,12 @@ impl Outbox {
                 (waiting.failed, waiting.bytes) = (true, 0);
                 waiting.queue.clear();
             }
-            // Both wait: the connection, and a session that is loaded.
+            // Both the connection and a session that is being loaded may wait.
             self.room.notify_waiters();
         }
     }
 
-    /// Waits for what is to be written next. Returns `None` at the end.
+    /// Waits for the next output. Returns `None` at the end.
     fn next(&self) -> Option<Queued> {
         let mut waiting = self.lock();
         loop {
@@ -231,7 +231,7 @@ impl Outbox {
 }
 
 impl Writer {
-    /// Waits until everything is written, but not for a client that does not read.
+    /// Waits until everything is written, at most for [`LAST_WORDS`].
     pub(super) async fn end(self) {
         self.outbox.lock().ended = true;
         self.outbox.more.notify_one();
@@ -283,7 +283,7 @@ impl Queued {
     }
 }
 
-/// The message of an update.
+/// Serializes the message of an update.
 fn line_of(session: &SessionId, update: SessionUpdate) -> Option<String> {
     let notification = SessionNotification::new(session.clone(), update);
     let params = serde_json::to_value(notification).ok()?;
@@ -291,13 +291,13 @@ fn line_of(session: &SessionId, update: SessionUpdate) -> Option<String> {
     serde_json::to_string(&message).ok()
 }
 
-/// The lines of standard input that are JSON. What is none is answered at once.
+/// Returns the lines of standard input that are JSON. Other lines are rejected at once.
 pub(super) fn incoming(
     outbox: &Arc<Outbox>,
 ) -> impl Stream<Item = io::Result<String>> + Send + use<> {
     let (lines, mut receiver) = channel(INCOMING);
     let outbox = Arc::clone(outbox);
-    // It ends with the process: nobody can end a read from a pipe.
+    // The thread ends with the process: a blocking read from a pipe cannot be interrupted.
     std::thread::spawn(move || {
         let mut input: Box<dyn io::BufRead> = Box::new(BufReader::new(io::stdin()));
         while let Some(line) = input::line(&mut input) {

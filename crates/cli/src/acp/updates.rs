@@ -1,5 +1,5 @@
-//! [`Updates`]: what a client is shown of a run: text and thinking as they stream, tool calls, and how full
-//! the window is. It decides nothing and asks nobody.
+//! [`Updates`]: sends the events of a run to a client: text and thinking as they stream, tool
+//! calls, and how full the window is.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,12 +18,12 @@ use super::transport::{Outbox, Voice};
 use crate::event_printer::{below, compacted};
 use crate::terminal::text::{clean, one_line};
 
-/// Nanodollars of a dollar.
+/// Nanodollars in a dollar.
 const DOLLAR: f64 = 1e9;
-/// What a call is told that a broken connection has made void.
+/// The result of a call that was lost with a broken connection.
 const VOID: &str = "not made: the connection broke before the call was whole";
 
-/// Tells a client of one session.
+/// Sends the updates of one session.
 pub(super) struct Updates {
     session: SessionId,
     outbox: Arc<Outbox>,
@@ -35,15 +35,15 @@ pub(super) struct Updates {
 
 #[derive(Default)]
 struct State {
-    /// Text of the turn.
+    /// Text of the current turn.
     text: String,
-    /// What was last said, whole.
+    /// The last complete text.
     said: String,
-    /// Why the model last stopped.
+    /// The model's last stop reason.
     stop: Option<StopReason>,
-    /// What the session had cost before the run.
+    /// The cost of the session before the run.
     before: Money,
-    /// What it has cost, where that is known.
+    /// The cost of the session, if it is known.
     cost: Option<Money>,
 }
 
@@ -63,7 +63,7 @@ impl Updates {
         }
     }
 
-    /// A run begins in a session that has cost this much.
+    /// Begins a run, with the cost of the session so far.
     pub(super) fn begin(&self, cost: Cost) {
         let mut state = self.lock();
         *state = State {
@@ -73,12 +73,12 @@ impl Updates {
         };
     }
 
-    /// Why the model last stopped.
+    /// Returns the model's last stop reason.
     pub(super) fn stop(&self) -> Option<StopReason> {
         self.lock().stop
     }
 
-    /// Tells how full the window is, and what the session has cost.
+    /// Sends how full the window is, and the cost of the session.
     pub(super) fn usage(&self, used: Tokens, window: Option<Tokens>, cost: Option<Money>) {
         let Some(window) = window else { return };
         let usage = UsageUpdate::new(used.0, window.0);
@@ -86,12 +86,12 @@ impl Updates {
         self.update(SessionUpdate::UsageUpdate(usage.cost(cost)));
     }
 
-    /// Says something in the agent's place.
+    /// Sends a text in the agent's name.
     pub(super) fn say(&self, text: &str) {
         self.outbox.text(&self.session, Voice::Agent, text);
     }
 
-    /// Nothing runs any more.
+    /// Ends all open calls after a run.
     pub(super) fn end_calls(&self) {
         self.void(self.calls.end_all(), "it did not run");
     }
@@ -118,7 +118,7 @@ impl Updates {
         }
     }
 
-    /// Something that a person should know and that is no part of what the agent says.
+    /// Sends information for the user that is no part of the agent's text.
     fn notice(&self, severity: NoticeSeverity, text: &str) {
         let text = clean(text);
         match self.takes_notices {
@@ -127,7 +127,7 @@ impl Updates {
         }
     }
 
-    /// What a stream had delivered is void.
+    /// Discards a partial response before a retry.
     fn again(&self, state: &mut State, why: &str) {
         self.void(self.calls.next_message(), VOID);
         if !state.text.is_empty() {
@@ -144,7 +144,7 @@ impl Updates {
         }
     }
 
-    /// Says what the run adds to the model's words, or says in their place.
+    /// Ends the run. Sends any text that the run adds to the model's answer or gives instead of it.
     fn end(&self, state: &mut State, outcome: &Outcome) {
         Self::turn_has_said(state);
         self.end_calls();

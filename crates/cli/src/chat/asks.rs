@@ -1,5 +1,5 @@
-//! [`Asks`]: the gate of a chat. Its questions are answered by lines, like everything else, so that
-//! an interrupt and a steer get through while somebody thinks.
+//! [`Asks`]: the gate of a chat. Its questions are answered by typed lines, like everything else,
+//! so the user can still interrupt or steer the run while a question waits.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use tokio::sync::oneshot;
 use crate::approvals::Approvals;
 use crate::ask::{self, Reply};
 
-/// Questions that wait for the chat to take them, at most; further calls wait.
+/// Maximum number of questions that wait for the chat. Further calls wait.
 const WAITING: usize = 16;
 
-/// Asks whoever chats.
+/// Asks the user of the chat.
 pub(crate) struct Asks {
     questions: Sender<Asked>,
     approvals: Arc<Approvals>,
 }
 
-/// A question that waits for an answer. Where it is dropped, the answer is no.
+/// A question that waits for an answer. Dropping it denies the call.
 pub(crate) struct Asked {
     pub(crate) question: Question,
     answer: oneshot::Sender<Reply>,
 }
 
 impl Asks {
-    /// The gate, and what it asks.
+    /// Creates the gate, and the channel of its questions.
     pub(crate) fn new(approvals: Arc<Approvals>) -> (Self, Receiver<Asked>) {
         let (questions, asked) = channel(WAITING);
         let gate = Self {
@@ -40,12 +40,12 @@ impl Asks {
 }
 
 impl Asked {
-    /// Answers it. False where nobody waits for that any more.
+    /// Answers the question. Returns `false` if the call does not wait any more.
     pub(crate) fn answer(self, reply: Reply) -> bool {
         self.answer.send(reply).is_ok()
     }
 
-    /// Whether somebody waits for the answer.
+    /// Returns `true` if the call still waits for the answer.
     pub(crate) fn is_open(&self) -> bool {
         !self.answer.is_closed()
     }

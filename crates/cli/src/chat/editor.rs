@@ -1,6 +1,6 @@
-//! The line editor: history, completion, and the prompt, which shows how full the window is. It reads;
-//! what is written above it is [`Terminal`]'s. One of the library's names is not ours:
-//! tidy:allow-file(helper)
+//! The line editor: history, completion, and the prompt, which shows how full the window is. It
+//! only reads; [`Terminal`] writes the rows above it. The library has
+//! a trait of this name: tidy:allow-file(helper)
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,21 +26,21 @@ use crate::chat::typed::{Keys, Typed, WAITING, keys};
 use crate::chat::words::Words;
 use crate::terminal::Terminal;
 
-/// Lines that are remembered, at most.
+/// Maximum number of lines in the history.
 const HISTORY: usize = 1_000;
-/// Bytes of a line that is remembered, at most: a page that was pasted is not typed again.
+/// Maximum length of a line in the history, in bytes. A pasted page is not worth keeping.
 const HISTORY_LINE: usize = 10_000;
-/// How often the editor may break down before the chat ends.
+/// Number of panics of the editor after which the chat ends.
 const BREAKDOWNS: u32 = 8;
-/// The name of its thread.
+/// The name of the editor's thread.
 const THREAD: &str = "line editor";
-/// What is said if it has broken down.
+/// The message after a panic of the editor.
 const TOO_MUCH: &str =
     "plimsoll: that is too long to be typed or pasted here; put it into a file and name the file";
-/// The history, in the directory of the sessions.
+/// The history file, in the data directory.
 const HISTORY_FILE: &str = "chat_history";
 
-/// An editor that has a terminal.
+/// The line editor of a terminal.
 pub(crate) struct LineEditor {
     editor: Editor<Beside, DefaultHistory>,
     typing: Typing,
@@ -48,16 +48,16 @@ pub(crate) struct LineEditor {
     gauge: Arc<Gauge>,
 }
 
-/// How the chat is left.
+/// The way in which the user left the chat.
 enum Left {
     By(Typed),
     Pressed,
 }
 
-/// What stands on the line that is being edited, and how much of it is left of the cursor.
+/// The text of the line that is being edited, and the cursor's byte offset in it.
 type Typing = Arc<Mutex<(String, usize)>>;
 
-/// What the editor asks while it reads.
+/// The state that the editor uses while it reads.
 struct Beside {
     gauge: Arc<Gauge>,
     words: Arc<Words>,
@@ -65,7 +65,7 @@ struct Beside {
 }
 
 impl LineEditor {
-    /// `None` where the terminal cannot do it.
+    /// Creates the editor. Returns `None` if the terminal does not support it.
     pub(crate) fn open(
         data: Option<&Path>,
         gauge: Arc<Gauge>,
@@ -75,7 +75,7 @@ impl LineEditor {
             .max_history_size(HISTORY)
             .ok()?
             .completion_type(CompletionType::List)
-            // The gauge is drawn as the prompt's highlighting; whether in colour, it decides.
+            // The gauge is drawn as the prompt's highlighting, and decides whether to use colours.
             .color_mode(ColorMode::Forced)
             .build();
         let mut editor: Editor<Beside, DefaultHistory> = Editor::with_config(config).ok()?;
@@ -89,7 +89,7 @@ impl LineEditor {
         editor.set_auto_add_history(false);
         let history = data.map(|data| data.join(HISTORY_FILE));
         if let Some(history) = &history {
-            // There is none before the first line.
+            // The file does not exist before the first line.
             let _ = editor.load_history(history);
         }
         let opened = Self {
@@ -101,8 +101,8 @@ impl LineEditor {
         Some((opened, Box::new(printer)))
     }
 
-    /// Reads on a thread of its own. It stops before it says that the chat is left, so that the
-    /// terminal is then as it was.
+    /// Starts a thread that reads lines. The editor is dropped before the end of the chat is
+    /// reported, so the terminal is in its normal state by then.
     pub(crate) fn read(
         self,
         of: Keys,
@@ -120,25 +120,25 @@ impl LineEditor {
                         left = by;
                         break;
                     }
-                    // It counts the rows of what is typed in 16 bits.
+                    // The editor counts rows in 16 bits and panics if a line has more.
                     Err(_) => terminal.must(TOO_MUCH),
                 }
             }
             drop(reader);
-            // Nobody listens where the chat is over already.
+            // If the chat is over already, nobody receives this.
             match left {
                 Left::By(line) => drop(lines.blocking_send(line)),
                 Left::Pressed => drop(presses.blocking_send(Press::Leave)),
             }
         };
         hush();
-        // Without a thread nothing can be typed, and the chat ends as if nothing more came.
+        // If the thread cannot be started, the chat ends as at the end of the input.
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
         drop(thread.spawn(reads));
         receiver
     }
 
-    /// Sends what is typed until the chat is left, and gives what it is left by.
+    /// Sends typed lines until the user leaves the chat. Returns the way in which they left.
     fn until_left(
         &mut self,
         of: &Keys,
@@ -156,7 +156,8 @@ impl LineEditor {
             left = Default::default();
             let typed = match read {
                 Ok(line) => {
-                    // A backslash at its end has carried a line on; it is no part of what is said.
+                    // A backslash at the end of a row continues the line and is not part of the
+                    // text.
                     let line = line.replace("\\\n", "\n");
                     self.remember(&line);
                     match Order::of(&line) {
@@ -182,13 +183,13 @@ impl LineEditor {
                     Typed::Hint("a run is under way: Ctrl-C ends it, /quit leaves".to_owned())
                 }
                 Err(ReadlineError::Eof) => return Left::By(Typed::End),
-                // The terminal has gone away.
+                // The terminal was closed.
                 Err(_) => return Left::By(Typed::End),
             };
             match lines.try_send(typed) {
                 Ok(()) => {}
                 Err(TrySendError::Full(_)) => {
-                    // Not above a prompt: none stands there now.
+                    // Not written above a prompt: there is none at this moment.
                     crate::say(&format!(
                         "{WAITING} lines wait already; the last was not taken"
                     ));
@@ -203,14 +204,14 @@ impl LineEditor {
             return;
         }
         let added = self.editor.add_history_entry(line).unwrap_or(false);
-        // What cannot be written is remembered as long as the chat goes on.
+        // If the file cannot be written, the line is remembered until the chat ends.
         if let (true, Some(file)) = (added, &self.history) {
             let _ = self.editor.history_mut().append(file);
         }
     }
 }
 
-/// Keeps quiet about panics of the editor, of which the person is told in a sentence.
+/// Suppresses the panic messages of the editor's thread. The user gets a sentence instead.
 fn hush() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -244,7 +245,7 @@ impl Completer for Beside {
 impl Hinter for Beside {
     type Hint = String;
 
-    /// No hint; but this is where the editor tells what stands on the line, which a Ctrl-C keeps.
+    /// Returns no hint. The editor passes the current line here, which must survive a Ctrl-C.
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<String> {
         *lock(&self.typing) = (line.to_owned(), pos);
         None
@@ -265,7 +266,7 @@ impl Highlighter for Beside {
 }
 
 impl Validator for Beside {
-    /// A backslash at its end carries a line on.
+    /// Continues the line if it ends with a backslash.
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match line.input().ends_with('\\') {
             true => ValidationResult::Incomplete,
@@ -274,7 +275,7 @@ impl Validator for Beside {
     }
 }
 
-/// A line, left and right of the cursor.
+/// Splits a line at the cursor.
 fn split((line, at): (String, usize)) -> (String, String) {
     match line.split_at_checked(at) {
         Some((left, right)) => (left.to_owned(), right.to_owned()),

@@ -1,14 +1,14 @@
-//! [`Interrupts`]: what a Ctrl-C means. The first ends the run, a second one leaves; at an empty
-//! prompt one is enough. It acts on nothing itself.
+//! [`Interrupts`]: decides the meaning of a Ctrl-C. The first one ends the run, a second one leaves
+//! the chat. At an empty prompt, one is enough to leave.
 
 use std::time::{Duration, Instant};
 
-/// Two within this time leave, whatever is under way.
+/// Two presses within this time leave the chat in any case.
 pub(crate) const TWICE: Duration = Duration::from_secs(2);
-/// One that comes so soon after a run's end was meant for the run.
+/// A press so soon after the end of a run was meant for that run.
 const JUST_ENDED: Duration = Duration::from_millis(500);
 
-/// What is known of the last ones.
+/// The state of the run and the time of the last press.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     working: bool,
@@ -16,18 +16,18 @@ pub(crate) struct Interrupts {
     ended: Option<Instant>,
 }
 
-/// What one of them means.
+/// The meaning of a Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Press {
-    /// The run ends.
+    /// End the run.
     Stop,
-    /// The chat ends.
+    /// Leave the chat.
     Leave,
-    /// Nothing yet: a second one leaves.
+    /// Do nothing yet, but warn that a second press leaves.
     Warn,
 }
 
-/// Whether something is typed and not sent.
+/// Whether the prompt contains text that is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prompt {
     Empty,
@@ -35,23 +35,23 @@ pub(crate) enum Prompt {
 }
 
 impl Interrupts {
-    /// A run begins.
+    /// Notes that a run begins.
     pub(crate) fn begin(&mut self) {
         self.working = true;
     }
 
-    /// It has ended.
+    /// Notes that the run has ended.
     pub(crate) fn end(&mut self, now: Instant) {
         self.working = false;
         self.ended = Some(now);
     }
 
-    /// Whether a run is under way.
+    /// Returns `true` if a run is under way.
     pub(crate) fn is_working(&self) -> bool {
         self.working
     }
 
-    /// Ctrl-C.
+    /// Handles a Ctrl-C.
     pub(crate) fn press(&mut self, now: Instant, prompt: Prompt) -> Press {
         let since = |then: Option<Instant>| then.map(|then| now.saturating_duration_since(then));
         let twice = since(self.last).is_some_and(|since| since < TWICE);

@@ -1,13 +1,13 @@
-//! [`Order`]: what a line of a chat asks for: something to say, or a command. It does none of it.
+//! [`Order`]: parses a line of a chat: a message or a command.
 
 use std::path::PathBuf;
 
-/// What a line asks for.
+/// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Nothing: an empty line.
+    /// An empty line.
     Nothing,
-    /// Something for the model.
+    /// A message for the model.
     Say(String),
     Help,
     Compact(Option<String>),
@@ -23,26 +23,26 @@ pub(crate) enum Order {
     Session(Option<String>),
     Sessions(Option<String>),
     New,
-    /// Something for the run that is under way.
+    /// A message for the current run.
     Steer(String),
-    /// Something for when it has its answer.
+    /// A message for after the run's answer.
     Later(String),
     Stop,
     GoOn,
     Quit,
-    /// No command of ours, and what to say about it.
+    /// An unknown command, with an error message.
     Unknown(String),
 }
 
-/// A command, as the help has it.
+/// A command, as shown in the help.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// What follows it.
+    /// The argument.
     pub(crate) takes: Takes,
     pub(crate) does: &'static str,
 }
 
-/// What follows a command.
+/// The argument of a command, with its placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Nothing,
@@ -135,7 +135,7 @@ impl Command {
         format!("  {:<24} {}", self.usage(), self.does)
     }
 
-    /// With what follows it, as one types it.
+    /// Returns the command with its argument, as the user types it.
     pub(crate) fn usage(&self) -> String {
         match self.takes {
             Takes::Nothing => format!("/{}", self.name),
@@ -146,7 +146,7 @@ impl Command {
 }
 
 impl Order {
-    /// What a line asks for. `//` begins what is said with one slash.
+    /// Parses a line. `//` begins a message that starts with one slash.
     pub(crate) fn of(line: &str) -> Self {
         let line = line.trim();
         if line.is_empty() {

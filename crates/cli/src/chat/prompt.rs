@@ -1,4 +1,4 @@
-//! [`Gauge`]: the prompt, which shows how full the window is and what a line would do now.
+//! [`Gauge`]: the prompt, which shows how full the window is and what Enter would do.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,8 @@ use plimsoll::Tokens;
 
 use crate::terminal::style::Colours;
 
-/// Columns of the prompt, whatever it shows: the editor measures it once, when it begins to read.
+/// Width of the prompt in columns. It is constant because the editor measures it only once per
+/// line.
 const WIDTH: usize = 8;
 
 /// The prompt.
@@ -15,13 +16,13 @@ pub(crate) struct Gauge {
     shows: Mutex<Shows>,
 }
 
-/// What a line would do now.
+/// The effect of a line that is entered now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Doing {
     /// It begins a run.
     #[default]
     Idle,
-    /// It steers the run under way.
+    /// It steers the current run.
     Working,
     /// It answers a question.
     Asking,
@@ -43,7 +44,7 @@ impl Gauge {
         }
     }
 
-    /// What would be sent now, where a plan is due, and where the window ends.
+    /// Sets the tokens of the next request, the trigger of a compaction, and the window.
     pub(crate) fn set(&self, used: Tokens, trigger: Option<Tokens>, window: Option<Tokens>) {
         let mut shows = self.lock();
         (shows.used, shows.trigger, shows.window) = (used, trigger, window);
@@ -53,12 +54,12 @@ impl Gauge {
         self.lock().doing = doing;
     }
 
-    /// The prompt as wide as it will be.
+    /// Returns blanks of the prompt's width.
     pub(crate) fn blank(&self) -> String {
         " ".repeat(WIDTH)
     }
 
-    /// The prompt as it is now.
+    /// Returns the current prompt.
     pub(crate) fn prompt(&self) -> String {
         let shows = *self.lock();
         let mark = match shows.doing {
@@ -80,7 +81,8 @@ impl Gauge {
     }
 }
 
-/// How full a window is, in five columns at most; of an unknown one, what is in it.
+/// Formats the fill level of a window in at most five columns. If the window is unknown, returns
+/// the number of used tokens.
 fn level(used: Tokens, window: Option<Tokens>) -> String {
     if let Some(window) = window.filter(|window| *window > Tokens::ZERO) {
         let percent = used.0.saturating_mul(100) / window.0;

@@ -1,5 +1,5 @@
-//! A chat as a file: JSON in OpenAI's shape, which every tool reads, or Markdown for people. What the
-//! model would see is saved; what has left the view is in the log.
+//! Saves a chat as a file: JSON in OpenAI's format, which most tools read, or Markdown. It contains
+//! the current view; removed messages are only in the log.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -13,7 +13,8 @@ use crate::exit::Stop;
 use crate::terminal::text::fenced;
 use crate::view::{openai, started};
 
-/// Writes a session's view, and gives how many messages it has. A file that is there stays as it is.
+/// Writes a session's view to a new file. Returns the number of messages. An existing file is not
+/// overwritten.
 pub(super) async fn save(
     store: &dyn SessionStore,
     session: &Session,

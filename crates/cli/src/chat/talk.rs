@@ -1,5 +1,5 @@
-//! [`Talk`]: what is said while a run is under way, and what waits for its end. It steers, answers and
-//! interrupts; the run itself is driven elsewhere.
+//! [`Talk`]: handles the user's input during a run: it steers, answers questions and interrupts.
+//! Lines that have to wait are kept until the run ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,43 +19,43 @@ use crate::chat::typed::{Typed, WAITING};
 use crate::preview::Previews;
 use crate::terminal::Terminal;
 
-/// What is said, and by whom it is waited for.
+/// The user's input, and the questions that wait for it.
 pub(crate) struct Talk {
     lines: Receiver<Typed>,
     presses: Receiver<Press>,
     questions: Receiver<Asked>,
-    /// Questions that wait for a line, the first of them asked.
+    /// Questions that wait for an answer. The first one is shown.
     asked: VecDeque<Asked>,
-    /// Lines that wait for the end of a run.
+    /// Lines that wait for the end of the run.
     held: VecDeque<Typed>,
-    /// Nothing more will be typed.
+    /// The input has ended.
     ended: bool,
-    /// The chat is to be left as soon as nothing is under way.
+    /// Whether the chat ends as soon as nothing is under way.
     leaving: bool,
     terminal: Arc<Terminal>,
     gauge: Arc<Gauge>,
     previews: Arc<Previews>,
     approvals: Arc<Approvals>,
     templates: Arc<Templates>,
-    /// Who takes what is said during a run.
+    /// The recipient of messages during a run.
     recipient: Recipient,
 }
 
-/// What comes in while a chat goes on.
+/// The channels of the user's input and of the questions.
 pub(crate) struct Incoming {
     pub(crate) lines: Receiver<Typed>,
     pub(crate) presses: Receiver<Press>,
     pub(crate) questions: Receiver<Asked>,
 }
 
-/// Whether the chat goes on.
+/// Whether the chat continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Went {
     On,
     Away,
 }
 
-/// What happens while something is under way.
+/// An event during a run or between runs.
 pub(crate) enum Heard {
     Question(Asked),
     Press(Press),
@@ -93,7 +93,7 @@ impl Talk {
         }
     }
 
-    /// The next thing that comes in, with nothing under way.
+    /// Waits for the next event between runs.
     pub(crate) async fn next(&mut self) -> Heard {
         if let Ok(press) = self.presses.try_recv() {
             return Heard::Press(press);
@@ -111,7 +111,7 @@ impl Talk {
         }
     }
 
-    /// Asks with nothing under way. A line that is no answer is heard afterwards.
+    /// Asks a question between runs. A line that is no answer is handled afterwards.
     pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, Went) {
         self.terminal.must(question);
         match self.next().await {
@@ -131,7 +131,7 @@ impl Talk {
         }
     }
 
-    /// What was under way has ended: nobody waits for answers any more.
+    /// Ends a run: pending questions are dropped. Returns whether the chat continues.
     pub(crate) fn rest(&mut self) -> Went {
         self.asked.clear();
         while self.questions.try_recv().is_ok() {}
@@ -141,7 +141,7 @@ impl Talk {
         }
     }
 
-    /// Hears what is said during a run. It comes back only where the run is to be dropped.
+    /// Handles input during a run. Returns only if the run is to be dropped.
     pub(crate) async fn attend(&mut self, remote: &Remote, recipient: Recipient) {
         self.recipient = recipient;
         loop {
@@ -159,11 +159,11 @@ impl Talk {
         }
     }
 
-    /// Hears what is said while something else is under way that Ctrl-C ends.
+    /// Keeps input during work that Ctrl-C ends. Returns when it is pressed.
     pub(crate) async fn until_stopped(&mut self) {
         loop {
             match self.hear().await {
-                // No tool runs now; where it is dropped, the answer is no.
+                // No tool runs now. Dropping the question denies it.
                 Heard::Question(_) => {}
                 Heard::Press(press) => {
                     self.leaving = press == Press::Leave;
@@ -176,14 +176,14 @@ impl Talk {
     }
 
     async fn hear(&mut self) -> Heard {
-        // Whoever writes into a pipe waits while as much is held as may be.
+        // While the queue is full, the writer of a pipe waits.
         let listens = !self.ended && self.held.len() < WAITING;
         tokio::select! {
             biased;
             Some(press) = self.presses.recv() => Heard::Press(press),
             Some(asked) = self.questions.recv() => Heard::Question(asked),
             typed = self.lines.recv(), if listens => Heard::Typed(typed.unwrap_or(Typed::End)),
-            // Nothing can be said and nothing is asked: what is under way ends by itself.
+            // Neither input nor questions can arrive: the current work ends by itself.
             else => std::future::pending().await,
         }
     }
@@ -209,7 +209,7 @@ impl Talk {
             }
             Order::Stop => self.stop(remote).await,
             Order::Nothing => {}
-            // A script's lines are heard one after the other, however long each takes.
+            // The lines of a script are handled in order, however long each takes.
             _ if !self.terminal.is_live() => self.held.push_back(Typed::Line(line)),
             Order::Say(text) => self.steer(text, remote).await,
             Order::Quit => {
@@ -223,13 +223,13 @@ impl Talk {
         }
     }
 
-    /// Says something to the run, or to the next where it has just ended.
+    /// Steers the run. If it has just ended, the message begins the next one.
     async fn steer(&mut self, text: String, remote: &Remote) {
         let Some(parts) = self.message(text.clone()) else {
             return;
         };
         if !remote.steer(parts).await {
-            // With nothing under way it is said all the same.
+            // The message is kept for the next run.
             let line = match text.strip_prefix('/') {
                 Some(rest) => format!("//{rest}"),
                 None => text,
@@ -238,7 +238,8 @@ impl Talk {
         }
     }
 
-    /// What a line says, with its images. If these cannot be sent, it is not said.
+    /// Builds a message with its images. If the images cannot be sent, returns `None` after
+    /// printing the reason.
     fn message(&self, text: String) -> Option<Vec<Part>> {
         let message = self.recipient.message(text);
         message
@@ -250,7 +251,7 @@ impl Talk {
         remote.interrupt().await;
     }
 
-    /// A tool call asks.
+    /// Adds the question of a tool call.
     fn question(&mut self, asked: Asked) {
         self.asked.retain(Asked::is_open);
         self.asked.push_back(asked);
@@ -259,7 +260,7 @@ impl Talk {
         }
     }
 
-    /// Puts the first question, unless the answer is known.
+    /// Shows the first question, unless its answer is already known.
     fn ask(&mut self) {
         while let Some(asked) = self.asked.front() {
             self.terminal.status(None);
@@ -282,14 +283,14 @@ impl Talk {
                     self.held.pop_front();
                     self.give(reply);
                 }
-                // A script that has something else to say does not answer.
+                // If the next line of a script is no answer, nobody answers.
                 Some(None) => self.give(Reply::Nobody),
             }
         }
         self.gauge.doing(Doing::Working);
     }
 
-    /// A line that comes while a question waits.
+    /// Handles a line while a question waits.
     async fn answer(&mut self, line: String, remote: &Remote) {
         if let Some(reply) = Reply::of(&line) {
             self.give(reply);
@@ -316,7 +317,7 @@ impl Talk {
         }
     }
 
-    /// Says something in place of an answer: the calls that wait for one are left out.
+    /// Sends a message instead of an answer. The calls that wait for an answer are skipped.
     async fn overtake(&mut self, text: String, remote: &Remote) {
         self.steer(text, remote).await;
         while !self.asked.is_empty() {
@@ -352,7 +353,7 @@ impl Talk {
         }
     }
 
-    /// Nothing more will be typed: what is asked from now on is denied.
+    /// Notes the end of the input. Pending and later questions are denied.
     fn end(&mut self) {
         self.ended = true;
         while !self.asked.is_empty() {

@@ -1,5 +1,5 @@
-//! [`Templates`]: prompts that were written down as Markdown files, each a command of its own. `/review src`
-//! says what `review.md` says, with `src` in its place.
+//! [`Templates`]: prompts in Markdown files, each with its own command. `/review src` sends the
+//! text of `review.md`, with `src` as its argument.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,27 +7,28 @@ use std::path::{Path, PathBuf};
 
 use super::order::{COMMANDS, Order};
 
-/// The folder of a project's own, in its root.
+/// The folder of a project's prompts, in its root.
 const PROJECT: &str = ".plimsoll/prompts";
-/// And of the user's, in the directory of settings.
+/// The folder of the user's prompts, in the configuration directory.
 const USERS: &str = "prompts";
-/// What the files end in.
+/// The file name extension.
 const ENDING: &str = "md";
-/// The largest file that is read.
+/// Maximum size of a template, in bytes.
 const MAX_TEMPLATE: u64 = 256 << 10;
-/// Templates of one folder that are listed, at most.
+/// Maximum number of listed files of one folder.
 const MAX_LISTED: usize = 200;
-/// Stands for everything that follows the command.
+/// The placeholder for all of the typed text.
 const ALL: &str = "$ARGUMENTS";
 
-/// Where templates are looked for, the user's own first.
+/// The folders of templates, the user's own first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Templates {
     folders: Vec<PathBuf>,
 }
 
 impl Templates {
-    /// Those of the user, whose settings are in that directory, and those of a project.
+    /// Creates the templates of the user, whose configuration directory is `settings`, and of the
+    /// project in `root`.
     pub(crate) fn new(settings: Option<&Path>, root: &Path) -> Self {
         let users = settings.map(|folder| folder.join(USERS));
         Self {
@@ -35,7 +36,8 @@ impl Templates {
         }
     }
 
-    /// What a line asks for; a template's name is a command, unless we have one of that name.
+    /// Parses a line. The name of a template is a command unless there is a built-in one of that
+    /// name.
     pub(crate) fn order(&self, line: &str) -> Order {
         match Order::of(line) {
             order @ Order::Unknown(_) => self.said(line).unwrap_or(order),
@@ -86,7 +88,7 @@ impl Templates {
     }
 }
 
-/// Whether a name leads into the folder itself.
+/// Checks whether a name cannot lead out of the folder.
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     !name.is_empty() && name.chars().all(allowed)
@@ -103,8 +105,9 @@ fn read(path: &Path) -> Result<String, String> {
     }
 }
 
-/// Returns what is said: the template without its front matter, `$ARGUMENTS` replaced by the typed text, and
-/// `$1` to `$9` by its words. If the template has none of them, the typed text follows it.
+/// Returns the text of a prompt: the template without its front matter, `$ARGUMENTS` replaced by
+/// the typed text, and `$1` to `$9` by its words. If the template has no placeholder, the typed
+/// text follows it.
 fn filled(template: &str, typed: &str) -> String {
     let body = body(template).trim();
     let words: Vec<&str> = typed.split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! [`Typed`]: what comes in: lines and their end, from a terminal or a pipe, read by a thread of its
-//! own, and Ctrl-C beside them. What they mean is decided elsewhere.
+//! [`Typed`]: the user's input: lines from a terminal or a pipe, read by a thread of its own, and
+//! Ctrl-C.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,36 +11,36 @@ use crate::chat::interrupts::{Interrupts, Press, Prompt};
 use crate::exit::Stop;
 use crate::input;
 
-/// Lines that wait for the chat, at most; a pipe waits beyond that, and a terminal says so.
+/// Maximum number of waiting lines. Beyond it, a pipe waits and a terminal rejects the line.
 pub(crate) const WAITING: usize = 64;
-/// Presses of Ctrl-C that wait, at most: the second leaves, so no further one says anything new.
+/// Maximum number of waiting presses of Ctrl-C. The second one leaves, so more are not needed.
 pub(crate) const PRESSES: usize = 4;
 
-/// What comes in.
+/// An event of the input.
 #[derive(Debug)]
 pub(crate) enum Typed {
-    /// A line, without its end.
+    /// A line, without its line break.
     Line(String),
-    /// A line that cannot be read, and why.
+    /// The reason why a line cannot be read.
     Bad(String),
-    /// Something that was typed cannot be done now, and what can.
+    /// A hint that the input is not possible now, and what is.
     Hint(String),
-    /// Nothing follows.
+    /// The end of the input.
     End,
 }
 
-/// What a Ctrl-C means, wherever it is noticed.
+/// The state of Ctrl-C, shared by the editor and the signal handler.
 pub(crate) type Keys = Arc<Mutex<Interrupts>>;
 
-/// The keys, for a look or a press.
+/// Locks the state of Ctrl-C.
 pub(crate) fn keys(keys: &Keys) -> MutexGuard<'_, Interrupts> {
     keys.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lines of a pipe.
+/// Starts a thread that reads the lines of a pipe.
 pub(crate) fn piped() -> Receiver<Typed> {
     let (lines, receiver) = channel(WAITING);
-    // It ends with the process: nobody can end a read from a pipe.
+    // The thread ends with the process: a blocking read from a pipe cannot be interrupted.
     std::thread::spawn(move || {
         let mut input: Box<dyn io::BufRead> = Box::new(io::BufReader::new(io::stdin()));
         loop {
@@ -58,8 +58,8 @@ pub(crate) fn piped() -> Receiver<Typed> {
     receiver
 }
 
-/// Ctrl-C where no line is being edited, and signals from elsewhere. From when this returns, none is
-/// missed. They go beside the lines: a pipe may be full of those.
+/// Listens for Ctrl-C outside the line editor and for interrupt signals. No signal is missed after
+/// this returns. They have a channel of their own, because a pipe may fill that of the lines.
 pub(crate) fn signals(presses: Sender<Press>, of: Keys) -> io::Result<()> {
     let mut signals = Signals::listen()?;
     tokio::spawn(async move {
@@ -73,7 +73,7 @@ pub(crate) fn signals(presses: Sender<Press>, of: Keys) -> io::Result<()> {
     Ok(())
 }
 
-/// Interrupts by signal.
+/// Receives interrupt signals.
 #[cfg(unix)]
 struct Signals(tokio::signal::unix::Signal);
 
@@ -84,13 +84,13 @@ impl Signals {
         signal(SignalKind::interrupt()).map(Self)
     }
 
-    /// Whether there was one; false where none will come.
+    /// Waits for a signal. Returns `false` if there will be no more.
     async fn next(&mut self) -> bool {
         self.0.recv().await.is_some()
     }
 }
 
-/// Interrupts by signal.
+/// Receives interrupt signals.
 #[cfg(not(unix))]
 struct Signals;
 

@@ -1,5 +1,4 @@
-//! [`Words`]: what can be completed: commands, behind some of them sessions and models, and paths that are
-//! mentioned as `@path`.
+//! [`Words`]: completes commands, the sessions and models behind some of them, and paths after `@`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::chat::order::COMMANDS;
 use crate::chat::templates::Templates;
 
-/// Candidates of one kind that are held, at most: nobody reads a longer list.
+/// Maximum number of candidates of one kind.
 pub(crate) const MAX_WORDS: usize = 1_000;
-/// Files of a folder that are looked at for a completion, at most.
+/// Maximum number of files of a folder that are examined for a completion.
 const MAX_FILES: usize = 10_000;
 
-/// What can be completed.
+/// The candidates for completion.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     templates: Arc<Templates>,
-    /// Where paths begin.
+    /// The folder that paths are relative to.
     root: PathBuf,
     sessions: Mutex<Vec<String>>,
     models: Mutex<Vec<String>>,
@@ -31,12 +30,12 @@ impl Words {
         }
     }
 
-    /// The sessions that there are, newest first.
+    /// Sets the sessions, newest first.
     pub(crate) fn set_sessions(&self, ids: impl IntoIterator<Item = String>) {
         *lock(&self.sessions) = ids.into_iter().take(MAX_WORDS).collect();
     }
 
-    /// More models.
+    /// Adds models.
     pub(crate) fn add_models(&self, names: impl IntoIterator<Item = String>) {
         let mut models = lock(&self.models);
         for name in names {
@@ -46,7 +45,7 @@ impl Words {
         }
     }
 
-    /// Where the word begins that can be completed, and what it can become.
+    /// Returns the offset of the word to complete, and its completions.
     pub(crate) fn complete(&self, line: &str) -> (usize, Vec<String>) {
         let nothing = (line.len(), Vec::new());
         let begins = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
@@ -76,7 +75,7 @@ impl Words {
         (line.len() - word.len(), fit)
     }
 
-    /// The paths that begin so. Hidden ones only if a dot was typed.
+    /// Returns the paths with this prefix. Hidden files are included only if a dot was typed.
     fn paths(&self, typed: &str) -> Vec<String> {
         let (folder, begins) = match typed.rsplit_once('/') {
             Some((folder, begins)) => (format!("{folder}/"), begins),

@@ -1,4 +1,4 @@
-//! The policies of `plimsoll compact` by name, and the options that each of them has.
+//! The policies of `plimsoll compact`, and their options.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(crate) struct FilterOptions {
 /// A policy of `plimsoll compact`.
 #[derive(Debug, Clone)]
 pub(crate) enum Filter {
-    /// One that agents have too.
+    /// A policy that agents have too.
     Strategy(ContextStrategy),
     /// Anthropic's context edit.
     ClearToolUses(ClearToolUses),
@@ -59,7 +59,7 @@ pub(crate) enum Filter {
 }
 
 impl Filter {
-    /// Returns the policy of this name with its options.
+    /// Returns the policy with this name and these options.
     pub(super) fn new(name: &str, options: &FilterOptions) -> Result<Self, Stop> {
         let plain = name.replace('_', "-");
         options.check(&plain)?;
@@ -77,7 +77,7 @@ impl Filter {
         }
     }
 
-    /// Returns the policy of this name without options, for sessions that are rescued.
+    /// Returns the policy with this name and default options, for `plimsoll rescue`.
     pub(crate) fn named(name: &str) -> Result<Self, Stop> {
         let filter = Self::new(name, &FilterOptions::default())?;
         match filter {
@@ -88,13 +88,13 @@ impl Filter {
         }
     }
 
-    /// Returns `true` if the policy has a limit of its own, and needs no budget.
+    /// Returns `true` if the policy has its own limit and needs no budget.
     pub(crate) fn has_own_trigger(&self) -> bool {
         matches!(self, Self::ClearToolUses(_))
     }
 
-    /// Returns the policy and the limit that it keeps. Returns `None` if it removes nothing, or by
-    /// rules that are no policy.
+    /// Returns the policy and its limit. Returns `None` if the filter removes nothing or is not
+    /// implemented as a policy.
     pub(crate) fn within(&self, budget: Tokens) -> Option<(Policy, Line)> {
         match self {
             Self::Strategy(ContextStrategy::Unlimited {}) | Self::Trim(_) => None,
@@ -116,7 +116,7 @@ impl Filter {
 }
 
 impl FilterOptions {
-    /// Refuses options of another policy than the one that was chosen.
+    /// Rejects options that belong to another policy.
     pub(super) fn check(&self, policy: &str) -> Result<(), Stop> {
         let given = [
             (CLEAR_TOOL_USES, "--trigger", self.trigger.is_some()),
@@ -190,7 +190,7 @@ impl FilterOptions {
     }
 }
 
-/// Returns how a filter summarises: without a model, in the size that the user's words need.
+/// Returns the summary settings of a filter: no model, and as large as the user's messages require.
 fn filter_summary() -> SummaryConfig {
     SummaryConfig {
         soft_mark: None,

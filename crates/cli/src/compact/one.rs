@@ -1,5 +1,4 @@
-//! One chat within its budget, and how all of them are asked for. What is mended, cut and written
-//! back is `wire`'s work.
+//! Compacts one chat to its budget. The `judge` crate repairs, cuts and writes it.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -22,14 +21,14 @@ use crate::settings::Sources;
 use crate::terminal::text::counted;
 use crate::{config, repair};
 
-/// What one chat became.
+/// A compacted chat.
 pub(super) struct Compacted<'t> {
     pub(super) json: Cow<'t, str>,
     pub(super) notes: Vec<String>,
     pub(super) explained: Option<Explained>,
 }
 
-/// How chats are compacted.
+/// The settings with which chats are compacted.
 pub(super) struct How<'a> {
     args: &'a CompactArgs,
     counter: Arc<dyn TokenCounter>,
@@ -53,7 +52,7 @@ impl<'a> How<'a> {
         })
     }
 
-    /// Mends a chat and brings it within its budget.
+    /// Repairs a chat and compacts it to its budget.
     pub(super) fn compact<'t>(
         &self,
         text: &'t str,
@@ -121,7 +120,7 @@ impl<'a> How<'a> {
             notes.clear();
         }
         Ok(Compacted {
-            // A chat with nothing to do comes back byte for byte, the white space around it included.
+            // An unchanged chat is returned byte for byte, including white space around it.
             json: json.map_or_else(
                 || mended.map_or(Cow::Borrowed(text), |mended| Cow::Owned(mended.request)),
                 Cow::Owned,
@@ -131,8 +130,8 @@ impl<'a> How<'a> {
         })
     }
 
-    /// Returns `true` if it is clear without counting that the policy changes nothing: it has no
-    /// stages, or the chat has no more bytes than tokens are allowed.
+    /// Returns `true` if it is certain without counting that the policy changes nothing: it has no
+    /// stages, or even the upper bound of the tokens is within the budget.
     fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> Result<bool, Stop> {
         if self.config.is_some() {
             return Ok(false);
@@ -163,18 +162,18 @@ impl<'a> How<'a> {
         Ok(!self.args.explain && enough.is_some_and(at_most))
     }
 
-    /// Returns `true` if the policy would ask a model for a summary, which a filter does not.
+    /// Returns `true` if the policy is `summarize`, which asks no model in a filter.
     pub(super) fn is_summarize(&self) -> bool {
         self.filter.is_summarize()
     }
 
-    /// Returns the policy and the limit that it keeps.
+    /// Returns the policy and its limit.
     fn policy(&self, file: &ChatFile<'_>, asked: Option<Tokens>) -> Result<(Policy, Line), Stop> {
         if let Some(config) = &self.config {
             let (policy, line) = config::filter(config, system(file), asked)?;
             return Ok((policy.for_filter(), line));
         }
-        // A policy with a limit of its own needs no budget.
+        // A policy with its own limit needs no budget.
         let budget = match self.filter.has_own_trigger() {
             true => Tokens::MAX,
             false => asked.ok_or_else(no_budget)?,
@@ -188,8 +187,8 @@ fn no_budget() -> Stop {
     Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
 }
 
-/// What was wrong with a chat before it was cut, and what still is with its messages. The other keys
-/// are the caller's, and go back as they came.
+/// Describes the repairs of a chat, and the remaining faults of its messages. Faults in other keys
+/// are not listed, because those are returned unchanged.
 fn found(mended: &Mended, target: &Target) -> Vec<String> {
     let repaired = mended.repairs.iter();
     let left = mended.faults.iter();
@@ -200,7 +199,7 @@ fn found(mended: &Mended, target: &Target) -> Vec<String> {
         .collect()
 }
 
-/// What was done to it.
+/// Describes the result of a compaction.
 fn done(file: &ChatFile<'_>, cut: &Cut) -> Vec<String> {
     let mut notes = Vec::new();
     let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
@@ -224,7 +223,7 @@ fn done(file: &ChatFile<'_>, cut: &Cut) -> Vec<String> {
     notes
 }
 
-/// A configuration that says how large a context may be.
+/// Reads the configuration of `--config`.
 fn configured(path: &Path) -> Result<AgentConfig, Stop> {
     let sources = Sources {
         config: Some(path.to_owned()),
@@ -237,7 +236,7 @@ fn configured(path: &Path) -> Result<AgentConfig, Stop> {
     Ok(resolved.agent)
 }
 
-/// What the system prompt of a chat weighs.
+/// Returns the tokens of a chat's system prompt.
 fn system(file: &ChatFile<'_>) -> Tokens {
     let items = file.view.items().iter();
     items
@@ -246,7 +245,7 @@ fn system(file: &ChatFile<'_>) -> Tokens {
         .sum()
 }
 
-/// `budget_tokens` beside the messages goes before `--budget`.
+/// Returns the budget: `budget_tokens` beside the messages overrides `--budget`.
 fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
     let beside = body.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {

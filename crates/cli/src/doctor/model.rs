@@ -1,5 +1,5 @@
-//! `plimsoll doctor --model X`: what would be sent for a model and why it would be accepted, with
-//! the origin of every figure. Without `--connect` it asks nobody, and it never shows a key.
+//! `plimsoll doctor --model X`: explains the requests to a model and why its API accepts them, with
+//! the origin of every figure. Without `--connect` it contacts no server. It never prints a key.
 
 use plimsoll::Tokens;
 use plimsoll::config::{AgentConfig, WindowSetting};
@@ -17,37 +17,37 @@ use crate::out::out;
 use crate::terminal::text::counted;
 use crate::{known, local, models, paths};
 
-/// The address of what we start ourselves, for each run at another port.
+/// A placeholder for the address of Plimsoll's own server, which uses another port on each run.
 const OURS: &str = "http://127.0.0.1:1/v1";
 
-/// What is known of a model before its server is asked.
+/// All facts about a model that are known without asking its server.
 struct Found {
     model: ModelRef,
     facts: ModelFacts,
     explained: Explained,
     builder: ModelClientBuilder,
     address_from: String,
-    /// What is missing, so that no request could be sent.
+    /// Faults that prevent a request, such as a missing key.
     faults: Vec<String>,
     setting: WindowSetting,
-    /// Where its windows are remembered.
+    /// The name under which learned windows are stored.
     endpoint: String,
-    /// The windows that refusals have told, newest last.
+    /// The windows that were learned from refusals, newest last.
     learned: Vec<Tokens>,
-    /// Tools of the provider's own that the permissions deny.
+    /// Hosted tools that the permissions deny.
     denied: Vec<String>,
 }
 
-/// The window that a run would begin with, and who says so.
+/// The window that a run would begin with, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Begins {
-    /// `None`: only a refusal would tell it.
+    /// `None` if only a refusal would reveal it.
     tokens: Option<Tokens>,
     #[serde(flatten)]
     source: Source,
 }
 
-/// Who says how large a window is.
+/// The source of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 enum Source {
@@ -55,11 +55,11 @@ enum Source {
     Other { source: &'static str },
 }
 
-/// In the report: what a refusal has told goes before what else is said.
+/// In the report: learned from a refusal, which overrides other sources.
 const LEARNED: &str = "learned";
-/// In the report: the user wants it to be asked of nobody.
+/// In the report: the user configured it as unknown.
 const UNKNOWN: &str = "unknown";
-/// In the report: as our own server is started.
+/// In the report: set when Plimsoll starts its own server.
 const STARTED: &str = "started";
 
 /// Runs the command.
@@ -123,7 +123,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
     };
     let explained = explained.map_err(Stop::usage)?;
     faults.extend(explained.hosted_tools.faults.iter().cloned());
-    // What a configuration says of a provider goes before the environment.
+    // A configured provider overrides the environment.
     let of_variable = providers::find_base_url(vendor, environment);
     let expected = of_variable.as_deref().or(vendor.base_url);
     let expected = expected.and_then(|url| BaseUrl::parse(url, vendor.base_url).ok());
@@ -160,7 +160,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
     })
 }
 
-/// What the configuration asks of the provider beside an answer, and the tools of its own that are
+/// Returns the configured hosted tools and retention, and the names of the hosted tools that are
 /// denied.
 fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (Wishes, Vec<String>) {
     let (settings, permissions) = (agent.settings(), agent.permissions());
@@ -181,7 +181,7 @@ fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (Wishes, Vec<String>
     (wishes, denied)
 }
 
-/// The provider's own tools in words.
+/// Describes the hosted tools.
 fn own_tools(found: &Found) -> String {
     let tools = &found.explained.hosted_tools;
     let kinds = match tools.kinds.as_slice() {
@@ -199,8 +199,8 @@ fn own_tools(found: &Found) -> String {
     format!("{asked}{denied}; {kinds}")
 }
 
-/// The window that a run begins with: what is said of it, or less where a refusal has told less of
-/// the same place while the same was said.
+/// Returns the window that a run begins with. A smaller window that was learned from a refusal at
+/// the same endpoint, with the same stated window, takes precedence.
 async fn begins(found: &Found, reported: Option<Tokens>) -> Result<Begins, Stop> {
     let ours = found.model.vendor().place == Place::Ours;
     if ours && found.setting == WindowSetting::Ask {
@@ -241,7 +241,7 @@ async fn begins(found: &Found, reported: Option<Tokens>) -> Result<Begins, Stop>
     })
 }
 
-/// What is wrong with what a server says.
+/// Returns the fault in a server's response, if any.
 fn trouble(said: &Connected, found: &Found) -> Option<String> {
     let model = &found.model;
     if let Some(status @ (401 | 403)) = said.status {
@@ -276,7 +276,7 @@ fn key_of(found: &Found) -> (Value, String) {
     (json, text)
 }
 
-/// How large a window is and who says so.
+/// Describes a window and its source.
 fn words(window: Begins) -> String {
     let Some(tokens) = window.tokens else {
         return "not known (as given); a refusal tells it".to_owned();
@@ -466,7 +466,7 @@ fn tell_connected(said: &Connected) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A figure with who says so.
+/// Formats a figure with its source.
 fn said<T>(fact: &Option<Fact<T>>, text: impl Fn(&T) -> String) -> String {
     match fact {
         Some(fact) => format!("{} ({})", text(&fact.value), fact.from),

@@ -1,5 +1,5 @@
-//! `plimsoll sessions restore`: puts files back to what they contained before a session changed them.
-//! What they contain now is kept first, so that it can be undone.
+//! `plimsoll sessions restore`: restores files to their content before a session changed them. The
+//! current content is kept first, so that this can be undone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::{clean, counted};
 
-/// Files that the model is told of by name, at most.
+/// Maximum number of files that are named to the model.
 const NAMED: usize = 20;
 
 #[derive(Debug, clap::Args)]
@@ -40,29 +40,29 @@ pub(crate) struct RestoreArgs {
     force: bool,
 }
 
-/// What files are put back to.
+/// The state to restore files to.
 #[derive(Debug, Clone, Copy)]
 enum Target {
-    /// Before the session changed them.
+    /// The state before the session.
     Beginning,
-    /// After this entry.
+    /// The state after this entry of the log.
     Entry(u64),
 }
 
-/// Whether a file that something else has changed since may be replaced.
+/// Whether files that were changed by something else since may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
     Refused,
     Replaced,
 }
 
-/// Files that are put back together.
+/// A set of files to restore together.
 pub(crate) struct Restoring {
     target: Target,
     restores: Vec<FileRestore>,
-    /// Why others are not.
+    /// The reasons why other files are not restored.
     refused: Vec<String>,
-    /// How many are as they should be.
+    /// The number of files that already have the wanted content.
     as_wanted: usize,
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn restore(
     id: &SessionId,
     args: &RestoreArgs,
 ) -> Result<u8, Stop> {
-    // Nobody runs the session meanwhile.
+    // The lease prevents other processes from running the session meanwhile.
     let lease = store.acquire(id).await.map_err(Stop::failed)?;
     let target = match args.to {
         None => Target::Beginning,
@@ -136,13 +136,13 @@ pub(crate) async fn restore(
     Ok(DONE)
 }
 
-/// Asks the person at the terminal.
+/// Asks the user at the terminal.
 async fn is_allowed(restoring: &Restoring) -> Result<bool, Stop> {
     let refusal = "nothing was restored; --yes restores without asking";
     confirm(&restoring.question(), refusal).await
 }
 
-/// Those that were named; all if none was.
+/// Returns the named files, or all files if none was named.
 fn chosen(
     id: &SessionId,
     files: Vec<ChangedFile>,
@@ -170,7 +170,7 @@ fn chosen(
     Ok(files)
 }
 
-/// A path without `.` and `..`.
+/// Normalizes a path: removes `.` and `..`.
 fn normal(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut whole = PathBuf::new();
@@ -186,8 +186,8 @@ fn normal(path: &Path) -> PathBuf {
     whole
 }
 
-/// Tells the model that files were restored. Returns the number of that entry, or `None` if tool calls
-/// wait for their results.
+/// Tells the model that files were restored. Returns the number of the log entry, or `None` if tool
+/// calls wait for their results.
 async fn inform(store: &SqliteStore, lease: &Lease, names: &[String]) -> Result<Option<u64>, Stop> {
     let log = store.load(lease.session()).await.map_err(Stop::failed)?;
     let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
@@ -209,7 +209,7 @@ async fn inform(store: &SqliteStore, lease: &Lease, names: &[String]) -> Result<
     Ok(Some((log.len() + entries.len()) as u64))
 }
 
-/// The entries that a machine wants recorded while no run is under way.
+/// Returns the entries that a run wants to record while it is idle.
 fn recorded(run: &mut Run) -> Vec<Entry> {
     let mut entries = Vec::new();
     loop {
@@ -221,7 +221,8 @@ fn recorded(run: &mut Run) -> Vec<Entry> {
     }
 }
 
-/// The entry before the first of some runs, by their numbers. `None` if there are no such runs.
+/// Returns the number of the entry before the first of these runs. `None` if there are no such
+/// runs.
 async fn before_runs(
     store: &SqliteStore,
     id: &SessionId,
@@ -238,14 +239,14 @@ async fn before_runs(
         page.iter().for_each(|line| reader.read(&line.entry));
     }
     let records = reader.records();
-    // In a fork, a run that it shares may have the same number as a later one.
+    // In a fork, a shared run may have the same number as a later one.
     let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
     let first = runs.iter().filter_map(newest).map(|it| it.first).min();
     Ok(first.map(|first| first.saturating_sub(1)))
 }
 
-/// Offers to restore the files that undone runs changed: at once, by a question at a terminal, or in a
-/// note. Returns the files that were restored.
+/// Offers to restore the files that undone runs changed. Restores them at once, asks at a terminal,
+/// or prints a note. Returns the restored files.
 pub(crate) async fn offer(
     store: &SqliteStore,
     id: &SessionId,
@@ -279,7 +280,7 @@ pub(crate) async fn offer(
 }
 
 impl Restoring {
-    /// Finds out what restoring would do; it changes nothing.
+    /// Determines the files to restore. Changes nothing.
     async fn plan(
         store: &SqliteStore,
         files: Vec<ChangedFile>,
@@ -341,8 +342,8 @@ impl Restoring {
         Ok(restoring)
     }
 
-    /// The files that some runs changed, to be put back to what they were before. Those that something
-    /// else has changed since stay.
+    /// Determines the files that these runs changed, to restore their state before the runs. Files
+    /// that were changed by something else since are left out.
     pub(crate) async fn of_runs(
         store: &SqliteStore,
         id: &SessionId,
@@ -359,7 +360,7 @@ impl Restoring {
         }
     }
 
-    /// How the files are restored later.
+    /// Returns a note with the command that restores the files.
     pub(crate) fn hint(&self, id: &SessionId) -> String {
         let to = match self.target {
             Target::Beginning => String::new(),
@@ -380,22 +381,22 @@ impl Restoring {
         self.restores.is_empty()
     }
 
-    /// Why files stay as they are.
+    /// Returns the reasons why files are not restored.
     pub(crate) fn refused(&self) -> &[String] {
         &self.refused
     }
 
-    /// The files, as a person is shown them.
+    /// Returns the names of the files for display.
     pub(crate) fn names(&self) -> Vec<String> {
         self.restores.iter().map(|it| it.file.shown()).collect()
     }
 
-    /// Restore 2 files?
+    /// Returns the question to the user, for example "Restore 2 files?".
     pub(crate) fn question(&self) -> String {
         format!("Restore {}?", counted(self.restores.len(), "file"))
     }
 
-    /// What would change, line by line.
+    /// Describes the changes, line by line.
     pub(crate) fn lines(&self, terminal: &Terminal) -> Vec<String> {
         let colours = terminal.colours();
         let mut lines = Vec::new();
@@ -425,7 +426,7 @@ impl Restoring {
         lines
     }
 
-    /// Puts the files back, each kept first as it is now.
+    /// Restores the files. Keeps the current content of each one first.
     pub(crate) async fn make(self, store: &SqliteStore, id: &SessionId) -> Result<(), Stop> {
         for FileRestore { file, now, wanted } in self.restores {
             let shown = file.shown();

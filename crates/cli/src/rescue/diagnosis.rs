@@ -1,4 +1,4 @@
-//! [`Patient`]: what is wrong with a session, and what it becomes. Prints and writes nothing.
+//! [`Patient`]: diagnoses and repairs a session. Prints and writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use crate::exit::Stop;
 use crate::known;
 use crate::terminal::text::counted;
 
-/// Bytes of images in base64 that a session keeps: providers refuse requests with more than 20 MB or
-/// 32 MB, and text needs its share.
+/// Maximum size of all images of a session, in bytes of base64. Providers refuse requests with more
+/// than 20 MB or 32 MB, and text needs its share.
 const MAX_IMAGES: usize = 20_000_000;
-/// Bytes of one image in base64 that Anthropic accepts.
+/// Maximum size of one image that Anthropic accepts, in bytes of base64.
 const MAX_IMAGE: usize = 5 * 1024 * 1024;
-/// What stands in the place of an image that was removed.
+/// Replaces a removed image.
 const NO_IMAGE: &str =
     "[An image stood here. It was removed because the session had too many bytes of images.]";
-/// The share of a window, in percent, above which a session is too long: its next answer, and what
-/// the agent adds to the request, need the rest.
+/// The share of the window, in percent, above which a session is too long. The next answer, and the
+/// agent's own additions to the request, need the rest.
 const TOO_LONG: u64 = 80;
 /// The share of the window, in percent, to which a session is compacted.
 const COMPACTED: u64 = 50;
-/// The window that Claude Code uses of every model, unless a person asks for more.
+/// The window that Claude Code uses for every model by default.
 const CLAUDE_CODE: u64 = 200_000;
-/// Tokens below which the ratio of reported to counted tokens says nothing.
+/// Minimum number of tokens from which the ratio of reported to counted tokens is meaningful.
 const MIN_SAMPLE: u64 = 1_000;
-/// Lines of one kind that are described.
+/// Maximum number of described entries of one kind.
 const DESCRIBED: usize = 5;
 
 /// A session that is examined and repaired.
@@ -47,7 +47,7 @@ pub(super) struct Patient {
     messages: usize,
     repairs: Vec<Repair>,
     images_removed: usize,
-    /// Tokens of the history as counted here.
+    /// Tokens of the history, counted locally.
     counted: u64,
     /// Tokens of its request, as its provider would count them.
     used: u64,
@@ -106,7 +106,7 @@ impl Patient {
             Some(Verdict::Overflow(overflow)) => Some(overflow),
             _ => None,
         };
-        // The provider has the last word on both.
+        // The numbers in the provider's error override the estimates.
         let used = overflow
             .and_then(|one| one.used)
             .map_or(used, |used| used.0);
@@ -139,7 +139,7 @@ impl Patient {
         self.is_refused_as_too_long || self.window.is_some_and(is_over)
     }
 
-    /// Returns `true` if there is no reason for a copy.
+    /// Returns `true` if there is no reason to write a copy.
     pub(super) fn is_well(&self) -> bool {
         self.repairs.is_empty()
             && self.damaged == 0
@@ -148,15 +148,16 @@ impl Patient {
             && !self.is_too_long()
     }
 
-    /// Returns the size to compact to, in tokens as counted here; `None` if the session stays whole. `asked`
-    /// is in tokens as the provider counts them, which is what a person reads of the session.
+    /// Returns the size to compact to, in locally counted tokens. Returns `None` if the session is
+    /// not to be compacted. `asked` is in tokens as the provider counts them, because the user
+    /// reads those.
     pub(super) fn budget(&self, asked: Option<u64>, filter: &Filter) -> Option<Tokens> {
         let wanted = match asked {
             Some(asked) => asked,
             None if !self.is_too_long() && !filter.has_own_trigger() => return None,
             None => {
                 let wanted = self.window.unwrap_or(self.used) / 100 * COMPACTED;
-                // The provider has refused it, whatever is known of the window.
+                // The provider has refused this size, even if it is within the known window.
                 wanted.min(self.used / 2).max(1)
             }
         };
@@ -190,7 +191,7 @@ impl Patient {
         Ok(())
     }
 
-    /// Returns the history as it is now.
+    /// Returns the current history.
     pub(super) fn history(&self) -> &str {
         &self.history
     }
@@ -203,7 +204,7 @@ impl Patient {
         u64::try_from(scaled).ok()
     }
 
-    /// Returns what a person reads about the session: what it is, and what is wrong with it.
+    /// Describes the session and its faults for the user.
     pub(super) fn describe(&self, log: &SessionLog) -> Vec<String> {
         let mut lines = vec![
             match log.id.is_empty() {
@@ -264,7 +265,7 @@ impl Patient {
         wrong
     }
 
-    /// Counts the repairs by what was wrong.
+    /// Counts the repairs by kind of fault.
     fn kinds(&self) -> BTreeMap<Kind, usize> {
         let mut kinds = BTreeMap::new();
         // Repairs without a rule only follow from others.
@@ -274,7 +275,7 @@ impl Patient {
         kinds
     }
 
-    /// Returns what a person reads about the repair.
+    /// Describes the repairs for the user.
     pub(super) fn done(&self) -> Vec<String> {
         let mut done = Vec::new();
         for repair in self.repairs.iter().take(DESCRIBED) {
@@ -328,7 +329,7 @@ impl Patient {
     }
 }
 
-/// What was wrong with a message, for people.
+/// A kind of fault of a message, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     one: &'static str,
@@ -364,8 +365,8 @@ fn first_line(text: &str) -> String {
     plimsoll::context::clip(line, Bytes(160)).to_owned()
 }
 
-/// Returns the size of the request as its provider counts it: the last reported size, carried on to
-/// the whole history.
+/// Returns the size of the request as its provider counts it: the last reported size, extrapolated
+/// to the whole history.
 fn used(log: &SessionLog, counted: u64) -> u64 {
     let Some(reported) = log.reported.filter(|reported| reported.covered > 0) else {
         return counted;
@@ -379,8 +380,8 @@ fn used(log: &SessionLog, counted: u64) -> u64 {
     }
 }
 
-/// Returns the window of the model: as the log says it, else as it is known. What was answered did
-/// fit, whatever is known.
+/// Returns the window of the model: that of the log, otherwise the known one. It is at least as
+/// large as the largest answered request.
 fn window(log: &SessionLog) -> Result<Option<u64>, Stop> {
     if log.window.is_some() {
         return Ok(log.window);

@@ -1,5 +1,5 @@
-//! `plimsoll rescue`: a session of another agent that cannot go on, as a repaired and compacted copy
-//! that the same agent resumes. The original is never changed.
+//! `plimsoll rescue`: writes a repaired and compacted copy of another agent's session that cannot
+//! continue. The same agent resumes the copy. The original is never changed.
 
 mod diagnosis;
 mod save;
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, Stop> {
     report(args, &log, &patient, copy.as_ref())
 }
 
-/// Prints what was done, and how to go on.
+/// Prints the result, and how to continue.
 fn report(
     args: &RescueArgs,
     log: &SessionLog,
@@ -197,7 +197,7 @@ fn list(args: &RescueArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// Returns how long ago something was, in its largest unit.
+/// Formats an age in its largest unit.
 fn ago(age: std::time::Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -208,7 +208,7 @@ fn ago(age: std::time::Duration) -> String {
     }
 }
 
-/// Returns the id by which a session can be named: that of a database, or the end of a file name.
+/// Returns the id by which a session can be named: its id in a database, or its file name.
 fn id_of(one: &Candidate) -> String {
     let name = || {
         let name = one.path.file_stem().unwrap_or_default().to_string_lossy();
@@ -217,7 +217,7 @@ fn id_of(one: &Candidate) -> String {
     one.session.clone().unwrap_or_else(name)
 }
 
-/// Returns the session that is meant: a file, the id of a session, or the newest.
+/// Finds the session to rescue: a file, a session id, or the newest session.
 pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Candidate, Stop> {
     if let Some(path) = session.filter(|path| path.exists() || path.components().count() > 1) {
         return Ok(Candidate {
@@ -266,7 +266,7 @@ fn none_found(from: Option<Agent>) -> Stop {
     ))
 }
 
-/// Returns new ids that no other process gives.
+/// Creates ids that are unique across processes.
 fn new_ids(log: &SessionLog) -> Ids {
     let now = std::time::SystemTime::now();
     let now = now.duration_since(std::time::SystemTime::UNIX_EPOCH);

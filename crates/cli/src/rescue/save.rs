@@ -1,5 +1,5 @@
-//! Writes the copy of a session: whole or not at all, never over a file, readable by whom the
-//! original is readable.
+//! Writes the copy of a session atomically. It never overwrites a file, and has the permissions of
+//! the original.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -16,7 +16,7 @@ pub(super) struct Saved {
     pub(super) id: String,
     pub(super) path: PathBuf,
     pub(super) resume: String,
-    /// Where the agent looks for it, if it was written elsewhere.
+    /// The path at which the agent would find the copy, if it was written elsewhere.
     pub(super) wrong_place: Option<PathBuf>,
 }
 
@@ -53,11 +53,11 @@ fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
     part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);
     let written = fill(&part, text, original)
-        // A link fails if the file has come into being meanwhile; a rename would replace it.
+        // A hard link fails if the file exists by now; a rename would replace it.
         .and_then(|()| {
             fs::hard_link(&part, path).or_else(|error| match error.kind() {
                 ErrorKind::AlreadyExists => Err(error),
-                // Some file systems have no links.
+                // Some file systems have no hard links.
                 _ => fs::rename(&part, path),
             })
         });
@@ -68,8 +68,8 @@ fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
 #[cfg_attr(not(unix), allow(unused_variables))]
 fn fill(part: &Path, text: &str, original: &Path) -> io::Result<()> {
     let mut file: File = OpenOptions::new().write(true).create_new(true).open(part)?;
-    // Before anything is in it: a session may hold secrets. The agent goes on writing into its copy,
-    // even if the original is read-only.
+    // Set before anything is written: a session may contain secrets. The copy is always writable
+    // for its owner, because the agent continues it, even if the original is read-only.
     #[cfg(unix)]
     if let Ok(metadata) = fs::metadata(original) {
         use std::os::unix::fs::PermissionsExt;

@@ -1,22 +1,24 @@
-//! [`Highlighter`]: colours for the code that models write most: comments, texts, numbers and keywords,
-//! line by line. It knows words, not grammars: a full highlighter would be a tenth of the binary.
+//! [`Highlighter`]: colours comments, strings, numbers and keywords in common languages, line by
+//! line.
+//!
+//! It knows words, not grammars: a full highlighter would be a tenth of the binary.
 
 use crate::terminal::style::{CYAN, Colours, GREEN, MAGENTA, RED, Style};
 
-/// Bytes of a line that is coloured, at most.
+/// Maximum length of a coloured line, in bytes.
 const MAX_LINE: usize = 2_000;
 
-/// What is known of a language.
+/// The words and marks of a language.
 struct Language {
-    /// What it is called behind a fence, and how its files end.
+    /// Names behind a fence, and file name extensions.
     names: &'static [&'static str],
-    /// What begins a comment that ends with its line.
+    /// Marks that begin a comment up to the end of the line.
     comments: &'static [&'static str],
-    /// What encloses a comment of several lines.
+    /// Marks that enclose a comment of several lines.
     block: Option<(&'static str, &'static str)>,
-    /// What encloses a text on one line.
+    /// Quotes of strings that end on their line.
     quotes: &'static str,
-    /// What encloses a text of several lines.
+    /// Quotes of strings of several lines.
     long_quotes: &'static [&'static str],
     keywords: &'static str,
 }
@@ -27,7 +29,7 @@ const LANGUAGES: [Language; 10] = [
         keywords: "as async await break const continue crate dyn else enum extern false fn for if impl in let \
             loop match mod move mut pub ref return self Self static struct super trait true type unsafe use \
             where while",
-        // A quote alone may be a lifetime.
+        // A single quote may be a lifetime.
         quotes: "\"",
         ..C_LIKE
     },
@@ -123,12 +125,12 @@ const C_LIKE: Language = Language {
         this throw throws true try typedef typename union unsigned using val var virtual void volatile when while",
 };
 
-/// Colours code of one language, from its first line on.
+/// Colours code of one language, line by line.
 #[derive(Clone)]
 pub(crate) struct Highlighter {
     coding: Coding,
     colours: Colours,
-    /// What ends the comment or text that began on a line before, and how it looks.
+    /// The end mark and the style of the comment or string that began on an earlier line.
     open: Option<(&'static str, Style)>,
 }
 
@@ -140,7 +142,7 @@ enum Coding {
 }
 
 impl Highlighter {
-    /// For a language by the name behind a fence, or by how its files end.
+    /// Creates a highlighter for the language with this name or file name extension.
     pub(crate) fn new(language: &str, colours: Colours) -> Self {
         let name = language.split([' ', ',', '{', ':']).next();
         let name = name.unwrap_or_default().to_lowercase();
@@ -196,7 +198,7 @@ impl Highlighter {
         coloured
     }
 
-    /// How long the first token is, and how it looks.
+    /// Returns the length and the style of the first token.
     fn token(&mut self, language: &'static Language, text: &str) -> (usize, Style) {
         const COMMENT: Style = Style::DIM;
         const TEXT: Style = Style::of(GREEN);
@@ -230,7 +232,8 @@ impl Highlighter {
         (end, style)
     }
 
-    /// How long a comment or text is that ends with `end`; what does not end goes on in the next line.
+    /// Returns the length and the style of a comment or string that ends with `end`. If it does not
+    /// end on this line, it continues on the next one.
     fn until(
         &mut self,
         text: &str,
@@ -255,7 +258,7 @@ fn is_keyword(language: &Language, word: &str) -> bool {
     keywords.any(|keyword| keyword == word || (is_sql && keyword.eq_ignore_ascii_case(word)))
 }
 
-/// How long a text in quotes is; to the end of the line if it is not closed.
+/// Returns the length of a quoted string, or of the rest of the line if the quote is not closed.
 fn quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {

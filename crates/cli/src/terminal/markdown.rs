@@ -1,7 +1,7 @@
-//! Markdown as rows of a terminal. One text at a time, whole; how a stream is cut into such texts is
-//! decided in `stream.rs`.
+//! Renders one complete Markdown text as rows of a terminal. `stream.rs` cuts a stream into such
+//! texts.
 //!
-//! Without colours, the marks that colours stand for are kept: `**bold**`, `` `code` ``, `# heading`.
+//! Without colours, the marks of the source are kept: `**bold**`, `` `code` ``, `# heading`.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -10,19 +10,19 @@ use crate::terminal::style::{CYAN, Colours, Style};
 use crate::terminal::table::Table;
 use crate::terminal::text::{Break, wrap};
 
-/// What stands before the lines of a code block.
+/// Indentation of code blocks.
 const CODE: &str = "  ";
-/// The longest line across a terminal.
+/// Maximum length of a thematic break, in columns.
 const RULE: usize = 40;
 
-/// What is rendered for.
+/// The width in columns and the colours to render with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page {
     pub(crate) width: usize,
     pub(crate) colours: Colours,
 }
 
-/// Returns a text as rows.
+/// Renders a text as rows.
 pub(crate) fn rows(text: &str, page: Page) -> Vec<String> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -34,11 +34,11 @@ pub(crate) fn rows(text: &str, page: Page) -> Vec<String> {
     writer.rows
 }
 
-/// A block that contains others.
+/// A block that contains other blocks, such as a list item or a quote.
 struct Container {
-    /// What stands before its first row, until that is written.
+    /// Prefix of its first row, until that row is written.
     first: Option<String>,
-    /// What stands before every further one.
+    /// Prefix of all further rows.
     rest: String,
 }
 
@@ -48,15 +48,15 @@ struct Writer {
     /// The line that is being filled.
     line: String,
     containers: Vec<Container>,
-    /// For each list that is open, the number of its next item; `None` if it is not numbered.
+    /// For each open list, the number of its next item; `None` if the list is not numbered.
     lists: Vec<Option<u64>>,
-    /// What is open of each kind.
+    /// The styles of all open elements.
     styles: Vec<Style>,
-    /// The address of the link or image that is open, and where its text begins in the line.
+    /// The address of the open link or image, and the offset of its text in the line.
     link: Option<(String, usize)>,
     code: Option<(Highlighter, String)>,
     table: Option<Table>,
-    /// A block has ended: an empty row comes before the next one.
+    /// Whether a block has ended, so that an empty row precedes the next one.
     gap: bool,
 }
 
@@ -242,7 +242,7 @@ impl Writer {
         }
     }
 
-    /// Begins a block: what comes before it stands on rows of its own.
+    /// Begins a block: ends the line before it, and separates it by an empty row if needed.
     fn block(&mut self) {
         self.end_line();
         if std::mem::take(&mut self.gap) && !self.rows.is_empty() {
@@ -331,7 +331,7 @@ impl Writer {
         self.styles.pop();
     }
 
-    /// Returns a text between marks if no colours stand for them.
+    /// Encloses a text in marks if there are no colours.
     fn marked(&self, mark: &str, text: &str) -> String {
         match self.page.colours {
             Colours::None => format!("{mark}{text}{mark}"),
@@ -344,7 +344,7 @@ impl Writer {
         self.line.push_str(&self.page.colours.paint(style, text));
     }
 
-    /// All that is open, together.
+    /// Combines the styles of all open elements.
     fn style(&self) -> Style {
         self.styles.iter().fold(Style::PLAIN, |all, one| Style {
             bold: all.bold || one.bold,
@@ -370,7 +370,7 @@ impl Writer {
         }
     }
 
-    /// What stands before the next row, and before the rows after it.
+    /// Returns the prefixes of the next row and of the rows after it.
     fn beginnings(&mut self) -> (String, String) {
         let (first, rest) = self.beginnings_kept();
         for container in &mut self.containers {
@@ -389,7 +389,7 @@ impl Writer {
     }
 }
 
-/// Returns a line of code as rows.
+/// Renders a line of code as rows.
 pub(crate) fn code_rows(line: &str, page: Page, first: &str, rest: &str) -> Vec<String> {
     let (first, rest) = (format!("{first}{CODE}"), format!("{rest}{CODE}"));
     match line.is_empty() {

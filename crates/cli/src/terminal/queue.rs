@@ -1,18 +1,18 @@
-//! [`Queue`]: what waits to be written, in order. Who writes into it never waits; what there is no room
-//! for is lost, and counted.
+//! [`Queue`]: the pending output, in order. A writer never waits: if the queue is full, the text is
+//! dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes that wait, at most: the editor takes none while it shows completions or searches the history,
-/// and a run must not wait for that.
+/// Maximum size of the pending output, in bytes. The editor accepts no output while it shows
+/// completions or searches the history, and a run must not wait for that.
 pub(crate) const MAX_WAITING: usize = 2 * 1024 * 1024;
-/// What an entry takes besides its text.
+/// Size of an entry without its text, in bytes.
 const ENTRY: usize = 64;
 
-/// What is to be written.
+/// An operation on the terminal.
 pub(crate) enum Op {
     /// Whole lines.
     Lines(String),
@@ -20,30 +20,30 @@ pub(crate) enum Op {
     Markdown(String),
     /// The Markdown ends here.
     End,
-    /// What is under way; `None` if nothing is.
+    /// The status line; `None` removes it.
     Status(Option<String>),
-    /// A question, the cursor staying behind it; nothing more is written until it is answered or
-    /// dropped.
+    /// A question. The cursor stays behind it, and nothing more is written until the question is
+    /// answered or dropped.
     Ask(String, Receiver<()>),
-    /// Answered once all before it is written.
+    /// Answered once all earlier operations are written.
     Flush(SyncSender<()>),
 }
 
-/// What waits.
+/// The operations that are not yet written.
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
 }
 
-/// The end of a queue that is written into; no more follow once it is dropped.
+/// The writing end of a queue. Dropping it closes the queue.
 pub(crate) struct Sender(Arc<Queue>);
 
 #[derive(Default)]
 struct Waiting {
     ops: VecDeque<Op>,
     bytes: usize,
-    /// Pieces that there was no room for since the last that there was room for.
+    /// The number of dropped texts since the last one that fitted.
     lost: usize,
     closed: bool,
 }
@@ -66,17 +66,17 @@ impl Drop for Sender {
 }
 
 impl Sender {
-    /// The end of a new queue that is written into, and the one that is read.
+    /// Creates a queue. Returns its writing end and its reading end.
     pub(crate) fn new() -> (Self, Arc<Queue>) {
         let queue = Arc::new(Queue::default());
         (Self(Arc::clone(&queue)), queue)
     }
 
-    /// Adds one. Returns `false` if it is lost.
+    /// Adds an operation. Returns `false` if it is dropped because the queue is full.
     pub(crate) fn push(&self, op: Op) -> bool {
         let mut waiting = self.0.lock();
         let size = ENTRY + op.text().len();
-        // What says nothing always has room: there is little of it.
+        // Operations without text always fit: there are few of them.
         if waiting.bytes + size > MAX_WAITING && !op.text().is_empty() {
             waiting.lost += 1;
             return false;
@@ -87,7 +87,7 @@ impl Sender {
             waiting.ops.push_back(Op::Lines(text));
         }
         waiting.bytes += size;
-        // Pieces that come faster than they are written are written together.
+        // If pieces arrive faster than they are written, they are joined.
         match (op, waiting.ops.back_mut()) {
             (Op::Markdown(more), Some(Op::Markdown(text))) => text.push_str(&more),
             (Op::Status(new), Some(Op::Status(status))) => *status = new,
@@ -100,7 +100,8 @@ impl Sender {
 }
 
 impl Queue {
-    /// Waits, for so long at most if that is said, and takes all; `None` if no more follow.
+    /// Waits, at most for the timeout if there is one, and takes all operations. Returns `None`
+    /// once the queue is closed and empty.
     pub(crate) fn take(&self, timeout: Option<Duration>) -> Option<VecDeque<Op>> {
         let mut waiting = self.lock();
         if let Some(timeout) = timeout {

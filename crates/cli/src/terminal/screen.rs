@@ -1,7 +1,8 @@
-//! [`Screen`]: the rows of a terminal, up to the prompt if there is one, written by a thread of its own.
+//! [`Screen`]: the rows of a terminal above the prompt, if there is one. A thread of its own writes
+//! them.
 //!
-//! The last rows are a live region: the open block of a text, and the status line. Only the rows of it
-//! that change are written again, so text and status never share a row.
+//! The last rows are a live region: the open block of a text, and the status line. Only rows that
+//! change are written again, so text and status never share a row.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,27 +19,27 @@ use crate::terminal::stream::MarkdownStream;
 use crate::terminal::style::Colours;
 use crate::terminal::text::{clip, rows_of};
 
-/// The size that is written to where the terminal does not say its own.
+/// The assumed size of a terminal that does not report its own.
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
-/// Columns of a terminal, at least: of a narrower one nothing can be read anyway.
+/// Minimum width in columns. Nothing is readable on a narrower terminal.
 const LEAST_COLUMNS: usize = 20;
-/// Rows of an open block that are shown, at least.
+/// Minimum number of rows shown of an open block.
 const LEAST_ROWS: usize = 2;
-/// Up one row, to its beginning, and empty it.
+/// Moves up one row, to its beginning, and empties the row.
 pub(crate) const OVERWRITE: &str = "\u{1b}[1A\r\u{1b}[2K";
-/// How often the spinner of a status line turns.
+/// How long each frame of the spinner is shown.
 const TICK: Duration = Duration::from_millis(120);
-/// The region is not drawn more often than this: nobody reads faster.
+/// Minimum time between two drawings of the region.
 const FRAME: Duration = Duration::from_millis(15);
 /// The frames of the spinner.
 const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// What a screen is written with.
+/// The output of a screen.
 pub(crate) enum Printer {
-    /// Above the line that is being edited.
+    /// Writes above the line that is being edited.
     Above(Box<dyn ExternalPrinter + Send>),
-    /// At the cursor.
+    /// Writes at the cursor.
     Direct(Stream),
 }
 
@@ -54,24 +55,24 @@ pub(crate) struct Screen {
     printer: Printer,
     colours: Colours,
     text: MarkdownStream,
-    /// What is under way, below the open block.
+    /// The status line, below the open block.
     status: Option<String>,
-    /// Rows that are final and not written yet.
+    /// Final rows that are not yet written.
     done: Vec<String>,
-    /// The live region as it stands on the terminal.
+    /// The live region as it is shown on the terminal.
     shown: Vec<String>,
-    /// How wide the terminal was then.
+    /// The width of the terminal when the region was drawn, in columns.
     width: usize,
-    /// Rows of the open block that the region has no room for.
+    /// The number of rows of the open block that do not fit the region.
     hidden: usize,
-    /// Which frame of the spinner is drawn next.
+    /// The next frame of the spinner.
     frame: usize,
-    /// What the last row belongs to.
+    /// The kind of the last row.
     last: Option<Kind>,
     entered: Arc<AtomicBool>,
 }
 
-/// What a row belongs to. An empty row is between the two.
+/// The kind of a row. An empty row separates rows of different kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -79,7 +80,7 @@ enum Kind {
 }
 
 impl Screen {
-    /// Writes what is put into the queue until that is closed.
+    /// Starts a thread that performs the operations of the queue until that is closed.
     pub(crate) fn start(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Sender {
         let mut screen = Self::new(printer, colours, entered);
         let (sender, waiting) = Sender::new();
@@ -122,12 +123,13 @@ impl Screen {
         }
     }
 
-    /// When the spinner has to turn, if one is drawn.
+    /// Returns the time until the next frame of the spinner, if one is drawn.
     fn tick(&self) -> Option<Duration> {
         (self.spins() && self.status.is_some()).then_some(TICK)
     }
 
-    /// Whether the status line has a spinner: above a prompt, each frame would draw the prompt anew.
+    /// Whether the status line has a spinner. Above a prompt, each frame would draw the prompt
+    /// anew.
     fn spins(&self) -> bool {
         matches!(self.printer, Printer::Direct(_))
     }
@@ -161,16 +163,16 @@ impl Screen {
             Op::Ask(text, answered) => self.ask(&text, &answered),
             Op::Flush(written) => {
                 self.draw();
-                // Whoever waited may have given up.
+                // The waiting side may have given up.
                 let _ = written.try_send(());
             }
         }
     }
 
-    /// Leaves the region as it stands: what comes next is written below it.
+    /// Leaves the region as it is on the terminal. New rows are written below it.
     fn leave(&mut self) {
         self.shown.clear();
-        // What was never shown must not be lost.
+        // Rows that were never shown must not be lost.
         if std::mem::take(&mut self.hidden) == 0 {
             self.text.cut();
         }
@@ -188,14 +190,14 @@ impl Screen {
         }
     }
 
-    /// Begins rows of a kind: text stands apart from notes.
+    /// Begins rows of a kind, after an empty row if the kind changes.
     fn begin(&mut self, kind: Kind) {
         if self.last.replace(kind).is_some_and(|last| last != kind) {
             self.done.push(String::new());
         }
     }
 
-    /// Writes what is final and, below it, the live region, as far as they are not there already.
+    /// Writes the final rows and, below them, the live region. Skips rows that are already there.
     fn draw(&mut self) {
         let (rows, width) = self.printer.size();
         let mut region = self.region(rows, width);
@@ -203,7 +205,7 @@ impl Screen {
         let all = self.done.iter().chain(&region);
         let kept = had.iter().zip(all).take_while(|(old, new)| old == new);
         let mut kept = kept.count();
-        // Above a prompt, what is written must end a row.
+        // Above a prompt, the written text must end with a line break.
         let shrinks = kept < had.len() && kept == self.done.len() + region.len();
         if shrinks && !self.spins() {
             match kept.checked_sub(1) {
@@ -223,13 +225,13 @@ impl Screen {
         }
     }
 
-    /// The rows of the region as they are now.
+    /// Returns the current rows of the region.
     fn region(&mut self, rows: usize, width: usize) -> Vec<String> {
         let mut region = self.text.open(self.page());
         if !region.is_empty() && self.last.is_some_and(|last| last != Kind::Text) {
             region.insert(0, String::new());
         }
-        // The editor and what is typed need the other half.
+        // The other half is for the editor and the user's input.
         let most = (rows / 2).max(LEAST_ROWS);
         self.hidden = region.len().saturating_sub(most);
         region.drain(..self.hidden);
@@ -247,9 +249,9 @@ impl Screen {
         region
     }
 
-    /// Looks at how wide the terminal is now. If it has become narrower than a row of the region, only the
-    /// terminal knows how many rows that takes: the text stays where it is, and the status line is written
-    /// over.
+    /// Checks the width of the terminal. If it has become narrower than a row of the region, only
+    /// the terminal knows how many rows the text now takes: the text is left in place, and only the
+    /// status line is overwritten.
     fn resized(&mut self) {
         let width = self.printer.size().1;
         let fits = |row: &String| measure_text_width(row) <= width;
@@ -266,13 +268,13 @@ impl Screen {
         frame.map(|frame| format!("{frame} ")).unwrap_or_default()
     }
 
-    /// Asks in place of the status line, and waits until that is answered.
+    /// Asks a question in place of the status line, and waits for the answer.
     fn ask(&mut self, question: &str, answered: &Receiver<()>) {
         self.end_text();
         self.begin(Kind::Note);
         let status = self.status.take();
         self.draw();
-        // Rows end without blanks; the answer stands one after the question.
+        // Rows have no trailing blanks, so one is written between the question and the answer.
         let rows = rows_of(question, self.width).join("\n");
         self.printer.print(&format!("{rows} "));
         if answered.recv().is_err() {
@@ -283,14 +285,14 @@ impl Screen {
 }
 
 impl Printer {
-    /// Writes rows. A terminal that has gone away is no fault of ours.
+    /// Writes rows. Errors are ignored: a closed terminal is no fault of Plimsoll.
     fn print(&mut self, text: &str) {
         let stream = match self {
             Self::Above(printer) => {
                 if printer.print(text.to_owned()).is_ok() {
                     return;
                 }
-                // If nobody edits a line any more, the terminal is ours.
+                // If no line is being edited any more, write to the terminal directly.
                 Stream::Out
             }
             Self::Direct(stream) => *stream,
@@ -301,7 +303,7 @@ impl Printer {
         };
     }
 
-    /// The rows, and the columns that are written to.
+    /// Returns the number of rows and of usable columns.
     fn size(&self) -> (usize, usize) {
         let terminal = match self {
             Self::Direct(Stream::Err) => console::Term::stderr(),
@@ -312,8 +314,8 @@ impl Printer {
     }
 }
 
-/// The columns that are written to: one less than there are, since terminals differ in what they do
-/// after the last.
+/// Returns the number of usable columns: one less than the terminal has, because terminals differ
+/// in their behaviour after the last column.
 pub(crate) fn columns(terminal: &console::Term) -> usize {
     written(
         terminal

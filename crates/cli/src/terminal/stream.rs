@@ -1,36 +1,36 @@
-//! [`MarkdownStream`]: Markdown that arrives in pieces, as rows.
+//! [`MarkdownStream`]: renders Markdown that arrives in pieces as rows.
 //!
-//! A block is rendered anew as it grows, until the next one begins; then its rows are final. The lines
-//! of a code block are final one by one. No block grows without bound.
+//! A block is rendered again whenever it grows. When the next block begins, its rows are final. In
+//! a code block, each line is final at once. The size of a block is bounded.
 
 use crate::terminal::highlight::Highlighter;
 use crate::terminal::markdown::{Page, code_rows, rows};
 
-/// Bytes of a block that is rendered anew, at most; a longer one is ended where it is.
+/// Maximum size of a block that is rendered again, in bytes. A larger block is ended early.
 const MAX_BLOCK: usize = 16 * 1024;
-/// Columns by which the text of a list item is indented, at least.
+/// Minimum indentation of the text of a list item, in columns.
 const INDENT: usize = 2;
 
-/// A text under way.
+/// A text that is still arriving.
 #[derive(Default)]
 pub(crate) struct MarkdownStream {
-    /// The block that is open, without the lines of code that were rendered.
+    /// The open block, without the lines of code that are already rendered.
     block: String,
-    /// Where the unfinished line begins in it.
+    /// The offset of the unfinished line in the block.
     line: usize,
-    /// A code block that is open, if it is not within another block.
+    /// The open code block, if it is not within another block.
     code: Option<(Fence, Highlighter)>,
-    /// A code block within a list item or a quote.
+    /// The open code block within a list item or a quote.
     inner: Option<Fence>,
-    /// An empty line was read within the block.
+    /// Whether the block contains an empty line.
     is_loose: bool,
-    /// An empty line was read before the block.
+    /// Whether an empty line precedes the block.
     gap: bool,
-    /// Whether anything was rendered yet.
+    /// Whether anything was rendered so far.
     begun: bool,
 }
 
-/// What opens a code block, and closes it if it is no shorter.
+/// The opening fence of a code block. A fence of the same mark closes it if it is at least as long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fence {
     mark: char,
@@ -38,7 +38,7 @@ struct Fence {
 }
 
 impl MarkdownStream {
-    /// Takes more of the text. Returns the rows that are final.
+    /// Adds a piece of the text. Returns the rows that became final.
     pub(crate) fn push(&mut self, text: &str, page: Page) -> Vec<String> {
         let mut done = Vec::new();
         self.block.push_str(text);
@@ -52,14 +52,14 @@ impl MarkdownStream {
         done
     }
 
-    /// Returns the rows of the block that is open.
+    /// Returns the rows of the open block.
     pub(crate) fn open(&self, page: Page) -> Vec<String> {
         if self.block.trim().is_empty() {
             return Vec::new();
         }
         let mut open = self.before();
         match &self.code {
-            // The last line of a text need not have an end.
+            // The last line of a text may lack its line break.
             Some((fence, _)) if fence.is_closed_by(self.block.trim_end()) => return Vec::new(),
             Some((_, highlighter)) => {
                 let line = highlighter.clone().line(&self.block);
@@ -70,14 +70,14 @@ impl MarkdownStream {
         open
     }
 
-    /// Ends the text. Returns the rows of the block that was open.
+    /// Ends the text. Returns the rows of the open block.
     pub(crate) fn end(&mut self, page: Page) -> Vec<String> {
         let done = self.end_block(page);
         *self = Self::default();
         done
     }
 
-    /// Leaves the rows of the open block as they are; what follows is rendered without them.
+    /// Leaves the rows of the open block in place. Later text is rendered without them.
     pub(crate) fn cut(&mut self) {
         self.begun |= !self.block.is_empty();
         self.clear();
@@ -135,7 +135,7 @@ impl MarkdownStream {
             done.extend(self.end_block(page));
             self.gap = is_loose;
             self.block = rest;
-            // The line is looked at again, as the first of its block.
+            // The next iteration handles the line as the first one of its block.
             return;
         }
         if let Some((fence, language)) = Fence::of(&line) {
@@ -158,7 +158,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Whether a line cannot belong to the block that is open.
+    /// Checks whether a line cannot belong to the open block.
     fn begins_block(&self, line: &str) -> bool {
         if indent(line) >= INDENT {
             return false;
@@ -168,7 +168,7 @@ impl MarkdownStream {
         begins || (self.is_loose && !(is_quote && line.starts_with('>')))
     }
 
-    /// The rows before the block that is open.
+    /// Returns the empty row before the open block, if there is one.
     fn before(&self) -> Vec<String> {
         match self.gap && self.begun {
             true => vec![String::new()],
@@ -195,7 +195,7 @@ impl MarkdownStream {
 }
 
 impl Fence {
-    /// The fence that a line is, and the language behind it.
+    /// Parses a line as a fence. Returns it with the language behind it.
     fn of(line: &str) -> Option<(Self, &str)> {
         let line = line.trim_start();
         let mark = line
@@ -204,7 +204,7 @@ impl Fence {
             .filter(|mark| matches!(mark, '`' | '~'))?;
         let language = line.trim_start_matches(mark);
         let length = line.len() - language.len();
-        // Code in a text may begin a line.
+        // A line may also begin with inline code.
         let is_code = mark == '`' && language.contains('`');
         (length >= 3 && !is_code).then(|| (Self { mark, length }, language.trim()))
     }
@@ -226,14 +226,14 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&level) && (text.is_empty() || text.starts_with(' '))
 }
 
-/// A line of three or more `-`, `*` or `_`.
+/// Checks for a line of three or more `-`, `*` or `_`.
 fn is_rule(line: &str) -> bool {
     let marks: String = line.chars().filter(|c| *c != ' ').collect();
     let all = |mark: char| marks.chars().all(|c| c == mark);
     marks.len() >= 3 && (all('-') || all('*') || all('_'))
 }
 
-/// Whether a line begins an item of a list.
+/// Checks whether a line begins an item of a list.
 fn is_item(line: &str) -> bool {
     let line = line.trim_start();
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -245,7 +245,7 @@ fn is_item(line: &str) -> bool {
     text.is_some_and(|text| text.is_empty() || text.starts_with(' ')) && !is_rule(line)
 }
 
-/// Whether a block may go on behind an empty line.
+/// Checks whether a block may continue after an empty line.
 fn is_container(block: &str) -> bool {
     let block = block.trim_start_matches(' ');
     block.starts_with('>') || is_item(block.lines().next().unwrap_or_default())

@@ -1,16 +1,16 @@
-//! [`Colours`] and [`Style`]: how text stands out. Only the terminal's own colours are used, so that
-//! its theme, dark or light, decides how they look.
+//! [`Colours`] and [`Style`] of text. Only the terminal's own colours are used, so the look depends
+//! on its theme.
 
 use crate::terminal::text::RESET;
 
-/// Whether there are any.
+/// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
     None,
     Ansi,
 }
 
-/// How a piece of text looks.
+/// The look of a piece of text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Style {
     pub(crate) bold: bool,
@@ -54,7 +54,7 @@ impl Style {
         }
     }
 
-    /// The escape that sets exactly this style, whatever was set before.
+    /// Returns the escape sequence that sets exactly this style.
     fn escape(self) -> String {
         if self == Self::PLAIN {
             return RESET.to_owned();
@@ -76,7 +76,7 @@ impl Style {
 }
 
 impl Colours {
-    /// Returns the text in this style, if there are any.
+    /// Returns the text in this style, or unchanged if there are no colours.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
         if self == Self::None || style == Style::PLAIN || text.is_empty() {
             return text.to_owned();
@@ -85,7 +85,7 @@ impl Colours {
     }
 }
 
-/// Whether a terminal shows colours: not if NO_COLOR is set.
+/// Returns the colours of the terminal: none if NO_COLOR is set.
 pub(crate) fn colours() -> Colours {
     match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
         true => Colours::Ansi,

@@ -1,4 +1,4 @@
-//! [`Table`]: a table of texts, as wide as the terminal allows. Cells that are too wide are broken into
+//! [`Table`]: a table that fits the width of the terminal. Cells that are too wide are broken into
 //! rows.
 
 use console::measure_text_width;
@@ -7,13 +7,13 @@ use pulldown_cmark::Alignment;
 use crate::terminal::style::{Colours, Style};
 use crate::terminal::text::{Break, wrap};
 
-/// Columns of text of a cell, at least; where there is no room for that, each row becomes a list.
+/// Minimum width of a column. If the columns do not fit, each row is shown as a list.
 const LEAST: usize = 6;
-/// What stands between two cells, and below the head between them.
+/// Separates two cells; [`CROSSING`] does the same below the head.
 const BETWEEN: &str = " │ ";
 const CROSSING: &str = "─┼─";
 
-/// A table; its first row is the head.
+/// A table. Its first row is the head.
 pub(crate) struct Table {
     alignments: Vec<Alignment>,
     rows: Vec<Vec<String>>,
@@ -37,7 +37,7 @@ impl Table {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// Returns the table as rows of a terminal.
+    /// Renders the table as rows of a terminal.
     pub(crate) fn rows(&self, width: usize, colours: Colours) -> Vec<String> {
         let Some(widths) = self.widths(width) else {
             return self.list(width);
@@ -54,7 +54,8 @@ impl Table {
         rows
     }
 
-    /// How wide each column is: as its widest cell, but that the widest give way until all fit.
+    /// Returns the width of each column: that of its widest cell. If they do not fit, the widest
+    /// columns are narrowed. Returns `None` if they would become too narrow.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let count = self.alignments.len();
         let mut widths = vec![1; count];
@@ -77,7 +78,7 @@ impl Table {
         Some(widths)
     }
 
-    /// One row of the table.
+    /// Renders one row of the table.
     fn lines(&self, row: &[String], widths: &[usize], between: &str) -> Vec<String> {
         let cells: Vec<Vec<String>> = widths
             .iter()
@@ -101,7 +102,7 @@ impl Table {
             .collect()
     }
 
-    /// Each row as a list of its cells below their heads.
+    /// Renders each row as a list of its cells, with their column names.
     fn list(&self, width: usize) -> Vec<String> {
         let Some((head, rest)) = self.rows.split_first() else {
             return Vec::new();
@@ -125,7 +126,7 @@ impl Table {
     }
 }
 
-/// The most that a column may take so that all of them take no more than `room`.
+/// Returns the maximum width of a column so that all columns fit into `room`.
 fn cap(widths: &[usize], room: usize) -> usize {
     let mut sorted = widths.to_vec();
     sorted.sort_unstable();
@@ -184,7 +185,7 @@ mod tests {
             table(text, 12),
             "Name: 四十二\nTokens: 7\nNote: short\n\nName: b\nTokens: 1200\nNote: one\n  two three\n  four"
         );
-        // A row that is short, and one that is still being written.
+        // A short row, and a row that is still being written.
         assert_eq!(table("|a|b|\n|-|-|\n|c", 20), "a │ b\n──┼──\nc │");
     }
 }

@@ -1,34 +1,34 @@
-//! Text for a terminal: cleaned of what a terminal would obey, measured in columns, broken into rows.
+//! Cleans text for a terminal, measures it in columns and breaks it into rows.
 
 use std::fmt::Display;
 
 use console::measure_text_width;
 
-/// What stands for a tab, whose width depends on where it stands.
+/// Replacement for a tab, whose width depends on its column.
 const TAB: &str = "    ";
-/// Characters of a text that is shown on one line, at most.
+/// Maximum length of a text that is shown on one line, in characters.
 const LINE: usize = 100;
-/// Characters of a word that is left out of a line whole, at most; a longer one is cut.
+/// Maximum length of a word that is left out as a whole, in characters. A longer word is cut.
 const LONGEST_CUT: usize = 15;
-/// What stands between the parts of a line.
+/// Separates the parts of a line.
 pub(crate) const SEPARATOR: &str = " │ ";
-/// Columns of a line that is made of parts, at most: it fits the narrowest usual terminal, whose last
+/// Maximum width of a line that is made of parts. It fits a terminal of 80 columns, whose last
 /// column is left free.
 const COLUMNS: usize = 79;
-/// Ends all colours.
+/// Escape sequence that ends all colours.
 pub(crate) const RESET: &str = "\u{1b}[0m";
 
-/// Where a row may end.
+/// The places at which a row may end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Break {
-    /// Between words; the blanks there are dropped.
+    /// Between words. The blanks there are dropped.
     Words,
-    /// Anywhere; every blank is kept, as code needs it.
+    /// Anywhere. All blanks are kept, for code.
     Anywhere,
 }
 
-/// Breaks one line into rows. The first begins with `first`, the others with `rest`; colours go on in
-/// the next row.
+/// Breaks one line into rows. The first row begins with `first`, the others with `rest`. Colours
+/// continue on the next row.
 pub(crate) fn wrap(line: &str, width: usize, first: &str, rest: &str, at: Break) -> Vec<String> {
     let mut rows = Rows::new(width, first, rest);
     for piece in pieces(line) {
@@ -41,8 +41,8 @@ pub(crate) fn wrap(line: &str, width: usize, first: &str, rest: &str, at: Break)
     rows.end()
 }
 
-/// Breaks every line of a text between words. A row that goes on stands as far to the right as the text
-/// of its first one.
+/// Breaks every line of a text between words. Continuation rows are indented like the text of the
+/// first row.
 pub(crate) fn rows_of(text: &str, width: usize) -> Vec<String> {
     let lines = text.split('\n');
     lines
@@ -56,7 +56,7 @@ pub(crate) fn rows_of(text: &str, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// Columns of a text without escapes.
+/// Returns the width of a text without escape sequences, in columns.
 fn columns(text: &str) -> usize {
     match text.is_ascii() {
         true => text.len(),
@@ -64,14 +64,14 @@ fn columns(text: &str) -> usize {
     }
 }
 
-/// As much of a text as one row takes.
+/// Cuts a text to the width of one row.
 pub(crate) fn clip(text: &str, width: usize) -> String {
     console::truncate_str(text, width, "…").into_owned()
 }
 
 /// A part of a line.
 enum Piece<'a> {
-    /// Something like `ESC [ 1 m`.
+    /// An escape sequence such as `ESC [ 1 m`.
     Escape(&'a str),
     Blanks(&'a str),
     Word(&'a str),
@@ -102,13 +102,13 @@ struct Rows<'a> {
     rest: &'a str,
     done: Vec<String>,
     row: String,
-    /// Columns that are left in the row.
+    /// Free columns in the row.
     left: usize,
-    /// Whether the row has more than its beginning.
+    /// Whether the row has more than its prefix.
     filled: bool,
     /// Blanks that are written before the next word, if that fits.
     blanks: usize,
-    /// The colours that are set.
+    /// The escape sequence of the current colours.
     colours: String,
 }
 
@@ -158,7 +158,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Writes what fits of the blanks that wait.
+    /// Writes the pending blanks, as far as they fit.
     fn give_blanks(&mut self) {
         let blanks = std::mem::take(&mut self.blanks).min(self.left);
         self.push(&" ".repeat(blanks), blanks);
@@ -170,7 +170,7 @@ impl<'a> Rows<'a> {
             let mut buffer = [0; 4];
             let c: &str = c.encode_utf8(&mut buffer);
             let wide = columns(c);
-            // A character that is wider than the terminal takes a row all the same.
+            // A character that is wider than the terminal still gets a row.
             if wide > self.left && self.filled {
                 self.turn();
             }
@@ -201,9 +201,9 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Invisible characters that may change how a text reads: format characters (category Cf of Unicode
-/// 17, such as U+202E, which turns the direction, and U+200B, which has no width) and the line and
-/// paragraph separators U+2028 and U+2029.
+/// Invisible characters that can change the meaning of a text: format characters (category Cf of
+/// Unicode 17, such as U+202E, which turns the direction, and U+200B, which has no width) and the
+/// line and paragraph separators U+2028 and U+2029.
 const INVISIBLE: [(char, char); 20] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{600}', '\u{605}'),
@@ -227,11 +227,11 @@ const INVISIBLE: [(char, char); 20] = [
     ('\u{e0020}', '\u{e007f}'),
 ];
 
-/// Makes a text that others wrote safe to print on a terminal.
+/// Makes foreign text safe to print on a terminal.
 ///
-/// Control characters, which could move the cursor, colour the screen or ring the bell, are replaced
-/// by U+FFFD. [Invisible](INVISIBLE) characters are shown as escapes such as `\u{202e}`, so that a
-/// person reads what would run. Tabs become blanks, and carriage returns are removed.
+/// Control characters, which could move the cursor, colour the screen or ring the bell, are
+/// replaced by U+FFFD. [Invisible](INVISIBLE) characters are shown as escapes such as `\u{202e}`,
+/// so that a person reads what would run. Tabs become blanks, and carriage returns are removed.
 pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
@@ -277,7 +277,7 @@ pub(crate) fn lines_of(parts: &[String]) -> String {
     lines
 }
 
-/// The first words on one line, without what a terminal would obey.
+/// Returns the first words of a text as one clean line.
 pub(crate) fn one_line(text: &str) -> String {
     // No line takes more of a text than this.
     let text: String = text.chars().take(LINE * 4).collect();
@@ -288,21 +288,21 @@ pub(crate) fn one_line(text: &str) -> String {
         return line;
     };
     let cut = line.get(..end).unwrap_or_default();
-    // Ends behind a word if one ends near.
+    // End after a whole word if the last word is short.
     match cut.rsplit_once(' ') {
         Some((words, last)) if last.chars().count() <= LONGEST_CUT => format!("{words} …"),
         _ => format!("{cut}…"),
     }
 }
 
-/// Returns a text as a block of Markdown that none of its own lines closes.
+/// Encloses a text in a Markdown code fence that no line of the text closes.
 pub(crate) fn fenced(text: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or_default().max(2) + 1);
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
-/// Returns a number with its noun: 1 turn, 2 turns, 2 entries.
+/// Returns a number with its noun, for example "1 turn", "2 turns" or "2 entries".
 pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {
         return format!("{count} {noun}");

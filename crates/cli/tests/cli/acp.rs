@@ -1,5 +1,5 @@
-//! `plimsoll acp` with the protocol's own client: what an editor shows of a run, what it is asked, and what
-//! it can do with sessions.
+//! `plimsoll acp` with the protocol's own client: a run as shown by an editor, the questions to it,
+//! and its operations on sessions.
 
 use agent_client_protocol::v1::schema::{
     AudioContent, BlobResourceContents, CloseSessionRequest, ContentBlock, EmbeddedResource,

@@ -1,5 +1,5 @@
-//! `plimsoll acp` and what it cannot take: one error each, by the protocol, and nothing else on standard
-//! output.
+//! Invalid input to `plimsoll acp`: each gives one error of the protocol, and nothing else is
+//! written to standard output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Agents that are Markdown files: the agent that works may call them, and one may be run alone.
+//! Agents that are Markdown files: the working agent may call them, and each can be run on its own.
 
 use super::command::Home;
 use super::fake::{Answer, Fake};

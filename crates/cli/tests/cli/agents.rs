@@ -1,5 +1,5 @@
-//! Agents of a configuration: which one runs and as what, on what the server received; and what
-//! `config show`, `init` and `schema` say.
+//! Agents of a configuration: which one runs, with which settings, checked by the requests that the
+//! server received. Also the output of `config show`, `init` and `schema`.
 
 use serde_json::Value;
 

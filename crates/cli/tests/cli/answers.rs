@@ -1,4 +1,4 @@
-//! `--json-schema`: an answer that a script can read, or an exit code that says that there is none.
+//! `--json-schema`: an answer that a script can parse, or an exit code if there is none.
 
 use super::command::Home;
 use super::fake::{Answer, Fake};

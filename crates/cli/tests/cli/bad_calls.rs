@@ -1,4 +1,4 @@
-//! `plimsoll run` called wrongly: refused before any model is asked, with the cure.
+//! Wrong usage of `plimsoll run`: refused before any model is called, with the remedy.
 
 use super::command::{Home, feed, with};
 use super::fake::Fake;

@@ -1,5 +1,5 @@
-//! `plimsoll chat` over pipes, as a script or another program drives it: one line, one message; what a
-//! run is told while it works; and how it ends.
+//! `plimsoll chat` over pipes, as a script or another program drives it: one message per line,
+//! messages during a run, and the end of the chat.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 

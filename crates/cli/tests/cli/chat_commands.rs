@@ -1,4 +1,4 @@
-//! The commands of `plimsoll chat`: what each changes in what the model is sent, and what it says.
+//! The commands of `plimsoll chat`: their effect on the requests to the model, and their output.
 
 use serde_json::Value;
 

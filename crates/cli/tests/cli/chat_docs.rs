@@ -1,4 +1,4 @@
-//! The chat of the documentation, had as it stands there.
+//! The chat in the documentation, replayed literally.
 
 use super::chatting::Chat;
 use super::command::Home;

@@ -1,5 +1,5 @@
-//! `plimsoll chat` in a terminal: what streams above the line that is being typed, what Ctrl-C keeps,
-//! and how the terminal is left.
+//! `plimsoll chat` in a terminal: text that streams above the edited line, Ctrl-C keeping that
+//! line, and the state of the terminal at the end.
 
 use std::os::unix::fs::PermissionsExt;
 

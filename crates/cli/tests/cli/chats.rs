@@ -1,4 +1,4 @@
-//! Chats for the filters, and a judgement of what the filters print that does not come from them.
+//! Chats for the filters, and an independent check of the filters' output.
 
 use plimsoll::judge::openai_chat::validate;
 use plimsoll::tokens::{Bpe, TokenCounter};

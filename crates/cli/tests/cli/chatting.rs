@@ -1,4 +1,4 @@
-//! A chat under way, driven line by line. It ends with its owner.
+//! A running chat, driven line by line. It ends when dropped.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;

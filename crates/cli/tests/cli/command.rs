@@ -1,4 +1,4 @@
-//! The binary in a home of its own. Nothing of the machine's environment reaches it but `PATH`.
+//! The binary with its own home directory. It inherits only `PATH` from the environment.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! `plimsoll compact` as a filter: what it keeps, what it honours, what it mends.
+//! `plimsoll compact` as a filter: the kept messages, the options, and the repairs.
 
 use serde_json::{Value, json};
 

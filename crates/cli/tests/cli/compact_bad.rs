@@ -1,4 +1,4 @@
-//! What is no chat, or cannot become a smaller one: one sentence, a code, nothing on stdout.
+//! Input that is not a chat, or cannot be compacted: one sentence, an exit code, nothing on stdout.
 
 use std::io::{Cursor, Read};
 

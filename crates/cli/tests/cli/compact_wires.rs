@@ -1,5 +1,5 @@
-//! `plimsoll compact` on the three wires, as somebody uses it whose session has died: the same request
-//! comes back, smaller, and is accepted.
+//! `plimsoll compact` on the three protocols, for a user whose session has died: the same request
+//! is returned, smaller, and is accepted.
 
 use plimsoll::judge::body::Body;
 use plimsoll::judge::canonical::Target;

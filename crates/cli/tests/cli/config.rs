@@ -1,4 +1,5 @@
-//! `plimsoll config check`, and what a configuration does to a run: on what the server received.
+//! `plimsoll config check`, and the effect of a configuration on a run, checked by the requests
+//! that the server received.
 
 use serde_json::{Value, json};
 

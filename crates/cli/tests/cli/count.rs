@@ -1,4 +1,4 @@
-//! `plimsoll count`: what each message weighs, for people and for scripts.
+//! `plimsoll count`: the tokens of each message, for people and for scripts.
 
 use plimsoll::tokens::{Bpe, Chars4, TokenCounter};
 use serde_json::{Value, json};

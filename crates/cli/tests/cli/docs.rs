@@ -1,5 +1,5 @@
-//! The commands of the documentation, run as they stand there. In what they print, `…` stands for
-//! anything, and spaces for any number of them; what they say besides, on stderr, is not shown.
+//! Runs the commands of the documentation. In the expected output, `…` stands for any text, and
+//! spaces for any number of spaces. Output on stderr is not compared.
 
 use std::collections::BTreeMap;
 use std::path::Path;

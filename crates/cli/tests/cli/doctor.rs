@@ -1,5 +1,5 @@
-//! `plimsoll doctor --model`: what would be sent, why it would be accepted, and what a server says
-//! when it is asked. Without a network, and never with a key on the screen.
+//! `plimsoll doctor --model`: the request, the reasons why the API accepts it, and the answer of a
+//! server. Without a network, and never with a key in the output.
 
 use plimsoll::store::SqliteStore;
 use plimsoll::{SessionStore, Tokens};

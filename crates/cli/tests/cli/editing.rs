@@ -1,4 +1,4 @@
-//! An editor: the protocol's own client, connected to the binary. The binary ends with it.
+//! An editor: the protocol's own client, connected to the binary, which ends when this is dropped.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};

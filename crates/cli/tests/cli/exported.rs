@@ -1,5 +1,5 @@
-//! `plimsoll sessions export | import`: several sessions in one file with what the list says of them, and
-//! files that are not whole.
+//! `plimsoll sessions export | import`: several sessions in one file with their listed properties,
+//! and incomplete files.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Models that fail and stores that cannot be used: one sentence with the cure, a code, and a
-//! session that still opens.
+//! Failing models and unusable stores: one sentence with the remedy, an exit code, and a session
+//! that can still be opened.
 
 use std::fs::File;
 use std::io::Write;

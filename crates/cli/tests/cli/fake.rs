@@ -1,6 +1,6 @@
-//! A mock server under way for a test that has no runtime of its own: it refuses what the real API
-//! would refuse, in its words, and answers by a script, down to where a stream is cut. A request that
-//! it had to refuse fails the test. It ends with the test. No rules of its own.
+//! A running mock server for a test without a runtime: it refuses the same requests as the real
+//! API, with the same messages, and answers by a script, which may also cut a stream. A refused
+//! request fails the test. The server ends with the test.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

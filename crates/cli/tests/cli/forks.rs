@@ -1,4 +1,4 @@
-//! Sessions that are forked, undone and looked at run by run.
+//! Sessions that are forked, undone and listed run by run.
 
 use serde_json::Value;
 

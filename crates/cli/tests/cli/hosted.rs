@@ -1,5 +1,5 @@
-//! `plimsoll run` with tools that the provider runs by itself, and with a prompt cache that is kept
-//! longer: in front of the strict mocks, over compactions, and what is said where there is no such thing.
+//! `plimsoll run` with hosted tools and with a longer-lived prompt cache: against the strict mocks,
+//! over compactions, and the messages if a provider does not support them.
 
 use plimsoll::mock::{Call, Mock, Recorded, Script, Server, Turn};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Images with a task: what the provider gets, and what is refused.
+//! Images with a task: the provider's requests, and refused images.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `plimsoll sessions import`: what another client has left is gone on with, on whichever wire.
+//! `plimsoll sessions import`: sessions of other clients are continued, on every protocol.
 
 use plimsoll::judge::anthropic::sign;
 use serde_json::{Value, json};

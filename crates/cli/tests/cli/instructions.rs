@@ -1,4 +1,5 @@
-//! What a model is told before the task: by files up the tree, by the user's own, and where it works.
+//! The instructions to a model before the task: from files up the tree, from the user's own file,
+//! and about the environment.
 
 use super::command::Home;
 use super::fake::{Answer, Fake};

@@ -1,5 +1,5 @@
-//! What left a view, from outside: the ledger names it, and it comes back byte for byte, from the
-//! archive or from the log.
+//! Evicted messages, from outside: the ledger lists them, and they can be recalled byte for byte,
+//! from the archive or from the log.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! `plimsoll run` for thirty turns with thinking and parallel calls, over an overflow and through two
-//! compactions, in front of the strict mock of each wire. Not single calls; those are the providers'.
+//! `plimsoll run` for thirty turns with thinking and parallel calls, over an overflow and through
+//! two compactions, against the strict mock of each protocol. Single calls are tested in the
+//! providers.
 
 use plimsoll::mock::{Call, Mock, Script, Server, Turn};
 use serde_json::{Value, json};

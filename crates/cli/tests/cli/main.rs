@@ -1,5 +1,6 @@
-//! The built binary as a user runs it: arguments and pipes in; output, words on stderr and an exit
-//! code out. Every test has a `PLIMSOLL_HOME` of its own and no keys; none leaves loopback.
+//! The built binary as a user runs it: arguments and pipes as input; standard output, messages on
+//! stderr and an exit code as output. Every test has its own `PLIMSOLL_HOME` and no keys; only
+//! loopback is used.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Servers of tools in `run`, `chat`, `config check --connect` and `doctor`: a server written in sh,
-//! which leaves a mark when it is told to end.
+//! MCP servers in `run`, `chat`, `config check --connect` and `doctor`: a server written in sh,
+//! which leaves a mark when it is asked to end.
 
 use serde_json::Value;
 

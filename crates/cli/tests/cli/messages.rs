@@ -1,5 +1,5 @@
-//! `plimsoll run` with a model of Anthropic's: several turns with thinking and parallel calls, every
-//! request judged as the API judges it, every signature verified.
+//! `plimsoll run` with an Anthropic model: several turns with thinking and parallel calls. Every
+//! request is validated like by the API, and every signature is verified.
 
 use plimsoll::judge::anthropic::sign;
 use serde_json::{Value, json};

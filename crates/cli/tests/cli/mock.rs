@@ -1,4 +1,4 @@
-//! `plimsoll mock`, and a run against it: two processes of ours that speak to each other.
+//! `plimsoll mock`, and a run against it, as two processes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};

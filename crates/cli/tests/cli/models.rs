@@ -1,5 +1,5 @@
-//! `plimsoll models`: what is known, who says so, and fetching what is published; and what a run
-//! makes of it.
+//! `plimsoll models`: the known models with their sources, fetching the published table, and its
+//! effect on a run.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

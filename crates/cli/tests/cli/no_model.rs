@@ -1,4 +1,4 @@
-//! No model is named, and none is here: nothing is fetched unless somebody says so.
+//! Without a named or local model, nothing is fetched unless the user agrees.
 
 use std::net::TcpStream;
 use std::process::Command;

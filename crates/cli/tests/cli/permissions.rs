@@ -1,5 +1,5 @@
-//! How much runs without a question: permission modes by flag and by file, at a terminal and off one, and
-//! what is remembered for a project.
+//! Permissions to run without a question: modes by flag and by file, with and without a terminal,
+//! and approvals that are stored for a project.
 
 use std::os::unix::fs::PermissionsExt;
 

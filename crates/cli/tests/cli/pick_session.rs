@@ -1,4 +1,4 @@
-//! `-r` at a terminal: a session is chosen by its number in a list, or in what a search finds.
+//! `-r` at a terminal: a session is chosen by its number in a list, or in the results of a search.
 
 use super::command::Home;
 use super::fake::{Answer, Fake};

@@ -1,5 +1,6 @@
-//! The picture of README: a real chat against the mock server, as a terminal shows it. If the program
-//! draws something else, `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-cli picture` draws it anew.
+//! The picture of README: a real chat against the mock server, as a terminal shows it. If the
+//! picture has changed, `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-cli picture` draws it
+//! again.
 
 use std::fmt::Write as _;
 

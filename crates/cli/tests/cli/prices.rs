@@ -1,4 +1,4 @@
-//! What a run costs, by the user's own prices, and what becomes of prices that are of no use.
+//! The cost of a run by the user's own prices, and the handling of unusable prices.
 
 use super::command::{Home, Said};
 use super::fake::{Answer, Fake};

@@ -1,5 +1,5 @@
-//! Every recorded session of the shared data through `compact`: valid, within its budget, the same
-//! twice, or refused with a typed error. Skips, saying so, where the data is not there.
+//! Runs every recorded session of the shared data through `compact`: the result is valid, within
+//! its budget and deterministic, or a typed error. Skipped with a note if the data does not exist.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `plimsoll repair`: what it mends, what it says, and the codes it ends with. The rules themselves
-//! are tested where they are kept, in `wire`.
+//! `plimsoll repair`: its repairs, its messages, and its exit codes. The rules themselves are
+//! tested in `judge`.
 
 use serde_json::{Value, json};
 

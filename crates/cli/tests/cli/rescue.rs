@@ -1,5 +1,5 @@
 //! `plimsoll rescue`: a dead session of another agent becomes one that it resumes, and the original
-//! stays what it was. The other commands read the same logs.
+//! is unchanged. The other commands read the same logs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
 //! `plimsoll run` with a model of OpenAI's Responses API: several turns with reasoning and parallel
-//! calls, every request judged as the API judges it.
+//! calls. Every request is validated like by the API.
 
 use plimsoll::judge::openai_responses::encrypt;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Sessions that are taken elsewhere and back, read from a damaged file, and read from a full disk.
+//! Sessions that are moved to another store and back, read from a damaged file, and read from a
+//! full disk.
 
 use std::process::Command;
 

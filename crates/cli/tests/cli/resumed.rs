@@ -1,5 +1,5 @@
-//! Sessions that are continued: with their own model, address and settings, unless a flag says
-//! otherwise, and never with a consent that was given before.
+//! Continued sessions use their own model, address and settings, unless a flag overrides them, and
+//! never an earlier consent.
 
 use serde_json::Value;
 

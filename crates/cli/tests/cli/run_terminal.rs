@@ -1,5 +1,4 @@
-//! `plimsoll run` in a terminal: every row as a person sees it, from the first to the last, and every
-//! picture in between.
+//! `plimsoll run` in a terminal: every row and every intermediate picture that a user sees.
 
 use super::command::Home;
 use super::fake::{Answer, Fake};

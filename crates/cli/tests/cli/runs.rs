@@ -1,5 +1,5 @@
-//! `plimsoll run` where all goes well, or ends by a limit: what the model is sent, what a person
-//! and a script are shown.
+//! `plimsoll run` when it succeeds or ends by a limit: the requests to the model, and the output
+//! for users and scripts.
 
 use plimsoll::{Delta, Event};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Commands in a sandbox: what they may write to and reach where the kernel offers one, and the refusal
-//! where it does not.
+//! Commands in a sandbox: their write and network access if the kernel supports a sandbox, and the
+//! refusal if it does not.
 
 use plimsoll::tools::{Sandbox, SandboxMode, sandbox::denies_network};
 

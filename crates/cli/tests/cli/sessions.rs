@@ -1,4 +1,5 @@
-//! Sessions from outside: carried on, shown, exported, interrupted, and never written by two.
+//! Sessions from outside: continued, shown, exported, interrupted, and never written by two
+//! processes.
 
 use serde_json::Value;
 

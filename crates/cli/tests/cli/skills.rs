@@ -1,4 +1,4 @@
-//! Skills: found where agents have them, told to the model, loaded when it asks.
+//! Skills: found in the usual folders, announced to the model, loaded on request.
 
 use super::command::Home;
 use super::fake::{Answer, Fake};

@@ -1,5 +1,5 @@
-//! What a collector is sent of a run, what stands in the log, and what neither ever has: nothing of
-//! what was said unless it is asked for, and no key at all.
+//! The telemetry of a run at a collector, and the log. Neither contains any message unless
+//! requested, nor any key.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

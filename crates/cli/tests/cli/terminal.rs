@@ -1,5 +1,4 @@
-//! A terminal: what is written to it is rendered as a real one would, and what is typed reaches the
-//! command as keys.
+//! A terminal: output is rendered like by a real one, and typed text reaches the command as keys.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Tool calls that go wrong: each gets a result that says so, and the run goes on.
+//! Failing tool calls: each gets a result with the error, and the run continues.
 
 use super::command::{Home, Said, feed, with};
 use super::fake::{Answer, Fake};

@@ -1,4 +1,4 @@
-//! Configurations that nobody named: what they may do before and after somebody trusts them.
+//! Configurations that the user did not name: their effect before and after the user trusts them.
 
 use super::command::{Home, feed, with};
 use super::fake::{Answer, Fake};

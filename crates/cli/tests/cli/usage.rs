@@ -1,4 +1,4 @@
-//! What all sessions have used, added up; and what shells and `man` are told.
+//! The total usage of all sessions, and the output for shells and `man`.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! The user's own configuration: it holds everywhere, below the one of a directory.
+//! The user's own configuration: it applies in every directory, and a directory's own configuration
+//! overrides it.
 
 use serde_json::Value;
 

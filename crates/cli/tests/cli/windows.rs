@@ -1,4 +1,5 @@
-//! The line under a real window: asked for, given, or learned from refusals; and what cannot fit.
+//! The limit under a real window: reported, given, or learned from refusals; and requests that
+//! cannot fit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! What a build without some features says where it is asked for them: one sentence that names the
-//! cure. What such builds do otherwise is what all others do.
+//! Builds without some features: using a missing feature gives one sentence with the remedy. In all
+//! other respects, such builds behave like the full one.
 
 use super::command::Home;
 #[cfg(not(feature = "otlp"))]

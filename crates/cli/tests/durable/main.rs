@@ -1,6 +1,6 @@
-//! Durable runs as a user starts them: workers, a server of Restate, PostgreSQL and a strict model. Workers
-//! are killed, questions answered from elsewhere, and a log that is not the journal's is refused. Skipped,
-//! saying so, where a server is not installed.
+//! Durable runs as a user starts them: workers, a Restate server, PostgreSQL and a strict model.
+//! Workers are killed, questions are answered from elsewhere, and a log that does not match the
+//! journal is refused. Skipped with a note if a server is not installed.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! A server of Restate of a test's own, in a folder of its own, on the loopback interface. It ends with the
-//! value.
+//! A Restate server for one test, in its own folder, on the loopback interface. It ends when
+//! dropped.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;

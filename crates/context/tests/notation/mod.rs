@@ -1,24 +1,24 @@
-//! A view in one line of text, and back: what the tables of `stages.rs` are written in.
-//! Not a format of the product; nothing outside these tests reads it.
+//! A notation for a view as one line of text, with its parser. The tables of `stages.rs` are
+//! written in it. It is used only in these tests.
 //!
 //! | written | is |
 //! |---|---|
 //! | `u:task` | a user message that says `task` |
-//! | `s:` `n:` `S:` | likewise a system message, a notice, a summary |
+//! | `s:` `n:` `S:` | a system message, a notice, a summary |
 //! | `a:text` | an assistant's text |
 //! | `a:[c1,c2]` | an assistant's message with two calls; `a:text[c1]` has a text as well |
 //! | `r:c1` | the result of `c1`, 8 bytes; `r!:c1` failed |
 //! | `r:c1*10000` | the same with 10,000 bytes on one line (every text takes a size) |
 //! | `r:c1*img` | the same with a text of 8 bytes and an image |
 //! | `gap:3` | the marker of three removed messages |
-//! | `+u:rule` | pinned |
-//! | `S:summary` | when a view is shown: a summary that a stage has put there |
-//! | `\|` | all before it has been sent (without it, all has) |
+//! | `+u:rule` | a pinned message |
+//! | `S:summary` | in printed views: a summary that a stage has added |
+//! | `\|` | everything before it has been sent (without it, everything has) |
 //!
-//! When a view is shown, `r:c1~200` is a text that was shortened to at most 200 bytes (rounded
-//! up to the next ten) and keeps head and tail of the original.
+//! In printed views, `r:c1~200` is a text that was shortened to at most 200 bytes (rounded up to
+//! the next ten) and keeps the head and the tail of the original.
 //!
-//! Weights are easy to compute, since `Chars4` counts: 4 for a message and a quarter of its
+//! Tokens are easy to compute, because `Chars4` counts: 4 for a message and a quarter of its
 //! characters; 10 for a call.
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! Damage to JSON: nodes dropped, doubled, swapped and changed into something else, so that a valid
-//! request becomes one that nearly is. Decides nothing by itself: the numbers come from outside.
-//! The fuzz targets use it too.
+//! Damage to JSON: nodes dropped, duplicated, swapped and replaced, so that a valid request becomes
+//! an almost valid one. Deterministic: the random numbers come from outside. The fuzz targets use
+//! it too.
 #![allow(dead_code, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use serde_json::{Map, Value, json};

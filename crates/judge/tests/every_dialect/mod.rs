@@ -1,4 +1,4 @@
-//! Every dialect of Chat Completions that has a name, and what templates and settings make of them.
+//! All named dialects of Chat Completions, and their variants by templates and settings.
 
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template};
 

@@ -1,4 +1,4 @@
-//! The files of digests beside this one.
+//! The files with the digests beside this one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Random sessions, as each of the three wires has them.
+//! Random sessions in each of the three protocols.
 
 use plimsoll_judge as judge;
 use proptest::prelude::*;

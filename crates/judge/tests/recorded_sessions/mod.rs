@@ -1,4 +1,4 @@
-//! Recorded sessions that lie beside the repository, as Chat Completions requests.
+//! The recorded sessions beside the repository, as Chat Completions requests.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

@@ -1,4 +1,4 @@
-//! Whatever a request may be for: every dialect, profile and kind of model.
+//! All targets of a request: every dialect, profile and kind of model.
 
 use plimsoll_judge::canonical::Target;
 use plimsoll_wire::{anthropic, openai_responses};

@@ -1,4 +1,4 @@
-//! The ids that calls have once a request is written.
+//! The ids of calls in a rendered request.
 
 use plimsoll_context::{Message, Part};
 

@@ -1,4 +1,4 @@
-//! Logs that are cut, packed, too large, or no logs at all.
+//! Logs that are cut, compressed, too large, or no logs at all.
 
 use std::fs::{self, File};
 use std::io::Write;

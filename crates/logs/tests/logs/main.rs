@@ -1,5 +1,5 @@
-//! Logs of every agent: read up to the active branch, repaired and compacted by `wire`, and written
-//! as copies that the same reader reads back.
+//! Logs of every agent: read up to the active branch, repaired and compacted by `judge`, and
+//! written as copies that the same reader accepts.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

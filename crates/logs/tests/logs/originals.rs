@@ -1,5 +1,5 @@
-//! Logs that the agents themselves wrote, checked against what is known of them. Skipped, saying so,
-//! where these are absent.
+//! Logs written by the agents themselves, checked against known facts. Skipped with a note if they
+//! do not exist.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! That `docs/mock.md` names every key of a script and shows one that can be read.
+//! Checks that `docs/mock.md` names every key of a script and shows a valid one.
 
 use plimsoll_mock::Script;
 

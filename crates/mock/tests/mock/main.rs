@@ -1,4 +1,4 @@
-//! Mock servers as a client meets them, each wire by itself.
+//! Mock servers as a client meets them, each protocol on its own.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

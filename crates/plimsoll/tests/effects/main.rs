@@ -1,5 +1,5 @@
-//! Every key of a configuration has an effect: on what the provider receives, or on what else can be
-//! seen of the agent. A key in the table without a row here fails.
+//! Every key of a configuration has an effect: on the provider's requests, or on other observable
+//! behaviour of the agent. A key in the table without a row here fails.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Keys of how a context is kept small.
+//! Keys for keeping the context small.
 
 use std::time::Duration;
 

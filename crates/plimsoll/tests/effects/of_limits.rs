@@ -1,4 +1,4 @@
-//! Keys of how long a run may be, and of how its tools run.
+//! Keys for the length of a run, and for running its tools.
 
 use std::time::Duration;
 

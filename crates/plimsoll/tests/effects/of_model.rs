@@ -1,4 +1,4 @@
-//! Keys of what an agent is and of how its model is called.
+//! Keys for the agent itself, and for calling its model.
 
 use std::time::Duration;
 

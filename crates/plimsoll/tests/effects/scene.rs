@@ -1,5 +1,5 @@
-//! An agent as a configuration makes it, on a model that follows a script, and all that can be seen
-//! of it: what the provider received, what observers saw, how it ended and how long it took.
+//! An agent built from a configuration, on a scripted model, and everything observable: the
+//! provider's requests, the observed events, the end of the run, and its duration.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Keys of how a model is reached: seen by a server on loopback.
+//! Keys for reaching a model, checked by a server on loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! A collector on a thread of its own, which keeps what it is sent as bytes and as spans and metrics.
-//! It refuses what it cannot decode.
+//! A collector on its own thread. It stores the received telemetry as bytes and as spans and
+//! metrics, and rejects data that it cannot decode.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

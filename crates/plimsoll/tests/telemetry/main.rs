@@ -1,5 +1,5 @@
-//! What a collector is sent of runs: spans with their parents, attributes and events, and metrics; and
-//! what it is never sent unless somebody asks. Each test has a collector of its own.
+//! The telemetry that a collector receives from runs: spans with their parents, attributes and
+//! events, and metrics; and the data that is only sent on request. Each test has its own collector.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod collector;

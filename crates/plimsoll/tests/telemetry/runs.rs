@@ -1,4 +1,4 @@
-//! Runs as a collector sees them.
+//! Runs as seen by a collector.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Collectors that do not do as they should: no run is slower or other for it, and a person is told
+//! Misbehaving collectors: no run becomes slower or changes because of them, and the user is told
 //! once.
 
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! Calls that fail: each failure is told apart on every API, says the cure, and holds no key.
+//! Failing calls: each kind of failure is distinguished on every API, names the remedy, and
+//! contains no key.
 
 use plimsoll_agent::Failure;
 use plimsoll_context::Tokens;

@@ -1,5 +1,5 @@
-//! A client of Gemini and of Bedrock's Converse in front of strict fakes on loopback: the same scenarios
-//! as for the other protocols. No other network, no waiting but for timeouts of a few milliseconds.
+//! A client of Gemini and of Bedrock's Converse against strict fakes on loopback: the same
+//! scenarios as for the other protocols. No other network, and only timeouts of a few milliseconds.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

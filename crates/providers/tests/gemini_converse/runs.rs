@@ -1,5 +1,5 @@
-//! Whole runs of thirty turns, with parallel calls and thinking, before fakes that judge every
-//! request and look whether each signature comes back where it belongs.
+//! Whole runs of thirty turns, with parallel calls and thinking, against fakes that validate every
+//! request and check the place of each signature.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -1,5 +1,5 @@
-//! Servers of the mock crate as these tests want them: silent about themselves but for what a page
-//! says, and unable to count but where a test says so. No rules and no words of their own.
+//! Mock servers configured for these tests: they reveal only the pages given here, and count tokens
+//! only if a test requests it.
 
 use std::ops::Deref;
 

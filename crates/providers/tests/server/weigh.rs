@@ -1,5 +1,5 @@
-//! What a request weighs, asked of servers that say so: what they are sent, that one which cannot is
-//! asked once, and what a run plans by the answer.
+//! Counting the tokens of a request with servers that support it: the requests, the single attempt
+//! with servers that do not, and the plans of a run based on the count.
 
 use plimsoll_agent::{EndReason, Failure};
 use plimsoll_context::Tokens;

@@ -1,5 +1,5 @@
-//! An endless log that is the same for everyone: entry k is always the same, and every beginning
-//! of it folds. Not a log that any model would write.
+//! An endless deterministic log: entry k is always the same, and every prefix folds. It does not
+//! resemble the log of a model.
 #![allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
 
 #[cfg(unix)]

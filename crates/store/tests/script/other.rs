@@ -1,4 +1,5 @@
-//! A second process that holds a session: this test program, started again. It obeys the lines on its stdin.
+//! A second process that holds a session: this test program, started again. It obeys the lines on
+//! its stdin.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines, Write};

@@ -1,5 +1,5 @@
-//! A server of PostgreSQL of a test's own, in a folder of its own, reached by a socket in it. Not the
-//! machine's server.
+//! A PostgreSQL server for one test, in its own folder, reached by a socket there. It is not the
+//! server of the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,5 @@
-//! Calls that end as they should: results of every kind, refusals, questions back, and calls that
-//! nobody waits for any more.
+//! Successful calls: results of every kind, refusals, questions back, and calls that are not needed
+//! any more.
 
 use plimsoll_tools::mcp::McpState;
 use serde_json::json;

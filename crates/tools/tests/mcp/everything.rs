@@ -1,4 +1,4 @@
-//! The MCP project's own "everything" server, over both transports; skipped where it is not on this
+//! The MCP project's own "everything" server, over both transports. Skipped if it is not on this
 //! machine.
 
 use std::path::{Path, PathBuf};

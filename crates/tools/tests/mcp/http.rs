@@ -1,5 +1,5 @@
-//! A server elsewhere, by streamable HTTP, written by hand on loopback: JSON and event streams,
-//! sessions that are forgotten, keys that nobody else is shown.
+//! A remote server by streamable HTTP, hand-written on loopback: JSON and event streams, lost
+//! sessions, and keys that are sent to no other server.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

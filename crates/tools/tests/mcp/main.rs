@@ -1,6 +1,6 @@
-//! Servers of tools from outside: what a model is offered of them, what comes of its calls, and that
-//! none of them can hold up, flood or outlive a run. The servers are this test binary itself, spoken
-//! with over pipes, and one on loopback.
+//! MCP servers from outside: the tools offered to a model, and the results of its calls. No server
+//! can delay, flood or outlive a run. The servers are this test binary, reached over pipes, and one
+//! on loopback.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Servers that behave oddly: they babble, complain, fall silent, ask back, take a tool away while it
-//! is called, list one twice.
+//! Misbehaving servers: they print noise, report errors, fall silent, ask back, remove a tool while
+//! it is called, list one twice.
 
 use std::time::Duration;
 

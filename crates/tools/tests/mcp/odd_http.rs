@@ -1,5 +1,5 @@
-//! Servers elsewhere that behave oddly: they forget us without saying so as they should, break off
-//! their streams, run tasks, send us to others, want another key.
+//! Misbehaving remote servers: they lose sessions without the proper status, interrupt their
+//! streams, run tasks, redirect, require another key.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

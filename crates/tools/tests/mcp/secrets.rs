@@ -1,5 +1,5 @@
-//! Keys are shown to nobody but the server that they are for: not to where it sends us, not in what
-//! is told of its failures, not in any log.
+//! Keys are sent only to the server that they belong to: not to the target of a redirect, and they
+//! appear in no error and no log.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

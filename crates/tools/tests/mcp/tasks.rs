@@ -1,5 +1,5 @@
-//! Tools that are run as a task because their server demands it: begun, followed, fetched, and
-//! cancelled where nobody waits any more.
+//! Tools that run as a task because their server requires it: started, followed, fetched, and
+//! cancelled when nobody waits any more.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a refusal means, in one word a meaning. No refusals.
+//! The meanings of refusals, one word each.
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::overflow::{Overflow, Verdict};

@@ -1,23 +1,23 @@
-//! The sentences that are planted. Nothing here is chosen so that `extract` does well.
+//! The planted sentences. None is chosen to suit `extract`.
 
-/// Which batch a sentence came with.
+/// The batch of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge) enum Set {
     /// `extract` was tuned with these in view.
     Earlier,
-    /// Judged once; nothing was changed for them.
+    /// Judged once. Nothing was changed because of them.
     Last,
 }
 
-/// A rule that must survive as it stands.
+/// A rule that must survive word for word.
 pub(super) struct Rule(pub(super) Set, pub(super) &'static str);
 
-/// A value that is stated, and later another.
+/// A value that is stated and later replaced by another.
 pub(super) struct Value {
     pub(super) set: Set,
     pub(super) stated: &'static str,
     pub(super) updated: &'static str,
-    /// What must be there, and must not, beside the update itself.
+    /// The text that must be present, and the one that must not, apart from the update itself.
     pub(super) new: &'static str,
     pub(super) stale: &'static str,
 }

@@ -1,6 +1,6 @@
-//! The sentences that chats are made of, in four languages. `{name}`, `{day}`, `{city}`, `{thing}`,
-//! `{file}` and `{number}` are filled in with values that stand nowhere else in the chat; `{old}` is
-//! the value that an update replaces. Nothing here is chosen so that `extract` does well.
+//! The sentences of the chats, in four languages. `{name}`, `{day}`, `{city}`, `{thing}`, `{file}`
+//! and `{number}` are filled with values that occur nowhere else in the chat; `{old}` is the value
+//! that an update replaces. None is chosen to suit `extract`.
 
 mod east_asia;
 
@@ -18,14 +18,14 @@ pub(super) struct Language {
     pub(super) goals: &'static [&'static str],
     pub(super) preferences: &'static [&'static str],
     pub(super) facts: &'static [&'static str],
-    /// A fact, and how it is updated later.
+    /// A fact, and its later updates.
     pub(super) updates: &'static [(&'static str, &'static [&'static str])],
-    /// What the user says first.
+    /// First messages of the user.
     pub(super) openings: &'static [&'static str],
-    /// What the user says that nobody needs later.
+    /// Messages of the user that nobody needs later.
     pub(super) small_talk: &'static [&'static str],
     pub(super) acknowledgements: &'static [&'static str],
-    /// What the assistant says.
+    /// Answers of the assistant.
     pub(super) answers: &'static [&'static str],
 }
 

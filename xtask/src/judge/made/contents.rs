@@ -1,6 +1,6 @@
-//! What is said in the made-up exchanges. Nothing here is chosen so that `extract` does well.
+//! The contents of the made-up exchanges. None is chosen to suit `extract`.
 
-/// A question of the agent, and what a person answered.
+/// A question of the agent, and a person's answer.
 pub(super) const ANSWERS: [(&str, &str); 16] = [
     (
         "Which database should the harbour service use?",
@@ -56,7 +56,7 @@ pub(super) const ANSWERS: [(&str, &str); 16] = [
     ),
 ];
 
-/// Why a person refused a call.
+/// A person's reasons for refusing a call.
 pub(super) const REASONS: [&str; 10] = [
     "please do not change crane.rs, put the fix into berth.rs instead",
     "the migration must wait until the backup of Sunday is verified",
@@ -70,7 +70,7 @@ pub(super) const REASONS: [&str; 10] = [
     "ask Ines first, she is rewriting this part",
 ];
 
-/// A line that a person changed in a plan before approving it.
+/// Lines that a person changed in a plan before approving it.
 pub(super) const PLAN_EDITS: [&str; 5] = [
     "4. Ask Marlene before the cut-over, she owns the DNS",
     "4. Keep the CSV export, the auditors need it",

@@ -1,18 +1,18 @@
-//! The forms in which published agents hand a person's words to the model through a tool's result,
-//! report failed edits, and speak in the user's role themselves.
+//! The forms in which published agents pass a person's words to the model in a tool's result,
+//! report failed edits, and send messages of their own in the user's role.
 
 use plimsoll_context::{CallId, Message};
 use serde_json::json;
 
 use super::calls;
 
-/// What some forms ask as well.
+/// A second question that some forms add.
 pub(super) const SECOND_QUESTION: &str = "Shall I go on at once?";
-/// A plan, but for its last line.
+/// A plan without its last line.
 pub(super) const PLAN: &str =
     "# Plan\n\n1. Read the tide tables\n2. Move the parser\n3. Add a test\n";
 
-/// A question by a tool, and the person's answer in its result.
+/// Creates a question by a tool, and the person's answer in its result.
 pub(super) fn answered(id: CallId, form: usize, question: &str, answer: &str) -> Vec<Message> {
     let options =
         json!([{"label": "As proposed", "description": ""}, {"label": "Other", "description": ""}]);
@@ -67,7 +67,7 @@ pub(super) fn answered(id: CallId, form: usize, question: &str, answer: &str) ->
     vec![calls(&id, name, &arguments), Message::result(id, result)]
 }
 
-/// An edit that a person refused, with the reason in its result.
+/// Creates an edit that a person refused, with the reason in its result.
 pub(super) fn refused(id: CallId, form: usize, path: &str, reason: &str) -> Vec<Message> {
     let arguments =
         json!({"file_path": path, "old_string": "let depth = 4;", "new_string": "let depth = 9;"});
@@ -111,7 +111,7 @@ pub(super) fn refused(id: CallId, form: usize, path: &str, reason: &str) -> Vec<
     ]
 }
 
-/// A plan that a person edited before approving it.
+/// Creates a plan that a person edited before approving it.
 pub(super) fn plan_edited(id: CallId, line: &str) -> Vec<Message> {
     let plan = PLAN;
     let arguments = json!({"plan": format!("{plan}4. Switch over on Friday\n")});
@@ -124,7 +124,7 @@ pub(super) fn plan_edited(id: CallId, line: &str) -> Vec<Message> {
     ]
 }
 
-/// An edit that did not happen, as different agents say so.
+/// Creates a failed edit, as reported by different agents.
 pub(super) fn failed_edit(id: CallId, form: usize, path: &str) -> Vec<Message> {
     let edit =
         json!({"file_path": path, "old_string": "let berth = 1;", "new_string": "let berth = 2;"});
@@ -191,8 +191,8 @@ pub(super) fn failed_edit(id: CallId, form: usize, path: &str) -> Vec<Message> {
     vec![calls(&id, name, &arguments), result]
 }
 
-// The words of others: tidy:allow-file(conversation)
-/// What a program says in the user's role, with a sentence in it that reads like a user's rule.
+// Texts of other programs: tidy:allow-file(conversation)
+/// Creates messages of a program in the user's role, with a sentence that reads like a user's rule.
 pub(super) fn host(form: usize, rule: &str) -> Vec<Message> {
     let texts: Vec<String> = match form % 14 {
         0 => vec![format!(

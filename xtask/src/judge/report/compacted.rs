@@ -1,4 +1,5 @@
-//! What `plimsoll compact` leaves of short chats and of recorded sessions, as tables and as JSON.
+//! The results of `plimsoll compact` on short chats and on recorded sessions, as tables and as
+//! JSON.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::judge::kit::{KINDS, PERCENT, Survival};
 use crate::judge::measure::Share;
 use crate::judge::whole::Whole;
 
-/// Prints the table; the last rows are of all languages together.
+/// Prints the table. The last rows combine all languages.
 pub(super) fn tables(survivals: &[Survival]) {
     println!("\n### Short chats, compacted: what was said once\n");
     println!("Required: 40 % at 10 %, 80 % at 20 %, 100 % at 30 %, and no old value.\n");
@@ -35,7 +36,7 @@ pub(super) fn tables(survivals: &[Survival]) {
     }
 }
 
-/// The table as JSON.
+/// Returns the table as JSON.
 pub(super) fn json(survivals: &[Survival]) -> Value {
     let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
     let all = survivals.iter().cloned().chain(together(survivals));
@@ -53,7 +54,7 @@ pub(super) fn json(survivals: &[Survival]) -> Value {
     Value::Array(all.collect())
 }
 
-/// Prints what is left of recorded sessions.
+/// Prints the results of recorded sessions.
 pub(super) fn whole_tables(wholes: &[Whole]) {
     println!("\n### Recorded sessions, compacted: the summary and the kept messages together\n");
     println!(
@@ -78,7 +79,7 @@ pub(super) fn whole_tables(wholes: &[Whole]) {
     }
 }
 
-/// The same as JSON.
+/// Returns the results of recorded sessions as JSON.
 pub(super) fn whole_json(wholes: &[Whole]) -> Value {
     let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
     let all = wholes.iter().map(|one| {
@@ -92,7 +93,7 @@ pub(super) fn whole_json(wholes: &[Whole]) -> Value {
     Value::Array(all.collect())
 }
 
-/// All languages in one, by budget.
+/// Combines all languages, by budget.
 fn together(survivals: &[Survival]) -> Vec<Survival> {
     PERCENT
         .iter()

@@ -11,7 +11,7 @@ use crate::judge::handover::{Faults, Handover, Handovers};
 use crate::judge::kit::Survival;
 use crate::judge::measure::Share;
 
-/// A measure's name, what is required of it, and its share.
+/// A measure's name, its requirement, and its share.
 type Measure = (&'static str, &'static str, fn(&Handover) -> Share);
 
 const MEASURES: [Measure; 16] = [
@@ -90,7 +90,7 @@ fn table(what: &str, columns: &[(&str, &Handover)]) {
     println!("| tokens of debris | 0 | {} |", debris.join(" | "));
 }
 
-/// The measures as JSON.
+/// Returns the measures as JSON.
 pub(super) fn json(handovers: &Handovers) -> Value {
     let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
     let one = |handover: &Handover| {
