@@ -159,8 +159,12 @@ fn another_systems_configuration_is_translated() {
         .refused(1, &["plimsoll.toml:1: it is a plimsoll.toml already"]);
     home.run(["config", "import", "nothing.toml"])
         .refused(2, &["nothing.toml cannot be read"]);
-    home.run(["config", "import", "--from", "heartbeat", "heartbit.toml"])
-        .refused(2, &["there is no system `heartbeat`; known are: cognipeer, phi-core, heartbit, ambi, gaia"]);
+    let said = home.run(["config", "import", "--from", "heartbeat", "heartbit.toml"]);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.err
+            .contains("there is no system `heartbeat`; known are: cognipeer, phi-core")
+    );
 }
 
 #[test]
