@@ -2,7 +2,7 @@
 //! Nothing is run; `plimsoll run --session` continues it.
 
 use plimsoll::session::{fork_session, new_session_id};
-use plimsoll::store::{SqliteStore, StoreError};
+use plimsoll::store::StoreError;
 use plimsoll::{Error, SessionId};
 use serde_json::json;
 

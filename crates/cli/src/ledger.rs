@@ -14,9 +14,9 @@ use plimsoll::context::{Item, Seq};
 use plimsoll::machine::{Entry, State};
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
-use plimsoll::store::{Line, SqliteStore};
+use plimsoll::store::Line;
 use plimsoll::tokens::{Bpe, Memo, TokenCounter};
-use plimsoll::{Message, SessionId, SessionStore, Tokens};
+use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
 
 use crate::exit::{DONE, Stop};

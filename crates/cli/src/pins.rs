@@ -2,7 +2,6 @@
 
 use plimsoll::archive::RecallKey;
 use plimsoll::machine::Entry;
-use plimsoll::store::SqliteStore;
 use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 

@@ -9,9 +9,8 @@ use plimsoll::archive::{
     Kind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
 };
 use plimsoll::machine::State;
-use plimsoll::store::SqliteStore;
 use plimsoll::tokens::{Bytes, Chars4, TokenCounter};
-use plimsoll::{Message, SessionId, SessionStore};
+use plimsoll::{Message, SessionId};
 
 use crate::exit::{DONE, Stop};
 use crate::out::{exactly, out};

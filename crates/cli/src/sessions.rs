@@ -16,7 +16,7 @@ use plimsoll::machine::{Entry, State};
 use plimsoll::policy::Edit;
 use plimsoll::store::SqliteStore;
 use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
-use plimsoll::{Message, SessionStore, Tokens};
+use plimsoll::{Message, Tokens};
 
 use crate::check;
 use crate::count::preview;

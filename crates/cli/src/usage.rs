@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use console::Term;
 use plimsoll::machine::Entry;
 use plimsoll::pricing::{Cost, Spend};
-use plimsoll::store::{SqliteStore, StoreError};
+use plimsoll::store::StoreError;
 use plimsoll::{SessionId, Usage};
 use serde_json::json;
 

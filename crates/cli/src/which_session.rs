@@ -3,9 +3,9 @@
 
 use std::env;
 
+use plimsoll::SessionId;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionInfo, SqliteStore};
-use plimsoll::{SessionId, SessionStore};
 
 use crate::ask;
 use crate::exit::Stop;

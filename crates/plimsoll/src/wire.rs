@@ -19,25 +19,19 @@ pub use plimsoll_wire::{
 /// OpenAI's Chat Completions, and the servers that speak it.
 pub mod openai_chat {
     pub use plimsoll_wire::openai_chat::{
-        Arguments, CacheMarks, CallIds, CallNames, Dialect, EchoReasoning, EmptyReasoning, Images,
-        NoContent, OutputKey, ParallelCalls, Prefill, SameRole, SeedKey, StreamUsage, SystemPlace,
-        SystemRole, Template, Texts, ToolStyle, UserAfterTool, UserMessage, Voice, render,
-        render_next,
+        CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, Template,
+        ToolStyle, Voice, render, render_next,
     };
 }
 
 /// OpenAI's Responses.
 pub mod openai_responses {
-    pub use plimsoll_wire::openai_responses::{
-        CacheKey, Images, ParallelCalls, Profile, ReasoningItems, Sampling, Strict, Summaries,
-        SystemRole, render, render_next,
-    };
+    pub use plimsoll_wire::openai_responses::{Profile, ReasoningItems, render, render_next};
 }
 
 /// Anthropic's Messages.
 pub mod anthropic {
     pub use plimsoll_wire::anthropic::{
-        Binding, Decided, EffortSupport, ForcedTools, LaterSystem, NoThinking, Prefill, Prefix,
-        Profile, Samplers, Temperature, ThinkingStyle, UnaskedThinking, render, render_next,
+        Decided, EffortSupport, NoThinking, Prefix, Profile, ThinkingStyle, render, render_next,
     };
 }

@@ -92,7 +92,6 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
     };
-    asked.set(Arc::clone(&gate));
     let warnings = |event: &Event| {
         if let Event::Warning { text } = event {
             crate::note(&format!("note: {text}"));

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo, SqliteStore};
-use plimsoll::{SessionId, SessionStore};
+use plimsoll::SessionId;
+use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo};
 
 use super::reader::SessionReader;
 use crate::exit::{DONE, Stop};

@@ -5,10 +5,10 @@ use std::env;
 use std::path::PathBuf;
 
 use console::Term;
+use plimsoll::SessionId;
 use plimsoll::pricing::Cost;
-use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo, SqliteStore};
+use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo};
 use plimsoll::tokens::Bytes;
-use plimsoll::{SessionId, SessionStore};
 use serde_json::{Value, json};
 
 use super::reader::SessionReader;

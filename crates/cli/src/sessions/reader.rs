@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use plimsoll::store::{ExportError, Line, SqliteStore};
-use plimsoll::{Retention, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll::store::{Retention, SessionInfo, StoreError};
+use plimsoll::{SessionId, SessionStore};
 
 /// A store whose sessions are listed, shown, exported and deleted.
 pub(crate) trait SessionReader: SessionStore + Sized {

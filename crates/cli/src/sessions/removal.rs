@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll::SessionId;
-use plimsoll::store::{Retention, SqliteStore};
+use plimsoll::store::Retention;
 use plimsoll::tokens::Bytes;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use console::Term;
 use plimsoll::Message;
 use plimsoll::archive::{Kind, SearchQuery, recall_text, snippet};
 use plimsoll::machine::Entry;
-use plimsoll::store::{SessionInfo, SqliteStore, StoreError};
+use plimsoll::store::{SessionInfo, StoreError};
 use serde_json::json;
 
 use super::list::{self, minute};
