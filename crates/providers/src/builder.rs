@@ -537,7 +537,7 @@ mod tests {
                 builder("openrouter/a/b").key(Secret::new(HUSH)),
                 "https://openrouter.ai/api/v1 a/b",
             ),
-            // Our own server has another port each time.
+            // Plimsoll's own server uses a different port each time.
             (
                 builder("local").base_url("http://127.0.0.1:40999"),
                 "local/default",

@@ -70,7 +70,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
         request.max_output
     }
 
-    /// Adds to a reply what the provider does not report.
+    /// Fills in parts of a reply that the provider does not report.
     fn complete(&self, _: &Request, _: &mut Reply) {}
 
     /// Returns the endpoint that counts the tokens of a request, if there is one.
@@ -114,7 +114,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn sample_reply(&self, sample: &SampleReply) -> Value;
 }
 
-/// A request as it is sent.
+/// A request that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct RenderedRequest {
     /// The body.

@@ -44,7 +44,7 @@ impl RejectedReasoning {
         }
     }
 
-    /// Learns from a failure which reasoning is rejected: all of the request, because servers do
+    /// Learns from a failure that the reasoning of the request is rejected: all of it, because servers do
     /// not identify the part in a uniform way. Returns `true` if the request can be sent again
     /// without it. Warns the user through `deltas`.
     pub(crate) fn learn(

@@ -1,4 +1,4 @@
-//! Sentences about a server that several protocols share, each with the rules that it is for.
+//! Sentences about a server that several protocols share, each with the rules that cover it.
 
 use plimsoll_context::{CacheRetention, LongerCache};
 use plimsoll_judge::Rule;
@@ -37,7 +37,7 @@ pub(crate) fn rules_of(prefix: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// What becomes of the wish to keep the cache longer, where it `gets` so much.
+/// Explains the effect of the wished cache retention, if the server `gets` this one.
 pub(super) fn of_retention(
     wish: CacheRetention,
     gets: CacheRetention,
@@ -69,7 +69,7 @@ pub(super) fn minimum(facts: &ModelFacts) -> Option<Peculiarity> {
     Some(peculiarity(says, &[]))
 }
 
-/// What the model cannot do, as far as that is known.
+/// Returns the features that the model is known not to support.
 pub(super) fn unable(sent: Images, facts: &ModelFacts) -> Vec<Peculiarity> {
     let no =
         |fact: &Option<crate::models::Fact<bool>>| fact.as_ref().is_some_and(|fact| !fact.value);
