@@ -1,5 +1,5 @@
-//! Tool calls inside the machine: which tool is meant, which arguments it gets, which calls of a
-//! message run, and what the model reads of the others. On the stage of `stage/`.
+//! Tool calls inside the machine: matching names and arguments, the calls of a message that run,
+//! and the results of the others. Played on the stage of `stage/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

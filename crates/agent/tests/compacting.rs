@@ -1,5 +1,5 @@
-//! Plans that somebody asks for between two runs: with and without a model's summary, vetoed, cut off,
-//! and where there is nothing to do. And what fills the window, by kind.
+//! Requested plans between two runs: with and without a model's summary, vetoed, interrupted, and
+//! with nothing to do. Also the report of window usage by kind.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What the machine says of a request before it is sent, and of the cache after it was answered.
+//! The machine's predictions about a request, and its judgement of the cache after the reply.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
-//! A log of each format since 2, line by line, as it was when the format was made: it must be read and
-//! fold, and what the machine writes today must be read back the same. Logs of format 1 are golden files
-//! of the store.
+//! Logs of each format since 2, as they were when the format was introduced. They must be readable
+//! and fold, and newly written entries must be read back unchanged. Logs of format 1 are golden
+//! files of the store.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What follows a request that a provider refuses as too long.
+//! The steps after a provider refuses a request as too long.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
-//! What is about to leave the view is offered to the host first: yes, no, and an archive that cannot
-//! take it, before a request and in the ladder, with interrupts and crashes at each of these moments.
-//! Not the archive itself; that is a store's.
+//! Messages are offered to the host before they are evicted. Covers acceptance, vetoes and a
+//! failing archive, before a request and on the ladder, with interrupts and crashes at each step.
+//! The archive belongs to the store and has its own tests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What a log tells of its runs, and what a fork of it is: at any entry it can be gone on from.
+//! The records of runs in a log, and forks: a run can continue from any entry of a log.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What a request weighs, asked of the provider before the first plan that rests on our own count.
+//! Asks the provider to count a request before the first plan that relies on the local count.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! What others use for a run: counted where it was cut off, taken from its tool calls, kept apart from
-//! its own; and what branches have said, taken over whole or not at all.
+//! Usage by others for a run: counted at the interruption or from tool results, and kept separate
+//! from the run's own usage. Also messages of branches, which are adopted as a whole or not at all.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Permissions: which rule decides, and what the machine makes of it.
+//! Permissions: the rule that applies, and the machine's decision.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

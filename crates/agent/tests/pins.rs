@@ -1,5 +1,5 @@
-//! What is pinned stays in every request, byte for byte, under every policy and across crashes, and
-//! only the host and a tool's own code can pin or unpin. Not the random scripts; see `properties.rs`.
+//! Pinned messages stay in every request, byte for byte, under every policy and across crashes.
+//! Only the host and a tool's own code can pin or unpin. The random scripts are in `properties.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

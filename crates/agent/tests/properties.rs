@@ -1,5 +1,5 @@
-//! Random scripts played to the machine: whatever models, tools, people and crashes do, what
-//! `stage/audit.rs` says holds. Not a case of its own; those are in `runs.rs` and `ladder.rs`.
+//! Random scripts played to the machine: the invariants of `stage/audit.rs` hold for all behaviour
+//! of models, tools, users and crashes. Single cases are in `runs.rs` and `ladder.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

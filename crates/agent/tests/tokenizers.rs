@@ -1,5 +1,5 @@
-//! Servers that count otherwise than we do: with any tokenizer and any hidden prompt, a session goes on
-//! as long as there is room on the server, and what it is advised works.
+//! Servers that count differently: with any tokenizer and any hidden prompt, a session continues as
+//! long as the server has space, and its advice works.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,6 @@
-//! What `ContextConfig`'s stages do to a view: which turns stay, which runs are summed up, what is
-//! cut. Not how it is read from a configuration; that is tested beside it.
+//! The effects of `ContextConfig`'s stages on a view: the turns that stay, the runs that are
+//! summarized, and the messages that are evicted. Parsing of the configuration is tested next to
+//! its code.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

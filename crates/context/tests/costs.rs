@@ -1,5 +1,5 @@
-//! What the policies cost: the provider's prompt cache, and counting. Shapes only, no clock; times
-//! are benchmarks.
+//! The costs of the policies: the provider's prompt cache, and counting. Only checks growth,
+//! without a clock; times are benchmarks.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

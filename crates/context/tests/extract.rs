@@ -1,4 +1,4 @@
-//! What an extract holds, seen from outside: sections, rules, updates, forgery, repetition, bounds.
+//! The contents of an extract: sections, rules, updates, forgery, repetition and bounds.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! What holds for every history, policy and budget: asserted on each request that would be sent.
-//! Not what a single stage does; that is a table in `stages.rs`.
+//! Invariants for every history, policy and budget, checked on each request that would be sent. The
+//! effects of a single stage are tables in `stages.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

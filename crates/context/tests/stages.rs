@@ -1,5 +1,5 @@
-//! What each stage and each preset policy does to a view: one row a case, in the words of
-//! `notation`. Not the invariants over random histories; those are in `properties.rs`.
+//! The effect of each stage and preset policy on a view: one row per case, in the notation of
+//! `notation`. The invariants over random histories are in `properties.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,6 @@
-//! What the stages `summarize` and `extract` ask for and put in, on views in one line of text. Not
-//! what `extract` says; see `extract.rs`. Not the asking of a model; that is the machine's.
+//! The requests and insertions of the stages `summarize` and `extract`, on views in one line of
+//! text. The text of an extract is tested in `extract.rs`, and the call of the model with the
+//! machine.
 #![allow(
     dead_code,
     clippy::unwrap_used,

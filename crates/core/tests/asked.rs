@@ -1,5 +1,5 @@
-//! A plan that is asked for between two runs, through the driver: what the provider, the archive, the
-//! hooks and a session that is opened again have of it. The machine's part has tests of its own.
+//! Requested plans between two runs, through the driver: the effects on the provider, the archive,
+//! the hooks and a reopened session. The state machine has its own tests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Hooks that are programs: what they read, what they may say, and that a broken one is a fault of that
-//! hook and of nothing else.
+//! Hooks that are programs: their input, their valid answers, and errors. A broken hook does not
+//! affect anything else.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 

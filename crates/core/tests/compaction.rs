@@ -1,5 +1,5 @@
-//! What a host has of a compaction, through the driver: hooks, summaries by another model, pins and
-//! the archive. Not the machine's part, which has tests of its own, and not the archive's tools.
+//! Compaction through the driver: hooks, summaries by another model, pins and the archive. The
+//! state machine and the archive's tools have their own tests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! Contexts by configuration, on what the provider receives: when a compaction fires, what it
-//! leaves, what the settings do that stand beside it, and what is refused.
+//! Context configurations, checked by the requests that the provider receives: the start of a
+//! compaction, the remaining messages, the effects of related settings, and rejected settings.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

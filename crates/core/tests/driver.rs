@@ -1,4 +1,4 @@
-//! The driver from outside: what the provider receives, what the caller gets, what the log holds.
+//! The driver: the provider's requests, the caller's results and the contents of the log.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! What lies at the edge of a run: what comes too late, what says nothing, what breaks down, and what
-//! holds for one run only. Not the runs themselves, which have tests of their own.
+//! Edge cases of a run: late messages, empty replies, failures, and settings for a single run.
+//! Ordinary runs have their own tests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex, OnceLock};

@@ -1,4 +1,4 @@
-//! Forks through an agent: what each branch sends, what it can recall, and what is refused.
+//! Forks through an agent: the requests of each branch, recall in a branch, and refused forks.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

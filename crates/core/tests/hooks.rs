@@ -1,5 +1,5 @@
-//! Hooks from outside: in which order they are called among the events, what a no of each stops, and
-//! that none of them can hold up or break a run.
+//! Hooks: their order among the events, the effect of each veto, and isolation. No hook can block
+//! or break a run.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Tools that the provider runs by itself, as an agent asks for them: what is built, what is not, and
-//! what the rules for what may run say of them.
+//! Tools that the provider runs itself: valid and invalid agent configurations, and the permission
+//! rules for these tools.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

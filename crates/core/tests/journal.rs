@@ -1,5 +1,5 @@
-//! Runs whose steps are journaled: whatever a worker dies of, another one goes on, and nothing is said,
-//! called or counted twice; a journal that does not belong to the log is refused.
+//! Journaled runs: after any crash of a worker another one continues, and nothing is sent, called
+//! or counted twice. A journal that does not belong to the log is refused.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

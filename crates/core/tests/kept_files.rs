@@ -1,4 +1,4 @@
-//! Files that tools change are kept first, for the session that asked for it.
+//! Files are backed up before tools change them, for the session that made the call.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

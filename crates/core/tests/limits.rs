@@ -1,5 +1,5 @@
-//! Limits of a run from outside: its time cuts into whatever hangs, its money must be known, and every
-//! fault of its settings is said in one go.
+//! Limits of a run: the time limit interrupts any pending work, a cost limit requires known prices,
+//! and all faults of the settings are reported together.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

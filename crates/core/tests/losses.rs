@@ -1,5 +1,5 @@
-//! What tries without a reply have used: it counts against limits, in the bill and in the log,
-//! whether the call is made again, given up or cut off.
+//! Usage of attempts without a reply: it counts against limits, in the bill and in the log, whether
+//! the call is retried, given up or interrupted.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::VecDeque;

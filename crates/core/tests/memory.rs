@@ -1,5 +1,5 @@
-//! What a run says that it holds, beside what a counting allocator says: one test, since it counts for
-//! the whole process.
+//! The memory that a run reports, compared with a counting allocator. A single test, because the
+//! allocator counts for the whole process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

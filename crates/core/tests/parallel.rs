@@ -1,5 +1,5 @@
-//! Parallel evaluation from outside: what each branch is sent, which answer becomes the session's,
-//! what the logs hold, what it costs.
+//! Parallel evaluation: the requests of each branch, the answer that becomes the session's, the
+//! contents of the logs, and the cost.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::pin::Pin;

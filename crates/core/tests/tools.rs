@@ -1,5 +1,5 @@
-//! Tool calls from outside: how many run at once and how often, what is told while they run, who may
-//! deny them, and what becomes of them when nobody wants them any more.
+//! Tool calls: concurrency, retries, progress reports, denials, and calls that are no longer
+//! needed.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! A provider that is asked what a request weighs: what it says is heard and logged, what it does not
-//! say, or says too late, costs a note and nothing else.
+//! Token counts by the provider: a count is used and logged. A missing or late count only causes a
+//! note.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, Mutex};

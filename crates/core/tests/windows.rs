@@ -1,5 +1,5 @@
-//! What a provider teaches of its window, for this session and for others, and what is done where
-//! it cuts a request in silence.
+//! Windows learned from a provider, for this session and others, and the handling of silently
+//! truncated requests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
-//! What holds after every play, whatever was played: requests are whole and under the line, the
-//! log folds to the same view, and from every prefix of it a run can be carried on.
-//! Not a test of any one case.
+//! The invariants after every play: requests are complete and within the limit, the log folds to
+//! the same view, and a run can continue from every prefix of the log.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -1,5 +1,5 @@
-//! A stage for the machine: it plays provider, tools, gate and store, without async, keeps what it
-//! sees and checks it. Not a driver: it makes nothing durable and knows no time.
+//! A stage for the machine: plays the provider, the tools, the gate and the store without async,
+//! and records and checks the steps. Unlike a driver, it persists nothing and has no clock.
 #![allow(
     dead_code,
     clippy::unwrap_used,

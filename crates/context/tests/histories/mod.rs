@@ -1,5 +1,5 @@
-//! Random histories from a seed: what arrives before each request, and what the model answers.
-//! Not a simulation of any model; only its shapes and sizes are like one's.
+//! Random histories from a seed: the messages before each request, and the model's answers. Only
+//! their shapes and sizes resemble those of a real model.
 //!
 //! Parallel calls, text-only turns, steers, notices, images, thinking, CJK, emoji and combining
 //! marks, JSON, single long lines; results of 1 B to 1 MB, sizes log-uniform and 1 % above 100 KB.

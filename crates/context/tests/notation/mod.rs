@@ -1,5 +1,5 @@
-//! A view in one line of text, and back: what the tables of `stages.rs` are written in.
-//! Not a format of the product; nothing outside these tests reads it.
+//! A view as one line of text, and back: the notation of the tables in `stages.rs`. Used only by
+//! these tests.
 //!
 //! | written | is |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! Bedrock's Converse: what is sent to models of several makers, and what their event streams come
-//! to.
+//! Bedrock's Converse: the requests to models of several makers, and the decoded event streams.
 
 use plimsoll_agent::{Failure, ThinkingLevel, ToolChoice};
 use plimsoll_context::{

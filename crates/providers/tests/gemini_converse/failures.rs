@@ -1,4 +1,4 @@
-//! Calls that fail: each failure is told apart on every API, says the cure, and holds no key.
+//! Failing calls: on every API each failure has its own kind, gives advice and contains no key.
 
 use plimsoll_agent::Failure;
 use plimsoll_context::Tokens;

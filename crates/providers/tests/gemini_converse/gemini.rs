@@ -1,5 +1,5 @@
-//! Gemini and Vertex: what is sent, what comes back and when, and that a thought signature comes
-//! back in the very part that it came with.
+//! Gemini and Vertex: requests, replies and their timing. A thought signature is sent back in the
+//! part in which it arrived.
 
 use plimsoll_agent::{Failure, ThinkingLevel, ToolChoice};
 use plimsoll_context::{

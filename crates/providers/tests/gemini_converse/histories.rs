@@ -1,5 +1,5 @@
-//! Histories of any kind, as other providers and damaged files leave them: whatever is in one, the
-//! request that is made of it breaks no rule of the API.
+//! Histories of any kind, including those of other providers and damaged files. Every rendered
+//! request follows the rules of the API.
 
 use plimsoll_agent::{ThinkingLevel, ToolChoice};
 use plimsoll_context::{CallId, Image, Message, Opaque, Part, Source, Thinking, ToolResult};

@@ -1,4 +1,4 @@
-//! Calls that succeed: what is sent, what comes back, and when.
+//! Successful calls: requests, replies and their timing.
 
 use std::sync::{Arc, Mutex};
 

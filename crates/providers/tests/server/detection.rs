@@ -1,4 +1,4 @@
-//! What is found on a machine: servers by what they say, keys by where they are.
+//! Detection of servers by their responses, and of keys by their variables.
 
 use plimsoll_context::Tokens;
 use plimsoll_providers::{

@@ -1,4 +1,4 @@
-//! Calls that fail: each failure is told apart, says the cure, and holds no key.
+//! Failing calls: each failure has its own kind, gives advice and contains no key.
 
 use plimsoll_agent::Failure;
 use plimsoll_context::{Delta, Tokens};

@@ -1,5 +1,5 @@
-//! What a provider does in front of a strict server on loopback. No other network, no waiting
-//! but for timeouts of a few milliseconds.
+//! Providers against a strict server on loopback. Uses no other network and only waits for timeouts
+//! of a few milliseconds.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

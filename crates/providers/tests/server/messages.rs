@@ -1,5 +1,5 @@
-//! The provider of Anthropic Messages in front of a strict server that signs thinking and verifies
-//! it: single calls, refusals, and whole runs with tools, thinking and parallel calls.
+//! The provider of Anthropic Messages against a strict server that signs and verifies thinking:
+//! single calls, refusals, and whole runs with tools, thinking and parallel calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

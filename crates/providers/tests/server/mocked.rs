@@ -1,5 +1,5 @@
-//! Servers of the mock crate as these tests want them: silent about themselves but for what a page
-//! says, and unable to count but where a test says so. No rules and no words of their own.
+//! Servers of the mock crate, configured for these tests: they describe themselves only by a given
+//! page, and count tokens only if a test enables it.
 
 use std::ops::Deref;
 

@@ -1,5 +1,5 @@
-//! The provider of OpenAI Responses in front of a strict server: single calls, refusals, and whole
-//! runs with tools, reasoning and parallel calls.
+//! The provider of OpenAI Responses against a strict server: single calls, refusals, and whole runs
+//! with tools, reasoning and parallel calls.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! What a request weighs, asked of servers that say so: what they are sent, that one which cannot is
-//! asked once, and what a run plans by the answer.
+//! Token counts by servers: the requests for a count, servers that cannot count and are asked only
+//! once, and the plans of a run that uses the count.
 
 use plimsoll_agent::{EndReason, Failure};
 use plimsoll_context::Tokens;

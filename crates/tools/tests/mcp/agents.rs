@@ -1,5 +1,5 @@
-//! Agents with tools of servers: what they return is capped, archived, timed and counted like
-//! anything else, and what they say of their progress is told.
+//! Agents with tools of MCP servers: results are capped, archived, timed and counted like other
+//! results, and progress is reported.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

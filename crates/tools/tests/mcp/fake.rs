@@ -1,5 +1,5 @@
-//! A server over pipes, written by hand, line by line: it does what its mode and its tools say, good
-//! and bad. It is this test binary, started again.
+//! A hand-written server over pipes that behaves well or badly, depending on its mode and tools. It
+//! is this test binary, started again.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;

@@ -1,5 +1,5 @@
-//! A server elsewhere, by streamable HTTP, written by hand on loopback: JSON and event streams,
-//! sessions that are forgotten, keys that nobody else is shown.
+//! A hand-written streamable HTTP server on loopback: JSON and event streams, lost sessions, and
+//! keys that no other server receives.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

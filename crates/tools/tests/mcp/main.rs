@@ -1,6 +1,6 @@
-//! Servers of tools from outside: what a model is offered of them, what comes of its calls, and that
-//! none of them can hold up, flood or outlive a run. The servers are this test binary itself, spoken
-//! with over pipes, and one on loopback.
+//! MCP servers: the tools offered to a model, the results of calls, and isolation. No server can
+//! block, flood or outlive a run. The servers are this test binary itself, connected over pipes,
+//! and one on loopback.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

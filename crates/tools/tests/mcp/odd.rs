@@ -1,5 +1,5 @@
-//! Servers that behave oddly: they babble, complain, fall silent, ask back, take a tool away while it
-//! is called, list one twice.
+//! Servers with odd behaviour: they write noise, log errors, stop responding, send requests, remove
+//! a tool during a call, or list a tool twice.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Servers elsewhere that behave oddly: they forget us without saying so as they should, break off
-//! their streams, run tasks, send us to others, want another key.
+//! HTTP servers with odd behaviour: they lose the session without the proper error, break off
+//! streams, run tasks, redirect, or require another key.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

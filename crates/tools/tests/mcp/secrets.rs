@@ -1,5 +1,5 @@
-//! Keys are shown to nobody but the server that they are for: not to where it sends us, not in what
-//! is told of its failures, not in any log.
+//! Keys are only sent to the server that they belong to. They are not sent to redirect targets and
+//! do not appear in error messages or logs.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

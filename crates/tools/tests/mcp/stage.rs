@@ -1,5 +1,5 @@
-//! What a test has: a folder with two FIFOs, by which a server tells what it hears and whether it
-//! lives, and short words for tools.
+//! Fixtures of a test: a folder with two FIFOs, through which a server reports its input and
+//! whether it is alive, and short functions for tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

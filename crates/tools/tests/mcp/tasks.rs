@@ -1,5 +1,5 @@
-//! Tools that are run as a task because their server demands it: begun, followed, fetched, and
-//! cancelled where nobody waits any more.
+//! Tools that run as tasks because their server requires it: they are started, polled, fetched, and
+//! cancelled if the result is no longer needed.
 
 use serde_json::json;
 

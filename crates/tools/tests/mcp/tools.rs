@@ -1,4 +1,4 @@
-//! What a model is offered of a server: names, order, words, schemas, and what asks.
+//! The tools that a server offers to a model: names, order, descriptions, schemas and approval.
 
 use std::collections::HashSet;
 
