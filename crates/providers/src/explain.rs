@@ -134,7 +134,7 @@ pub(crate) struct Explanation {
 pub struct Sample {
     /// The request.
     pub request: Value,
-    /// The parts of the example that the request leaves out, in words.
+    /// The names of the parts of the example that the request leaves out.
     pub left_out: Vec<String>,
     /// The reasons why the server would refuse the request. Empty if it is valid.
     pub faults: Vec<String>,

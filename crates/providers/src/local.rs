@@ -105,7 +105,7 @@ pub enum Fetched {
 }
 
 impl LocalModels {
-    /// Manages the models in a folder. The first download creates the folder.
+    /// Creates a value for the models in a folder. The first download creates the folder.
     #[must_use]
     pub fn new(home: impl Into<PathBuf>) -> Self {
         Self {

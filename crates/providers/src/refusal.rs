@@ -35,13 +35,13 @@ const PLAIN_KEYS: [&str; 10] = [
     "user_id",
 ];
 
-/// A divisor of the window. A request below this part of the window is not believed to be too long
-/// if the error message is ambiguous. The part is small because a server may have a smaller window
-/// than is published, and the count may be too low.
+/// A request smaller than `window / OVERFLOW_PART` is not believed to be too long if the error
+/// message is ambiguous. The part is small because a server may have a smaller window than is
+/// published, and the count may be too low.
 const OVERFLOW_PART: u64 = 8;
-/// The same bound for the largest windows. No server of such a model has a smaller window.
+/// The upper bound of this size. No server of a model with a large window has a smaller window.
 const SURELY_LARGE: Tokens = Tokens(32_768);
-/// The same bound if the window is unknown: half of the smallest window in use.
+/// This size if the window is unknown: half of the smallest window in use.
 const UNKNOWN_WINDOW: Tokens = Tokens(1_024);
 
 /// The count of a request may be too low by one part in 20 of the limit per minute. Making a

@@ -1,5 +1,5 @@
 //! [`Vendor`]: data about each provider of models: its address, key and dialect. The models are not
-//! listed here: servers report them, and `windows.rs` contains a few windows.
+//! listed here: servers report them, and `models.rs` contains the known facts about some.
 
 use plimsoll_wire::openai_chat::Dialect;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};

@@ -279,7 +279,7 @@ fn is_behind_beta(vendor: &str, name: &str, entry: &Json) -> bool {
     }
 }
 
-/// Returns the prices, unless they depend on the length of the request.
+/// Returns the prices if they are the same for every request.
 fn prices(vendor: &str, entry: &Json) -> Vec<(&'static str, Option<Value>)> {
     let keys = entry.as_object().into_iter().flat_map(Map::keys);
     let mut keys = keys.filter(|key| key.contains("put_cost_per_token_above_"));
