@@ -37,7 +37,7 @@ pub(crate) fn rules_of(prefix: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// Explains the effect of the wished cache retention, if the server `gets` this one.
+/// Explains the effect of the requested cache retention; `gets` is the granted one.
 pub(super) fn of_retention(
     wish: CacheRetention,
     gets: CacheRetention,

@@ -147,8 +147,7 @@ async fn attempt(
     Ok(ended)
 }
 
-/// Returns the position at which a part of a file begins, from a header such as `bytes
-/// 100-199/200`.
+/// Returns the position at which a part of a file begins. Parses `bytes 100-199/200`.
 fn start(answer: &Response) -> Option<u64> {
     let range = answer.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     let (start, _) = range.strip_prefix("bytes ")?.split_once('-')?;
