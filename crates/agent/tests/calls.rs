@@ -1,5 +1,5 @@
-//! Tool calls inside the machine: the choice of the tool, its arguments, the calls of a message
-//! that run, and the results that the model gets for the others. Played on the stage of `stage/`.
+//! Tool calls inside the machine: matching names and arguments, the calls of a message that run,
+//! and the results of the others. Played on the stage of `stage/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

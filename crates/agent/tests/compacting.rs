@@ -1,5 +1,5 @@
-//! Plans on request between two runs: with and without a model's summary, vetoed, interrupted, and
-//! without effect. Also the use of the window, by kind.
+//! Requested plans between two runs: with and without a model's summary, vetoed, interrupted, and
+//! with nothing to do. Also the report of window usage by kind.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

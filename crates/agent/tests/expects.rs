@@ -1,5 +1,4 @@
-//! The machine's expectations about a request before it is sent, and about the cache after the
-//! response.
+//! The machine's predictions about a request, and its judgement of the cache after the reply.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

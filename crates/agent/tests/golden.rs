@@ -1,6 +1,6 @@
-//! A log of each format since 2, line by line, as written when the format was introduced. It must
-//! still be read and fold, and logs that the machine writes today must be read back unchanged. Logs
-//! of format 1 are golden files of the store.
+//! Logs of each format since 2, as they were when the format was introduced. They must be readable
+//! and fold, and newly written entries must be read back unchanged. Logs of format 1 are golden
+//! files of the store.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The steps that follow a request that a provider refuses as too long.
+//! The steps after a provider refuses a request as too long.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,6 +1,6 @@
-//! Messages are offered to the host before they are evicted: approval, veto, and an archive that
-//! fails to store them, before a request and in the ladder, with interrupts and crashes at each of
-//! these moments. The archive itself is tested in the store.
+//! Messages are offered to the host before they are evicted. Covers acceptance, vetoes and a
+//! failing archive, before a request and on the ladder, with interrupts and crashes at each step.
+//! The archive belongs to the store and has its own tests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

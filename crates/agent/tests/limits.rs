@@ -1,5 +1,5 @@
-//! Limits, played on the stage of `stage/`: the last call, the notices to the model, and the end of
-//! a run that reached a limit. Loops are in `loops.rs`.
+//! Limits, played on the stage of `stage/`: the choice of the last call, the message to the model,
+//! and the end of the run. Loops are in `loops.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Loops: which ones are detected, and the messages to the model. Tests the tracker with tables,
-//! and the machine on the stage of `stage/`.
+//! Loop detection: detected loops, harmless repetition, and the message to the model. Tests the
+//! tracker by tables, and the machine on the stage of `stage/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The provider counts a request before the first plan that relies on Plimsoll's own count.
+//! Asks the provider to count a request before the first plan that relies on the local count.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

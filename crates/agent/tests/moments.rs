@@ -1,5 +1,5 @@
-//! Hooks, filters, waiting messages, and undo, played on the stage of `stage/`: their order in a
-//! run, and the effect of a veto. The hooks themselves are in `core`.
+//! Hooks, filters, waiting messages and undo, played on the stage of `stage/`: their order in a
+//! run, and the effects of a veto. The hooks themselves are in `core`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Permissions: the deciding rule, and its effect in the machine.
+//! Permissions: the rule that applies, and the machine's decision.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
 //! Pinned messages stay in every request, byte for byte, under every policy and across crashes.
-//! Only the host and a tool's own code can pin or unpin. Random scripts are in `properties.rs`.
+//! Only the host and a tool's own code can pin or unpin. The random scripts are in `properties.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Random scripts played to the machine: the invariants of `stage/audit.rs` hold for all behaviours
+//! Random scripts played to the machine: the invariants of `stage/audit.rs` hold for all behaviour
 //! of models, tools, users and crashes. Single cases are in `runs.rs` and `ladder.rs`.
 #![allow(
     clippy::unwrap_used,

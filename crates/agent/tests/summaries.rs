@@ -1,5 +1,6 @@
-//! Summaries by a model, as the provider sees them: when they are requested, with which input,
-//! their place in the view, and the handling of failures. Random scripts are in `properties.rs`.
+//! Summaries by a model, as the provider sees them: the time and the content of the request, the
+//! position of the summary, and the fallback if the model returns none. The random scripts are in
+//! `properties.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Servers with a different token count: with any tokenizer and any hidden prompt, a session
-//! continues as long as the server has tokens left, and the advised window works.
+//! Servers that count differently: with any tokenizer and any hidden prompt, a session continues as
+//! long as the server has space, and its advice works.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Breakpoints against a cache like Anthropic's: an entry at each breakpoint of each request, which
-//! is found again from a later breakpoint at most 20 blocks behind it.
+//! Breakpoints against a simulation of Anthropic's cache: an entry at each breakpoint of each
+//! request, found again from a later breakpoint at most 20 blocks after it.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,5 +1,6 @@
-//! The effect of `ContextConfig`'s stages on a view: the kept turns, the summarized ranges, and the
-//! shortened messages. Parsing of configurations is tested beside the parser.
+//! The effects of `ContextConfig`'s stages on a view: the turns that stay, the runs that are
+//! summarized, and the messages that are evicted. Parsing of the configuration is tested next to
+//! its code.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

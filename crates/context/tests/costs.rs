@@ -1,5 +1,5 @@
-//! The cost of the policies: the provider's prompt cache, and counting. Without a clock; times are
-//! measured by benchmarks.
+//! The costs of the policies: the provider's prompt cache, and counting. Only checks growth,
+//! without a clock; times are benchmarks.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! The strips of `docs/context.md`: each matches the effect of its stage. The stages themselves are
-//! tested by tables in `stages.rs`.
+//! The strips in `docs/context.md`: each shows the effect of its stage. Further tests of the stages
+//! are the tables in `stages.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

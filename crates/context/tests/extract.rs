@@ -1,4 +1,4 @@
-//! The contents of an extract, from outside: sections, rules, updates, forgery, repetition, bounds.
+//! The contents of an extract: sections, rules, updates, forgery, repetition and bounds.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

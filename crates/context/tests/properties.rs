@@ -1,5 +1,5 @@
-//! Invariants for every history, policy and budget, checked on each request. The effect of a single
-//! stage is tested by tables in `stages.rs`.
+//! Invariants for every history, policy and budget, checked on each request that would be sent. The
+//! effects of a single stage are tables in `stages.rs`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

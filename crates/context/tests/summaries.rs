@@ -1,5 +1,6 @@
-//! The requests and the results of the stages `summarize` and `extract`, on views in one line of
-//! text. The contents of extracts are in `extract.rs`; asking a model is the task of the machine.
+//! The requests and insertions of the stages `summarize` and `extract`, on views in one line of
+//! text. The text of an extract is tested in `extract.rs`, and the call of the model with the
+//! machine.
 #![allow(
     dead_code,
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! A plan on request between two runs, through the driver: its effect on the provider, the archive,
-//! the hooks and a reopened session. The machine's part is tested separately.
+//! Requested plans between two runs, through the driver: the effects on the provider, the archive,
+//! the hooks and a reopened session. The state machine has its own tests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The prompt cache from outside: the cache requests to a provider, its reports, and the warning of
-//! a run if it reads less than expected.
+//! The prompt cache: the retention that requests ask for, the reported usage, and the warning of a
+//! run if the cache serves less than expected.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Hooks that are programs: their input and output. A broken hook is reported as an error of that
-//! hook and affects nothing else.
+//! Hooks that are programs: their input, their valid answers, and errors. A broken hook does not
+//! affect anything else.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 

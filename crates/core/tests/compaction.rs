@@ -1,5 +1,5 @@
-//! A compaction as seen by a host, through the driver: hooks, summaries by another model, pins and
-//! the archive. The machine's part and the archive's tools are tested separately.
+//! Compaction through the driver: hooks, summaries by another model, pins and the archive. The
+//! state machine and the archive's tools have their own tests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};

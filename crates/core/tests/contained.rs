@@ -1,4 +1,4 @@
-//! A stage or token counter of the host that panics does not end a run.
+//! A panic in a host's stage or token counter does not end the run.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

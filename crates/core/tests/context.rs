@@ -1,5 +1,5 @@
-//! Contexts by configuration, checked by the provider's requests: the trigger of a compaction, the
-//! remaining messages, the effect of related settings, and refused settings.
+//! Context configurations, checked by the requests that the provider receives: the start of a
+//! compaction, the remaining messages, the effects of related settings, and rejected settings.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Edge cases of a run: late messages, blank messages, panics, and settings for one run
-//! only. The runs themselves are tested separately.
+//! Edge cases of a run: late messages, empty replies, failures, and settings for a single run.
+//! Ordinary runs have their own tests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex, OnceLock};

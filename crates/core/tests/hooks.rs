@@ -1,5 +1,5 @@
-//! Hooks from outside: their order among the events, the effect of a veto of each. No hook can
-//! delay or break a run.
+//! Hooks: their order among the events, the effect of each veto, and isolation. No hook can block
+//! or break a run.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Hosted tools, as an agent requests them: which ones are built, and the effect of permission
-//! rules on them.
+//! Tools that the provider runs itself: valid and invalid agent configurations, and the permission
+//! rules for these tools.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Runs with journaled steps: if a worker dies for any reason, another one continues, and no
-//! message, call or cost is repeated. A journal that does not belong to the log is refused.
+//! Journaled runs: after any crash of a worker another one continues, and nothing is sent, called
+//! or counted twice. A journal that does not belong to the log is refused.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! The contents of files are kept before tools change them, for the session that requested it.
+//! Files are backed up before tools change them, for the session that made the call.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! The usage of failed attempts: it counts against limits, in the bill and in the log, no matter
-//! whether the call is retried, given up or interrupted.
+//! Usage of attempts without a reply: it counts against limits, in the bill and in the log, whether
+//! the call is retried, given up or interrupted.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::VecDeque;

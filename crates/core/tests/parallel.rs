@@ -1,5 +1,5 @@
-//! Parallel evaluation from outside: each branch's requests, the choice of the session's answer,
-//! the logs, and the cost.
+//! Parallel evaluation: the requests of each branch, the answer that becomes the session's, the
+//! contents of the logs, and the cost.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::pin::Pin;

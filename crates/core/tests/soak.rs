@@ -1,7 +1,7 @@
-//! One session for thousands of turns against a model that fails, hangs, loops and overflows, with
-//! a user who steers, interrupts and undoes, limits of every kind, and a process that dies. A
-//! strict server accepts every request, the log folds to the view, and memory stays constant. A
-//! single test, because it measures the memory of the whole process.
+//! One session over thousands of turns, with a model that fails, hangs, loops and overflows, a user
+//! who steers, interrupts and undoes, limits of every kind, and a process that dies. A strict
+//! server accepts every request, the log folds to the view, and memory stays flat. A single test,
+//! because it measures the whole process.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Steers, follow-ups and interrupts from outside: each message has exactly one end, and a strict
-//! server accepts the next request after every interruption.
+//! Steers, follow-ups and interrupts: each message ends in exactly one way, and after any stop a
+//! strict server accepts the next request.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! Tool calls from outside: parallelism and retries, progress updates, the right to deny them, and
-//! calls that are not needed any more.
+//! Tool calls: concurrency, retries, progress reports, denials, and calls that are no longer
+//! needed.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

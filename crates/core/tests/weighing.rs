@@ -1,5 +1,5 @@
-//! A provider that counts the tokens of a request: its count is used and logged. A missing or late
-//! count only gives a note.
+//! Token counts by the provider: a count is used and logged. A missing or late count only causes a
+//! note.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, Mutex};

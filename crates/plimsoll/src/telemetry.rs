@@ -1,6 +1,6 @@
-//! Spans, metrics and a log of what runs do, for those who watch: set up as OpenTelemetry's
-//! environment variables say. What is told is the floors' below; who has a subscriber of their own
-//! needs none of this.
+//! Sets up spans, metrics and a log for runs, as OpenTelemetry's environment variables configure
+//! them. The lower layers emit the events. A program with its own `tracing` subscriber does not
+//! need this module.
 //!
 //! ```no_run
 //! # async fn example(agent: plimsoll::Agent) -> Result<(), Box<dyn std::error::Error>> {
@@ -44,14 +44,14 @@ pub use plimsoll_core::telemetry::{
 };
 pub use settings::{EXPORT_TIMEOUT, LOG_VARIABLE, Settings};
 
-/// Whether this build can send spans and metrics: it has the feature `otlp`.
+/// Whether this build can export spans and metrics. Requires the feature `otlp`.
 pub const EXPORTS: bool = cfg!(feature = "otlp");
 
-/// Why nothing is told. It ends no run.
+/// The reasons why telemetry cannot be set up. They do not end a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TelemetryError {
-    /// An address is none.
+    /// An address is invalid.
     #[error(
         "where {what} are to be sent is no address: write OTEL_EXPORTER_OTLP_ENDPOINT as http://host:4318"
     )]
@@ -59,34 +59,34 @@ pub enum TelemetryError {
         /// Spans or metrics.
         what: &'static str,
     },
-    /// A protocol that is not spoken.
+    /// The protocol is not supported.
     #[error(
         "OTEL_EXPORTER_OTLP_PROTOCOL is `{protocol}`, and only http/protobuf is spoken here: set that, and the collector's port for it, which is 4318 as a rule"
     )]
     Protocol {
-        /// What was asked for.
+        /// The configured protocol.
         protocol: String,
     },
-    /// The log's filter cannot be read.
+    /// The log's filter cannot be parsed.
     #[error(
         "PLIMSOLL_LOG cannot be read ({why}): write a level, as in `info`, or targets with levels, as in `plimsoll=debug,hyper=info`"
     )]
     Filter {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Spans and metrics were asked for.
+    /// An export is configured, but the build does not support it.
     #[error(
         "spans and metrics are not sent: this build has not the feature `otlp`; build it with `--features otlp`"
     )]
     NotBuilt,
-    /// Something in this process listens already.
+    /// The process already has a `tracing` subscriber.
     #[error("this process has a subscriber of `tracing` already; add its own layers to that")]
     Taken,
-    /// The exporter cannot be made.
+    /// The exporter cannot be created.
     #[error("the exporter cannot be made: {why}")]
     Exporter {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -94,11 +94,11 @@ pub enum TelemetryError {
 /// A layer over the registry.
 type Layered = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Tells everything in this process from now on, as the settings say. Where they ask for nothing,
-/// nothing is set up and nothing is paid.
+/// Sets up telemetry for the whole process. If the settings ask for nothing, it sets up nothing and
+/// costs nothing.
 ///
 /// # Errors
-/// Where the settings cannot be followed, or somebody in this process listens already.
+/// If the settings cannot be followed, or the process already has a subscriber.
 pub fn start(settings: &Settings) -> Result<Guard, TelemetryError> {
     if !settings.ask_for_something() {
         return Ok(Guard::default());
@@ -108,10 +108,10 @@ pub fn start(settings: &Settings) -> Result<Guard, TelemetryError> {
     Ok(guard)
 }
 
-/// The same for whoever this is made the default of, as for one part of a process.
+/// Creates a dispatcher with these settings, for example for one part of a process.
 ///
 /// # Errors
-/// Where the settings cannot be followed.
+/// If the settings cannot be followed.
 pub fn dispatch(settings: &Settings) -> Result<(Dispatch, Guard), TelemetryError> {
     let mut layers: Vec<Layered> = Vec::new();
     if let Some(filter) = &settings.log {

@@ -1,5 +1,5 @@
-//! [`BaseUrl`]: where a server's API is. Forgives what people write (no scheme, no `/v1`, the
-//! whole path of an endpoint); holds no key.
+//! [`BaseUrl`]: the address of a server's API. Accepts common variants (no scheme, no `/v1`, the
+//! full path of an endpoint).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,12 +10,12 @@ use reqwest::Url;
 use crate::error::ProviderError;
 use plimsoll_core::Secret;
 
-/// The ends that people copy along.
+/// The endpoint paths that users often copy together with the address.
 const ENDPOINTS: [&str; 3] = ["/chat/completions", "/responses", "/messages"];
-/// The path of the API where none is given, which is where nearly all servers have it.
+/// The path of the API if the address has none. Nearly all servers use it.
 const USUAL_PATH: &str = "/v1";
 
-/// What a query may say openly: a version is in every refusal of one.
+/// Query parameters that are not secret. Error messages mention the version that they reject.
 const OPEN: [&str; 1] = ["api-version"];
 
 /// The address of an API.
@@ -25,11 +25,12 @@ pub struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// Reads an address. `usual` is the vendor's own: its port is taken where the text has
-    /// neither scheme nor port.
+    /// Parses an address. If the text has neither a scheme nor a port, the port of the vendor's
+    /// usual address is used.
     ///
     /// # Errors
-    /// [`ProviderError::BadBaseUrl`].
+    /// [`ProviderError::BadBaseUrl`] if the text is not an HTTP address or contains a user or a
+    /// password.
     pub fn parse(text: &str, usual: Option<&str>) -> Result<Self, ProviderError> {
         let text = text.trim();
         let bad = |reason: &str| ProviderError::BadBaseUrl {
@@ -65,7 +66,7 @@ impl BaseUrl {
         Ok(Self { url })
     }
 
-    /// The host and port, for spans and metrics.
+    /// Returns the host and port, for spans and metrics.
     #[must_use]
     pub(crate) fn server(&self) -> Option<ServerAddress> {
         Some(ServerAddress {
@@ -74,7 +75,8 @@ impl BaseUrl {
         })
     }
 
-    /// Whether it is another, whose host is a name within its host: a region's.
+    /// Checks whether this is a regional address of `other`: its host is a subdomain, and the rest
+    /// is equal.
     #[must_use]
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         let [own, host] = [self, other].map(|base| base.url.host_str().unwrap_or_default());
@@ -87,19 +89,20 @@ impl BaseUrl {
         is_region && !host.is_empty() && same(&self.url) == same(&other.url)
     }
 
-    /// The address of an endpoint below it.
+    /// Returns the address of an endpoint below this address.
     #[must_use]
     pub(crate) fn endpoint(&self, path: &str) -> Url {
         self.with_path(&format!("{}/{path}", self.url.path()))
     }
 
-    /// Whether it ends with the version of the API, as `/v1` does.
+    /// Checks whether the path ends with a version of the API, such as `/v1`.
     #[must_use]
     pub(crate) fn has_version(&self) -> bool {
         self.url.path().ends_with(USUAL_PATH)
     }
 
-    /// The address of something beside the API, where servers keep what is not OpenAI's.
+    /// Returns the address of an endpoint beside the API, such as `/props`. Servers keep endpoints
+    /// there that OpenAI's API does not have.
     #[must_use]
     pub(crate) fn beside(&self, path: &str) -> Url {
         let base = self.url.path();
@@ -107,7 +110,8 @@ impl BaseUrl {
         self.with_path(&format!("{base}/{path}"))
     }
 
-    /// Whether it is on this machine: no proxy stands between, and no certificates are needed.
+    /// Checks whether the server is on this machine. Such requests bypass proxies and need no
+    /// certificates.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let name = self.url.host_str().unwrap_or_default();
@@ -115,8 +119,8 @@ impl BaseUrl {
         local || ip(&self.url).is_some_and(|ip| ip.is_loopback())
     }
 
-    /// What its query says, as it stands there and as a server reads it: some servers want a key there,
-    /// and repeat it in what they answer.
+    /// Returns the values of the query parameters, as written and decoded. Some servers expect a
+    /// key there and repeat it in their replies.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let raw = self.url.query().unwrap_or_default().split('&');
         let raw = raw.map(|piece| piece.split_once('=').unwrap_or(("", piece)));
@@ -140,7 +144,7 @@ impl BaseUrl {
 }
 
 impl fmt::Display for BaseUrl {
-    /// The address without its query, in which some servers want a key.
+    /// Writes the address without its query, which may contain a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut url = self.url.clone();
         url.set_query(None);
@@ -154,11 +158,12 @@ impl fmt::Debug for BaseUrl {
     }
 }
 
-/// An address without a scheme: http on this machine and at bare numbers, https elsewhere.
+/// Parses an address without a scheme. Uses http for `localhost` and IP addresses, and https
+/// otherwise.
 fn bare(text: &str, usual: Option<&str>) -> Option<Url> {
     let mut url = Url::parse(&format!("http://{text}")).ok()?;
     let usual = usual.and_then(|usual| Url::parse(usual).ok());
-    // Port 80 written out is dropped as the default, so the text decides.
+    // The parser drops port 80 as the default, so look for it in the text.
     let host = text.split(['/', '?']).next().unwrap_or_default();
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| {
         !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
@@ -179,7 +184,7 @@ fn ip(url: &Url) -> Option<IpAddr> {
     host.strip_suffix(']').unwrap_or(host).parse().ok()
 }
 
-/// A text that may be an address, without what may be secret in it.
+/// Removes the user, the password, the query and the fragment from a text that may be an address.
 fn harmless(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = text.split_once("://") else {

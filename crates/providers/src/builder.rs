@@ -27,16 +27,16 @@ use crate::timeouts::Timeouts;
 use crate::token_count::TokenCounter;
 use crate::vendor::{Tells, Vendor, Wire};
 
-/// Where a key comes from that was given.
+/// The origin of a key that the caller set.
 const SETTINGS: &str = "the settings";
-/// The version of Anthropic's API; without the header every request is refused.
+/// The header with the version of Anthropic's API. Requests without it are refused.
 const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const VERSION: &str = "2023-06-01";
-/// Whose models Chat Completions does not go all the way with.
+/// The vendor that serves some of its models only partly, or not at all, through Chat Completions.
 const OPENAI: &str = "openai";
-/// The models at Vertex AI whose protocol is spoken.
+/// The prefix of the models at Vertex AI whose protocol is supported.
 const VERTEX_MODELS: &str = "gemini";
-/// Keys of a request that Responses does not know: whoever sets one means Chat Completions.
+/// Request keys that Responses does not know. Setting one selects Chat Completions.
 const CHATS_OWN: [&str; 17] = [
     "audio",
     "frequency_penalty",
@@ -57,7 +57,7 @@ const CHATS_OWN: [&str; 17] = [
     "verbosity",
 ];
 
-/// The settings of a [`ModelClient`]. What is not set comes from the environment and from the model's
+/// The settings of a [`ModelClient`]. Unset values come from the environment and the model's
 /// vendor.
 #[derive(Debug, Clone)]
 #[must_use]
@@ -109,92 +109,93 @@ impl ModelClient {
 }
 
 impl ModelClientBuilder {
-    /// Sets the protocol, for a server that speaks another one than the vendor's usual.
+    /// Sets the protocol, for a server that does not use the vendor's usual one.
     pub fn wire(mut self, wire: Wire) -> Self {
         self.wire = Some(wire);
         self
     }
 
-    /// Another address than the environment's or the vendor's usual one. A key is not needed
-    /// there, but sent where there is one.
+    /// Sets the address. It overrides the environment and the vendor's usual address. A key is
+    /// optional at this address, but sent if there is one.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
         self
     }
 
-    /// A key in place of the environment's; an empty one sends none.
+    /// Sets the key. It overrides the environment; an empty key sends none.
     pub fn key(mut self, key: Secret) -> Self {
         self.key = Some(key);
         self.key_from = None;
         self
     }
 
-    /// The same, and the environment's variable that it comes from, for what is told of it.
+    /// Sets the key and the environment variable that it comes from. The name is shown in messages.
     pub fn key_of(mut self, variable: impl Into<String>, key: Secret) -> Self {
         self = self.key(key);
         self.key_from = Some(variable.into());
         self
     }
 
-    /// What the server wants of a Chat request, where it is not the vendor's usual.
+    /// Sets the dialect of Chat Completions, if the server does not use the vendor's usual one.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
         self
     }
 
-    /// What the model wants of a Responses request, where its name does not tell.
+    /// Sets the profile of Responses, if the model's name does not determine it.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = Some(profile);
         self
     }
 
-    /// What the model wants of a Messages request, where its name does not tell.
+    /// Sets the profile of Messages, if the model's name does not determine it.
     pub fn messages_profile(mut self, profile: anthropic::Profile) -> Self {
         self.messages_profile = Some(profile);
         self
     }
 
-    /// A further header of every request; its value counts as secret.
+    /// Adds a header to every request. Its value is treated as a secret.
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {
         self.headers.push((name.into(), value));
         self
     }
 
-    /// How long silence is waited through.
+    /// Sets how long to wait while the server is silent.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Further keys of every request's body.
+    /// Sets extra keys for the body of every request.
     pub fn extra(mut self, extra: Map<String, Value>) -> Self {
         self.extra = extra;
         self
     }
 
-    /// What is known of the model, where that is not what this version knows. What the user says of
-    /// it is enforced; the window stands where the server does not tell.
+    /// Sets the facts about the model. They replace the built-in ones. Facts that the user states
+    /// are enforced; the window applies if the server does not report one.
     pub fn facts(mut self, facts: ModelFacts) -> Self {
         self.facts = Some(facts);
         self
     }
 
-    /// Creates a client that speaks the protocol of the model's vendor, with this process's
-    /// environment.
+    /// Creates a client for the protocol of the model's vendor, with the environment of this
+    /// process.
     ///
-    /// Models that Chat Completions does not serve, or not with tools and thinking at once, are called
-    /// through Responses at OpenAI's own address, unless a dialect or a key of Chat Completions is set.
+    /// OpenAI serves some models only through Responses, or only there with tools and thinking
+    /// together. At OpenAI's own address these use Responses, unless a dialect or a key of Chat
+    /// Completions is set.
     ///
     /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
+    /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn build(self) -> Result<ModelClient, ProviderError> {
         self.build_with(&environment)
     }
 
-    /// Creates the client with the variables given instead of the environment.
+    /// Creates the client with these variables instead of the environment.
     ///
     /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
+    /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn build_with(self, variables: Variables<'_>) -> Result<ModelClient, ProviderError> {
         let model = self.model.clone()?;
         let wire = self.spoken(&model, variables);
@@ -247,7 +248,7 @@ impl ModelClientBuilder {
         })
     }
 
-    /// Returns the protocol that is spoken with the server.
+    /// Chooses the protocol for the server.
     fn spoken(&self, model: &ModelRef, variables: Variables<'_>) -> Wire {
         let vendor = model.vendor();
         let elsewhere = self.base_url.clone();
@@ -263,7 +264,7 @@ impl ModelClientBuilder {
         }
     }
 
-    /// Creates the connection, and says whether the server is the vendor's own.
+    /// Creates the connection. Also returns whether the server is the vendor's own.
     fn connect_to(
         self,
         model: ModelRef,
@@ -283,7 +284,7 @@ impl ModelClientBuilder {
         let key = key.filter(|key| !key.secret.is_empty());
         let (server, tells) = match &elsewhere {
             Some(url) if is_usual(url, vendor) => (ServerOwner::Vendors, vendor.tells),
-            // It may be a proxy, or another server that speaks like the vendor's.
+            // The server may be a proxy, or another server with the vendor's protocol.
             Some(_) if vendor.tells == Tells::Nothing => (ServerOwner::Another, Tells::Perhaps),
             Some(_) if vendor.tells == Tells::Anthropic => {
                 (ServerOwner::Another, Tells::LikeAnthropic)
@@ -301,7 +302,7 @@ impl ModelClientBuilder {
         let base = BaseUrl::parse(&base, vendor.base_url)?;
         let mut headers = headers(&self.headers)?;
         if let Some(key) = &key {
-            // A header given by hand replaces the key.
+            // A header that the caller set replaces the key.
             let (name, value) = vendor.key_header.with(key, vendor)?;
             headers.entry(name).or_insert(value);
         }
@@ -343,8 +344,8 @@ impl ModelClientBuilder {
     }
 }
 
-/// Whether an address is the vendor's usual one, however it is written, or that of a region of
-/// OpenAI's: `https://eu.api.openai.com/v1`.
+/// Checks whether an address is the vendor's usual one in any spelling, or a regional address of
+/// OpenAI such as `https://eu.api.openai.com/v1`.
 fn is_usual(url: &str, vendor: &Vendor) -> bool {
     let read = |url: &str| BaseUrl::parse(url, vendor.base_url).ok();
     let (Some(given), Some(usual)) = (read(url), vendor.base_url.and_then(read)) else {
@@ -536,7 +537,7 @@ mod tests {
                 builder("openrouter/a/b").key(Secret::new(HUSH)),
                 "https://openrouter.ai/api/v1 a/b",
             ),
-            // Our own server has another port each time.
+            // Plimsoll's own server uses a different port each time.
             (
                 builder("local").base_url("http://127.0.0.1:40999"),
                 "local/default",

@@ -1,4 +1,4 @@
-//! How a server is asked to keep the entries of its prompt cache for longer than usual.
+//! How requests ask a server to keep the entries of its prompt cache longer than usual.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use crate::model_ref::ModelRef;
 use crate::protocol::dialect_of;
 use crate::vendor::Wire;
 
-/// OpenAI's key for it, and the one longer life that there is: a day.
+/// OpenAI's key for the longer lifetime, and its only value: one day.
 const KEY: &str = "prompt_cache_retention";
 const DAY: &str = "24h";
 
-/// The longer life that Anthropic has: an hour.
+/// Anthropic's longer lifetime: one hour.
 pub(crate) const MARKED: Duration = Duration::from_secs(3_600);
 
-/// How a server is asked to keep its cache for longer.
+/// The way to ask a server for a longer cache lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheLifetime {
-    /// It cannot be asked.
+    /// The lifetime cannot be changed.
     Fixed,
-    /// By a key of the request, if the model is known to take it.
+    /// By a key of the request, if the model is known to accept it.
     ByKey,
-    /// At each breakpoint, all of them alike.
+    /// At each breakpoint, with one lifetime for all of them.
     ByMark,
-    /// At each breakpoint by itself.
+    /// At each breakpoint, each with its own lifetime.
     ByEachMark,
 }
 
-/// Returns `true` if entries can be kept for that long.
+/// Checks whether entries can be kept for this retention.
 pub(crate) fn can_keep(
     connection: &Connection,
     retention: CacheRetention,
@@ -48,8 +48,8 @@ pub(crate) fn can_keep(
     }
 }
 
-/// Whether the longer life of a model's cache is asked for at each breakpoint: by Anthropic's own wire,
-/// and by a gateway's to their models.
+/// Checks whether requests set the longer lifetime of a model's cache at each breakpoint. This is
+/// the case in Anthropic's own protocol, and at a gateway for models with Anthropic's cache marks.
 pub(crate) fn keeps_by_mark(model: &ModelRef) -> bool {
     match model.vendor().wire {
         Wire::Messages => true,
@@ -58,8 +58,8 @@ pub(crate) fn keeps_by_mark(model: &ModelRef) -> bool {
     }
 }
 
-/// Returns the further keys of a request. If a longer lifetime is wanted and set by a key, it is among
-/// them; a value given by the host is kept.
+/// Returns the extra keys of a request. Adds the key for a longer lifetime if the request wants one
+/// and the server reads it from a key. A value set by the caller is kept.
 pub(crate) fn extra_keys<'a>(
     connection: &'a Connection,
     request: &Request,

@@ -1,7 +1,7 @@
-//! [`ModelClient`]: a model behind HTTP, whatever protocol its server speaks.
+//! [`ModelClient`]: a model behind HTTP, in any of the protocols.
 //!
 //! A call is one streamed request. It is sent a second time only if the server rejects reasoning of
-//! earlier replies, and then without that reasoning. All other retries are the driver's.
+//! earlier replies, and then without that reasoning. The driver makes all other retries.
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, Sampling};

@@ -27,18 +27,19 @@ pub(crate) struct Connection {
     pub(crate) model: ModelRef,
     /// `provider/name`.
     pub(crate) full_name: String,
-    /// Where the key comes from, if there is one.
+    /// The origin of the key, if there is one.
     pub(crate) key_from: Option<String>,
-    /// What no error may hold: the key, the values of headers and of the address.
+    /// Values that error messages must not contain: the key and the values of headers and the
+    /// address.
     pub(crate) secrets: Vec<Secret>,
-    /// Those of them that are keys for certain.
+    /// The secrets that are certainly keys.
     pub(crate) keys: Vec<Secret>,
     pub(crate) tells: Tells,
     /// Further keys of every request's body.
     pub(crate) extra: Map<String, Value>,
-    /// What the server reported; empty until it answered.
+    /// The window that the server reported. Empty until the server has answered.
     pub(crate) reported: OnceCell<Option<Tokens>>,
-    /// What is known of the model.
+    /// The known facts about the model.
     pub(crate) facts: ModelFacts,
     /// Whether the server counts tokens.
     pub(crate) counter: TokenCounter,
@@ -51,18 +52,18 @@ pub(crate) struct Outgoing {
     /// Headers besides those of every request.
     pub(crate) headers: HeaderMap,
     pub(crate) body: BodyChunks,
-    /// The facts by which a refusal is judged.
+    /// The facts for interpreting an error response.
     pub(crate) asked: Asked,
 }
 
-/// The server did not answer: it may the next time.
+/// The server did not answer. A later attempt may succeed.
 struct Unanswered;
 
 impl Connection {
-    /// Where the model is, as a name of what was learned there.
+    /// Returns the name under which facts learned about this model are stored.
     pub(crate) fn endpoint(&self) -> String {
         let vendor = self.model.vendor();
-        // Our own server has another port each time.
+        // Plimsoll's own server uses a different port each time.
         if vendor.place == Place::Ours {
             return self.full_name.clone();
         }
@@ -71,22 +72,22 @@ impl Connection {
         secrets.fold(endpoint, |text, secret| secret.strike_out(text))
     }
 
-    /// The window that the server reports.
+    /// Returns the window that the server reports.
     pub(crate) async fn window(&self) -> Option<Tokens> {
         let reported = self.reported.get_or_try_init(|| self.report()).await;
         reported.ok().copied().flatten()
     }
 
-    /// The window as far as it is known without asking.
+    /// Returns the known window, without asking the server.
     pub(crate) fn known_window(&self) -> Option<Tokens> {
         self.facts.window.map(|fact| fact.value)
     }
 
-    /// Returns the tokens of an answer to ask for: what the request says, or less if the user says that
-    /// the model writes less.
+    /// Returns the output limit to send: the request's limit, or less if the user states a lower
+    /// one for the model.
     ///
-    /// A number that only says what the window or a limit of the run leaves is also lowered to what is
-    /// published of the model, since a server refuses more than its model writes.
+    /// A limit that is only derived from the window or a limit of the run is also lowered to the
+    /// published maximum of the model, because servers refuse larger values.
     pub(crate) fn most(&self, request: &Request) -> Option<Tokens> {
         let asked = request.max_output?;
         let nobody_asked = request.expects.room == Some(asked);
@@ -122,7 +123,7 @@ impl Connection {
         reply.map_err(|broken| call.broken(broken))
     }
 
-    /// What is known of a call besides its failure.
+    /// Collects the facts about a call that errors mention.
     pub(crate) fn call_of(&self, asked: Asked) -> Call<'_> {
         Call {
             model: &self.model,
@@ -133,7 +134,8 @@ impl Connection {
         }
     }
 
-    /// Returns the reply, unless it shows that the request did not fit and the server did not say so.
+    /// Returns the reply, or a failure if it shows that the request did not fit and the server did
+    /// not report it.
     pub(crate) fn checked(
         &self,
         reply: Reply,
@@ -145,14 +147,14 @@ impl Connection {
             ..Known::default()
         };
         match silent::detect(&reply, &known) {
-            // The machine may not know the window that the server reports.
+            // The model may run with a smaller window than the server reports.
             Some(Silent::NoRoom(overflow)) => Err(Failure::Cut {
                 used: overflow.used,
                 window: overflow.window,
                 usage: reply.usage,
                 message: "the request fills the window and leaves no room for an answer".to_owned(),
             }),
-            // Its way of saying so.
+            // LM Studio reports an overflow with an empty reply.
             Some(Silent::Nothing) if self.tells == Tells::LmStudio => Err(Failure::Overflow {
                 used: None,
                 window: None,

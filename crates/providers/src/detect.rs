@@ -1,5 +1,5 @@
-//! [`detect`]: which keys are set and which servers run on this machine. Says no key's value,
-//! sends no key, loads no model and starts nothing; printing belongs to others.
+//! [`detect`]: finds the keys that are set and the servers that run on this machine. It never
+//! reports or sends a key, loads no model and starts nothing.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
 /// A server on this machine answers a small question at once, even while it works.
 pub const DETECT_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// What is there.
+/// The detected keys and servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Detected {
     /// The keys, in the order of [`VENDORS`].
     pub keys: Vec<KeyFound>,
-    /// The servers that were looked for.
+    /// The servers that were looked for, running or not.
     pub servers: Vec<ServerFound>,
 }
 
@@ -35,9 +35,9 @@ pub struct Detected {
 pub struct KeyFound {
     /// The provider.
     pub provider: &'static str,
-    /// The variable that it is in, or should be.
+    /// The variable that contains the key, or should contain it.
     pub variable: &'static str,
-    /// Whether it is there.
+    /// Whether it is set.
     pub state: KeyState,
 }
 
@@ -62,24 +62,24 @@ impl Detected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// It is set.
+    /// The variable is set.
     Set,
-    /// It is not.
+    /// The variable is not set.
     Missing,
 }
 
-/// A place where a server may be.
+/// A possible address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerFound {
-    /// Whose server it is; where another one answers, whose that is.
+    /// The provider. If another provider's server answers, that provider.
     pub provider: &'static str,
-    /// Where.
+    /// The address.
     pub base_url: String,
-    /// What it says.
+    /// The result of the request.
     pub state: ServerState,
 }
 
-/// What a server says.
+/// The state of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ServerState {
@@ -88,12 +88,12 @@ pub enum ServerState {
         /// Its models.
         models: Vec<ModelFound>,
     },
-    /// It refuses: 401 wants a key, 503 still loads.
+    /// It refuses the request: 401 requires a key, 503 means that it is still loading.
     Refuses {
         /// The HTTP status.
         status: u16,
     },
-    /// Something listens that is no server of models.
+    /// Something answers that is not a model server.
     Stranger,
     /// Nothing answers.
     Down,
@@ -104,13 +104,13 @@ pub enum ServerState {
 pub struct ModelFound {
     /// Its name at that server.
     pub name: String,
-    /// Its window, where the server tells it; where models are loaded when needed, only that of
-    /// a loaded one.
+    /// The window, if the server reports it. Servers that load models on demand report it only for
+    /// loaded models.
     pub window: Option<Tokens>,
 }
 
-/// Looks for keys in the environment, and for servers at their usual ports on this machine or
-/// where the environment says they are.
+/// Looks for keys in the environment, and for servers at their usual ports on this machine or at
+/// the addresses in the environment.
 pub async fn detect(variables: Variables<'_>) -> Detected {
     let here = VENDORS
         .iter()
@@ -129,7 +129,7 @@ pub async fn detect(variables: Variables<'_>) -> Detected {
     }
 }
 
-/// The keys of hosted providers.
+/// Returns the keys of hosted providers.
 #[must_use]
 pub fn detect_keys(variables: Variables<'_>) -> Vec<KeyFound> {
     let hosted = VENDORS
@@ -150,13 +150,13 @@ pub fn detect_keys(variables: Variables<'_>) -> Vec<KeyFound> {
     found.collect()
 }
 
-/// Whether its key is not that of the vendor which it is by another wire.
+/// Checks whether the vendor's key differs from that of the vendor with the same models.
 fn has_own_key(vendor: &Vendor) -> bool {
     let same = vendor.same_as.and_then(|same| Vendor::named(same).ok());
     same.is_none_or(|same| same.key_variables != vendor.key_variables)
 }
 
-/// Asks all places at once; as slow as the slowest, and bounded by a few [`DETECT_TIMEOUT`]s.
+/// Asks all addresses concurrently. Takes a few [`DETECT_TIMEOUT`]s at most.
 pub async fn detect_servers(
     places: impl IntoIterator<Item = (&'static Vendor, BaseUrl)>,
 ) -> Vec<ServerFound> {
@@ -190,7 +190,7 @@ async fn look(vendor: &'static Vendor, base: BaseUrl) -> (&'static str, ServerSt
         }
         Some(_) => {}
     }
-    // Ports are shared: what speaks like llama.cpp is llama.cpp, wherever it listens.
+    // Several servers use the same ports. A server that answers like llama.cpp is llama.cpp.
     let vendor = match vendor.tells {
         Tells::Ollama | Tells::LmStudio => vendor,
         _ if discovery::is_llama_cpp(&http).await => Vendor::named("llama.cpp").unwrap_or(vendor),

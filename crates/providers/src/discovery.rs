@@ -1,5 +1,5 @@
-//! The window of a model as its server reports it, and the models that a server has. Never
-//! guesses: what a model was trained for is not what a server serves it with.
+//! Asks a server for the window of a model and for its list of models. Never guesses: a server may
+//! run a model with a smaller window than the model was trained for.
 
 use plimsoll_context::Tokens;
 use reqwest::Url;
@@ -11,8 +11,8 @@ use crate::protocol::messages_url;
 use crate::timeouts::LOAD_TIMEOUT;
 use crate::vendor::Tells;
 
-/// The names under which lists of models give the served window: vLLM, Groq, OpenRouter,
-/// Together and Kimi, Mistral.
+/// The keys of the served window in lists of models: vLLM; Groq; OpenRouter, Together and Kimi;
+/// Mistral.
 const WINDOW_KEYS: [&str; 4] = [
     "max_model_len",
     "context_window",
@@ -20,12 +20,12 @@ const WINDOW_KEYS: [&str; 4] = [
     "max_context_length",
 ];
 
-/// What asking came to.
+/// The result of asking for a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// The server said how large.
+    /// The server reported this window.
     Said(Tokens),
-    /// The server answered and does not say.
+    /// The server answered without a window.
     Unsaid,
     /// The server did not answer.
     NoAnswer,
@@ -34,9 +34,9 @@ pub(crate) enum Report {
 /// Whether a model may be loaded in order to learn its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loading {
-    /// The run will need it anyway.
+    /// The run needs the loaded model anyway.
     Allowed,
-    /// Only looking.
+    /// The caller only wants information.
     Forbidden,
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Load
     }
 }
 
-/// The models of a server, where it lists them.
+/// Returns the models of a server, if it lists them.
 pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>> {
     let list = ask(http, "models").await?;
     let listed = list.get("data").unwrap_or(&list).as_array()?;
@@ -97,14 +97,14 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
     Some(found)
 }
 
-/// The status of the answer to a question for the models, where there is one.
+/// Returns the status of a request for the list of models, if the server answers.
 pub(crate) async fn status(http: &Http) -> Option<u16> {
     let url = http.base.endpoint("models");
     let answer = http.question(url, None, http.timeouts.probe).await;
     answer.map(|(status, _)| status)
 }
 
-/// llama.cpp's server says of itself what no other has.
+/// Checks for a property that only llama.cpp's server reports.
 pub(crate) async fn is_llama_cpp(http: &Http) -> bool {
     let props = beside(http, "props", None).await;
     props.is_some_and(|props| props.get("default_generation_settings").is_some())
@@ -130,7 +130,7 @@ async fn in_models(http: &Http, model: &str) -> Report {
     Report::of(entry(&list, model).and_then(served))
 }
 
-/// The window of one slot, which is what one request gets.
+/// Asks for the window of one slot, the window of one request.
 async fn in_props(http: &Http) -> Report {
     let Some(props) = beside(http, "props", None).await else {
         return Report::NoAnswer;
@@ -138,7 +138,8 @@ async fn in_props(http: &Http) -> Report {
     Report::of(tokens(props.pointer("/default_generation_settings/n_ctx")))
 }
 
-/// Only a loaded model has a window: it depends on the machine and on how Ollama was started.
+/// Asks Ollama. Only a loaded model has a window, which depends on the machine and Ollama's
+/// settings.
 async fn at_ollama(http: &Http, model: &str, loading: Loading) -> Report {
     let Some(list) = beside(http, "api/ps", None).await else {
         return Report::NoAnswer;
@@ -149,7 +150,7 @@ async fn at_ollama(http: &Http, model: &str, loading: Loading) -> Report {
     if loading == Loading::Forbidden {
         return Report::Unsaid;
     }
-    // A request without a prompt loads the model and does nothing else.
+    // A request without a prompt only loads the model.
     let load = json!({"model": model, "stream": false});
     let url = http.base.beside("api/generate");
     if http.ask(url, Some(&load), LOAD_TIMEOUT).await.is_none() {
@@ -160,7 +161,7 @@ async fn at_ollama(http: &Http, model: &str, loading: Loading) -> Report {
     if window.is_some() {
         return Report::of(window);
     }
-    // Older versions do not list it; then it is known only where the model's file sets it.
+    // Older versions do not list the window. Then it is known only if the model's file sets it.
     let show = json!({"model": model});
     let show = beside(http, "api/show", Some(&show)).await;
     Report::of(show.as_ref().and_then(set_in_file))
@@ -174,13 +175,13 @@ async fn at_lmstudio(http: &Http, model: &str) -> Report {
     Report::of(entry.and_then(|entry| tokens(entry.get("loaded_context_length"))))
 }
 
-/// Those that speak like Anthropic's mostly have no such entry.
+/// Asks Anthropic. Most servers that imitate it do not have this endpoint.
 async fn at_anthropic(http: &Http, model: &str) -> Report {
     let url = messages_url(&http.base, &format!("models/{model}"));
     in_entry(http, url, "max_input_tokens").await
 }
 
-/// What a request is refused at is the limit of the input.
+/// Asks Google. Requests are refused by their input size, so the input limit is the window.
 async fn at_google(http: &Http, model: &str) -> Report {
     let path = format!("models/{model}");
     let url = match http.base.has_version() {
@@ -190,7 +191,7 @@ async fn at_google(http: &Http, model: &str) -> Report {
     in_entry(http, url, "inputTokenLimit").await
 }
 
-/// The window in a model's own entry.
+/// Asks for the window in a model's own entry.
 async fn in_entry(http: &Http, url: Url, key: &str) -> Report {
     match http.question(url, None, http.timeouts.probe).await {
         None => Report::NoAnswer,
@@ -211,7 +212,7 @@ async fn beside(http: &Http, path: &str, question: Option<&Value>) -> Option<Val
     http.ask(url, question, http.timeouts.probe).await
 }
 
-/// A model's entry in a list: `{"data": [..]}`, `{"models": [..]}` or a bare one (Together).
+/// Finds a model in a list: `{"data": [..]}`, `{"models": [..]}` or a bare array (Together).
 fn entry<'a>(list: &'a Value, model: &str) -> Option<&'a Value> {
     let list = list
         .get("data")
@@ -227,25 +228,25 @@ fn name(entry: &Value) -> Option<&str> {
         .find_map(|key| entry.get(*key)?.as_str())
 }
 
-/// Ollama writes the tag that everyone leaves out.
+/// Compares names. Ollama lists the tag `:latest`, which users leave out.
 fn same(listed: &str, asked: &str) -> bool {
     listed == asked || listed.strip_suffix(":latest") == Some(asked)
 }
 
-/// The window in a list's entry. Where the entry also knows who serves the model first, the
-/// smaller of the two is what a request gets.
+/// Returns the window in a list's entry. If the entry also describes the server that is tried
+/// first, the smaller window applies.
 fn served(entry: &Value) -> Option<Tokens> {
     let window = WINDOW_KEYS.iter().find_map(|key| tokens(entry.get(*key)));
     let first = tokens(entry.pointer("/top_provider/context_length"));
     [window, first].into_iter().flatten().min()
 }
 
-/// The window of a model that runs at Ollama.
+/// Returns the window of a model that Ollama is running.
 fn running(list: &Value, model: &str) -> Option<Tokens> {
     tokens(entry(list, model)?.get("context_length"))
 }
 
-/// `num_ctx` of an Ollama model's file, which cannot exceed what the model was trained for.
+/// Returns `num_ctx` of an Ollama model's file, limited to the trained context length.
 fn set_in_file(show: &Value) -> Option<Tokens> {
     let parameters = show.get("parameters")?.as_str()?;
     let set = parameters.lines().find_map(|line| {

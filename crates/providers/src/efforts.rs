@@ -1,5 +1,5 @@
-//! [`of_openai`] and [`on_chat`]: how hard a model can be asked to think, by `data/efforts.toml`
-//! and by what the user says of it. Writes no request; the wires do.
+//! [`of_openai`] and [`on_chat`]: the thinking efforts that a model accepts, from
+//! `data/efforts.toml` and the user's own facts. The protocols write the requests.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,25 +12,25 @@ use crate::models::{Fact, ModelFacts};
 use crate::thinking_off::by_family;
 use crate::vendor::Place;
 
-/// Efforts by vendor and by how the names of a family begin.
+/// Efforts by vendor, then by the prefix of the names of a family.
 type Efforts = BTreeMap<String, BTreeMap<String, Vec<Effort>>>;
 
-/// The file, read once; empty if it cannot be read, which a test rules out.
+/// The parsed file. Empty if it cannot be parsed, which a test excludes.
 static EFFORTS: LazyLock<Efforts> =
     LazyLock::new(|| toml::from_str(include_str!("../data/efforts.toml")).unwrap_or_default());
-/// Whose models other servers have too, by the same names.
+/// The vendor whose models other servers offer under the same names.
 const MAKER: &str = "openai";
-/// What a model takes of which the user says only that it thinks.
+/// The efforts of a model if the user only states that it thinks.
 const USUAL: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
-/// The efforts of OpenAI's model of that name, the lowest first; none where it does not think.
-/// `None` for a name that is not known.
+/// Returns the efforts of OpenAI's model with this name, lowest first. Empty if the model does not
+/// think; `None` for an unknown name.
 pub(crate) fn of_openai(name: &str) -> Option<&'static [Effort]> {
     family(MAKER, name)
 }
 
-/// The efforts that a model is known to take over Chat Completions. An effort that it does not know
-/// would be refused, so none is sent on suspicion.
+/// Returns the efforts that a model is known to accept over Chat Completions. Servers refuse
+/// unknown efforts, so an effort is never sent on a guess.
 pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -> Vec<Effort> {
     let own = facts.efforts.as_ref().filter(|fact| fact.is_own());
     let thinks = facts.thinking.as_ref().and_then(Fact::own);
@@ -39,7 +39,7 @@ pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -
         (Some(own), _) => return own.value.clone(),
         _ => {}
     }
-    // Mistral's own API and chat templates know no such key, whatever runs there.
+    // Mistral's own API and chat templates do not have this key, whatever model they serve.
     if matches!(dialect.voice, Voice::Mistral | Voice::Template) {
         return Vec::new();
     }
@@ -53,8 +53,8 @@ pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -
     }
 }
 
-/// How far Chat Completions goes with a model. Gateways that ask OpenAI in their own way go all the
-/// way.
+/// Returns how much of a model Chat Completions serves. Gateways that translate requests to OpenAI
+/// serve all of it.
 pub(crate) fn goes(model: &ModelRef) -> Reach {
     let asks_openai = match model.vendor().name {
         MAKER => true,

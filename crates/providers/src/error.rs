@@ -1,5 +1,5 @@
-//! [`ProviderError`]: why no provider can be made of what was asked for. Not why a call failed;
-//! that is a `Failure`. No text here holds a key.
+//! [`ProviderError`]: the reasons why no client can be created. Failed calls are reported as a
+//! `Failure`. No text contains a key.
 
 use std::convert::Infallible;
 
@@ -7,63 +7,63 @@ use thiserror::Error;
 
 use crate::vendor;
 
-/// Why no provider can be made of what was asked for.
+/// The reasons why no client can be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// A model's name without its provider.
+    /// The model's name does not name a provider.
     #[error("`{given}` names no provider{}; write PROVIDER/NAME, with a provider of: {}", mean(.suggestion), vendor::names())]
     NoProvider {
-        /// What was given.
+        /// The given name.
         given: String,
-        /// A name that is probably meant.
+        /// A similar name.
         suggestion: Option<String>,
     },
-    /// A provider that is not known.
+    /// The provider is unknown.
     #[error("there is no provider `{given}`{}; known are: {}; any other server with OpenAI's API is `openai-compatible/NAME` with --base-url", mean(.suggestion), vendor::names())]
     UnknownProvider {
-        /// What was given.
+        /// The given name.
         given: String,
-        /// A name that is probably meant.
+        /// A similar name.
         suggestion: Option<String>,
     },
-    /// A provider without a model.
+    /// The name contains a provider but no model.
     #[error("`{provider}` needs a model: write {provider}/NAME")]
     NoModel {
         /// The provider.
         provider: &'static str,
     },
-    /// There is no key.
+    /// The key is missing.
     #[error("{provider} needs a key: set {variable}, or choose another model with --model")]
     NoKey {
         /// The provider.
         provider: &'static str,
-        /// The environment's variable.
+        /// The environment variable to set.
         variable: &'static str,
     },
-    /// The key cannot be sent.
+    /// The key contains characters that cannot be sent.
     #[error("the key for {provider} has characters that no key has; copy it again, in one line")]
     BadKey {
         /// The provider.
         provider: &'static str,
     },
-    /// There is no address.
+    /// The provider has no usual address, and none is given.
     #[error("`{provider}` has no usual address; give one with --base-url")]
     NoBaseUrl {
         /// The provider.
         provider: &'static str,
     },
-    /// The address is not one.
+    /// The address is invalid.
     #[error(
         "the base URL `{given}` is of no use: {reason}; write it like http://127.0.0.1:8080/v1"
     )]
     BadBaseUrl {
-        /// What was given, without a password or query.
+        /// The given address, without a password or query.
         given: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// A header that cannot be sent.
+    /// A header contains characters that cannot be sent.
     #[error(
         "the header `{name}` cannot be sent: its name or value has characters that headers cannot have"
     )]
@@ -71,28 +71,28 @@ pub enum ProviderError {
         /// Its name.
         name: String,
     },
-    /// What the environment has to fill in of an address.
+    /// A variable is missing that is a part of the address.
     #[error("{provider} needs {variable}: set it, or give an address with --base-url")]
     NoVariable {
         /// The provider.
         provider: &'static str,
-        /// The environment's variable.
+        /// The environment variable to set.
         variable: &'static str,
     },
-    /// The provider serves the model in a way that is not spoken.
+    /// The provider serves the model through an unsupported protocol.
     #[error("`{provider}/{model}` cannot be called: of {provider} only {served} can")]
     NotServed {
         /// The provider.
         provider: &'static str,
         /// The model.
         model: String,
-        /// What can be called.
+        /// A pattern of the supported models.
         served: &'static str,
     },
-    /// The HTTP client cannot be made.
+    /// The HTTP client cannot be created.
     #[error("no HTTP client can be made: {reason}")]
     Client {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -18,7 +18,7 @@ const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 const PRELUDE: usize = 12;
 /// The length of a checksum.
 const CHECKSUM: usize = 4;
-/// The header types by the length of their values; a type that is not listed begins with its length.
+/// The lengths of the values, by header type. A value of any other type begins with its length.
 const FIXED: [(u8, usize); 8] = [
     (0, 0),
     (1, 0),
@@ -39,10 +39,10 @@ pub(crate) struct EventStreamReader {
 }
 
 impl EventStreamReader {
-    /// Takes bytes and appends the events of all messages that are complete with them.
+    /// Reads bytes and appends the events of all messages that they complete.
     ///
     /// # Errors
-    /// A text that says what is wrong with a message; reading cannot go on after it.
+    /// If a message is malformed. Reading cannot continue after it.
     pub(crate) fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), String> {
         self.buffer.extend_from_slice(bytes);
         let mut read = 0;
@@ -58,7 +58,7 @@ impl EventStreamReader {
     }
 }
 
-/// Returns the length of the message that begins here; `None` if it is not yet known.
+/// Returns the length of the message that begins here, or `None` if more bytes are needed.
 fn message_length(bytes: &[u8]) -> Result<Option<usize>, String> {
     let (Some(length), Some(sum)) = (number(bytes, 0), number(bytes, 8)) else {
         return Ok(None);
@@ -75,7 +75,7 @@ fn message_length(bytes: &[u8]) -> Result<Option<usize>, String> {
     }
 }
 
-/// Reads a whole message. Returns `None` if it is no event.
+/// Decodes a whole message. Returns `None` if it is not an event.
 fn event(message: &[u8]) -> Result<Option<Event>, String> {
     let broken = || "a message of the stream cannot be read".to_owned();
     let (checked, sum) = message
@@ -116,7 +116,7 @@ fn event(message: &[u8]) -> Result<Option<Event>, String> {
     }))
 }
 
-/// The headers that say what a message is.
+/// The headers that determine the kind of a message.
 #[derive(Debug, Default)]
 struct Headers<'m> {
     event: Option<&'m str>,

@@ -1,6 +1,6 @@
-//! [`Explained`]: what would be sent for a model, and why its server would accept it, with an example
-//! that is rendered as every request is and judged by the validator. Nothing is sent; `connect.rs` asks
-//! servers.
+//! [`Explained`]: the requests that would be sent for a model, and the reasons why its server would
+//! accept them. Includes an example that is rendered and validated like every request. This module
+//! sends nothing; `connect.rs` contacts servers.
 
 pub(crate) mod chat;
 mod connect;
@@ -27,7 +27,7 @@ use crate::key::Variables;
 use crate::models::ModelFacts;
 use crate::vendor::Tells;
 
-/// All levels, the lowest first.
+/// All thinking levels, lowest first.
 const LEVELS: [(ThinkingLevel, &str); 5] = [
     (ThinkingLevel::Off, "off"),
     (ThinkingLevel::Minimal, "minimal"),
@@ -35,9 +35,9 @@ const LEVELS: [(ThinkingLevel, &str); 5] = [
     (ThinkingLevel::Medium, "medium"),
     (ThinkingLevel::High, "high"),
 ];
-/// How hard the example thinks.
+/// The thinking level of the example.
 const EXAMPLE: ThinkingLevel = ThinkingLevel::Medium;
-/// The places in a request that say how hard to think.
+/// The keys of a request that control thinking.
 const THINKING_KEYS: [&str; 7] = [
     "/reasoning_effort",
     "/reasoning",
@@ -48,81 +48,81 @@ const THINKING_KEYS: [&str; 7] = [
     "/additionalModelRequestFields",
 ];
 
-/// What is asked of a provider beside an answer.
+/// Optional features that are requested from a provider.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wishes {
-    /// Tools of its own.
+    /// The provider's own tools.
     pub hosted_tools: Vec<HostedTool>,
-    /// How long its prompt cache is to be kept.
+    /// The requested lifetime of the prompt cache.
     pub retention: CacheRetention,
 }
 
-/// The provider's own tools.
+/// The provider's own tools, available and requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OwnTools {
-    /// The kinds that there are; none where it has none here.
+    /// The available kinds. Empty if the provider has none.
     pub kinds: Vec<&'static str>,
-    /// Those that are asked for, by name.
+    /// The names of the requested tools.
     pub asked: Vec<String>,
-    /// Why they would be refused.
+    /// The reasons why the provider would refuse them.
     pub faults: Vec<String>,
 }
 
-/// What would be sent for a model, and why its server would take it.
+/// The requests that would be sent for a model, and the reasons why its server would accept them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explained {
-    /// What its servers speak.
+    /// The protocol of its servers.
     pub wire: &'static str,
-    /// Where requests go, without any key.
+    /// The address of the server, without any key.
     pub address: String,
-    /// The variable that the key comes from; `None` where none is sent.
+    /// The variable that contains the key. `None` if no key is sent.
     pub key_from: Option<String>,
-    /// The dialect or profile that requests are written by.
+    /// The name of the dialect or profile of the requests.
     pub profile: String,
-    /// What is peculiar to it.
+    /// The peculiarities of its requests.
     pub peculiarities: Vec<Peculiarity>,
-    /// What each level of thinking is sent as.
+    /// The keys that are sent for each thinking level.
     pub thinking: Vec<Level>,
-    /// How its prompt cache is used.
+    /// The use of its prompt cache.
     pub caching: Vec<Peculiarity>,
-    /// How its server tells a window.
+    /// The way in which its server reports the context window.
     pub window_from: &'static str,
-    /// Whether a server can be asked what a request weighs.
+    /// The endpoint that counts the tokens of a request, if there is one.
     pub weighs: Option<&'static str>,
-    /// Its own tools.
+    /// The provider's own tools.
     pub hosted_tools: OwnTools,
-    /// What it cannot take.
+    /// The features that it does not support.
     pub cannot: Vec<Peculiarity>,
-    /// An example; `None` if it cannot be written.
+    /// An example. `None` if it cannot be rendered.
     pub sample: Option<Sample>,
 }
 
-/// Something that is peculiar to a server, in one sentence.
+/// A peculiarity of a server, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Peculiarity {
     /// The sentence.
     pub says: String,
-    /// The rules that it is for.
+    /// The validation rules that cover it.
     pub rules: Vec<&'static str>,
 }
 
-/// A level of thinking.
+/// A thinking level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Level {
-    /// As it is asked for.
+    /// The name of the level, such as `low`.
     pub level: &'static str,
-    /// The keys of the request that say so; none where nothing is said.
+    /// The keys of the request that set this level. Empty if the request does not mention it.
     pub sent: Map<String, Value>,
 }
 
-/// What is said of a protocol's requests to a model.
+/// The explanation of a protocol's requests to a model.
 #[derive(Debug)]
 pub(crate) struct Explanation {
-    /// What is peculiar to them.
+    /// The peculiarities of the requests.
     pub(crate) peculiarities: Vec<Peculiarity>,
-    /// How the prompt cache is used.
+    /// The use of the prompt cache.
     pub(crate) caching: Vec<Peculiarity>,
-    /// What they cannot contain.
+    /// The features that the requests cannot contain.
     pub(crate) limitations: Vec<Peculiarity>,
     /// Whether the protocol has images in requests to this model.
     pub(crate) images: bool,
@@ -133,27 +133,28 @@ pub(crate) struct Explanation {
 pub struct Sample {
     /// The request.
     pub request: Value,
-    /// What of the example it does not hold, in words.
+    /// The names of the parts of the example that the request leaves out.
     pub left_out: Vec<String>,
-    /// What the server would refuse it for; none is a good answer.
+    /// The reasons why the server would refuse the request. Empty if it is valid.
     pub faults: Vec<String>,
-    /// What was checked.
+    /// The names of the rules that were checked.
     pub rules: Vec<&'static str>,
 }
 
 impl ModelClientBuilder {
-    /// Explains what would be sent, with the variables given. Nothing is sent.
+    /// Explains the requests that would be sent, with these variables as the environment. Sends
+    /// nothing.
     ///
     /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
+    /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn explain(self, variables: Variables<'_>) -> Result<Explained, ProviderError> {
         self.explain_with(variables, &Wishes::default())
     }
 
-    /// Explains what would be sent if these wishes are made.
+    /// Like [`Self::explain`], with these features requested.
     ///
     /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
+    /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn explain_with(
         self,
         variables: Variables<'_>,
@@ -164,7 +165,8 @@ impl ModelClientBuilder {
 }
 
 impl Wishes {
-    /// A request that asks for them as far as its provider has them.
+    /// Adds the features to a request. The cache lifetime is only added if the provider supports
+    /// it.
     fn of(&self, mut request: Request, provider: &dyn Provider) -> Request {
         request.hosted_tools = self.hosted_tools.clone().into();
         request.cache.retention = self.gets(provider);
@@ -190,14 +192,14 @@ impl Wishes {
         }
     }
 
-    /// What becomes of the cache.
+    /// Explains how long the cache keeps its entries.
     fn kept(&self, facts: &ModelFacts, provider: &dyn Provider) -> Option<Peculiarity> {
         let longer = facts.sheet().and_then(|sheet| sheet.longer);
         sentences::of_retention(self.retention, self.gets(provider), longer)
     }
 }
 
-/// A short request, to be judged.
+/// Creates a short request, for validation.
 pub(crate) fn question() -> Request {
     sample::question(None)
 }
@@ -244,7 +246,7 @@ fn sampled(client: &ModelClient, wishes: &Wishes) -> Option<Sample> {
     let reply = client.protocol.sample_reply(&sample::reply());
     let mut decoder = client.protocol.decoder(&question);
     let reply = decoder.read_whole(&reply.to_string()).ok()?;
-    // Signed thinking is bound to the question.
+    // The signature of thinking is only valid after the same question.
     let reply = match client.rendered(&question).ok()?.prefix {
         Some(prefix) => prefix.bind(reply),
         None => reply,
@@ -265,7 +267,7 @@ fn value(body: &[u8]) -> Option<Value> {
     serde_json::from_slice(body).ok()
 }
 
-/// What each level is sent as, taken from requests that say it.
+/// Returns the keys that each level sends, taken from rendered requests.
 fn levels(client: &ModelClient) -> Vec<Level> {
     let sent = |request: &Request| value(&client.rendered(request).ok()?.body.into_vec());
     let levels = LEVELS.iter().map(|(level, name)| {

@@ -1,4 +1,4 @@
-//! The provider's own tools in a request. Which tools there are, `plimsoll-wire` knows.
+//! The provider's own tools in a request. `plimsoll-wire` knows the available tools.
 
 use plimsoll_agent::Request;
 use plimsoll_context::{HostedTool, Opaque};
@@ -8,7 +8,7 @@ use crate::client::ModelClient;
 use crate::explain::question;
 use crate::protocol::HostedTools;
 
-/// Returns tools as opaque blocks of a protocol.
+/// Converts tools to opaque blocks of a protocol.
 pub(crate) fn hosted(tools: &[HostedTool], origin: &str) -> Vec<Opaque> {
     let tools = tools.iter().map(|tool| Opaque {
         origin: origin.to_owned(),
@@ -29,8 +29,8 @@ pub(crate) fn none_here(model: &str, tools: &[HostedTool]) -> Vec<String> {
     faults.collect()
 }
 
-/// Returns the faults of tools: those of unknown tools; if there are none, those that the validator
-/// finds in a request that is otherwise valid.
+/// Returns the faults of tools. Unknown tools come first; if there are none, the validator checks
+/// each tool in an otherwise valid request.
 pub(crate) fn faults(
     client: &ModelClient,
     hosted: &HostedTools,

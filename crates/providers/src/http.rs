@@ -1,5 +1,5 @@
-//! [`Http`]: the connection to one server. Sends bytes and gives answers; follows no redirect,
-//! retries nothing, reads nothing without a bound. What an answer means is not decided here.
+//! [`Http`]: the connection to one server. Sends bytes and returns responses with bounded bodies.
+//! Does not follow redirects and does not retry.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,11 +20,12 @@ use crate::base_url::BaseUrl;
 use crate::error::ProviderError;
 use crate::timeouts::Timeouts;
 
-/// How much of an error's body is kept; more is a page or an echo of the request.
+/// The maximum size of an error body. A longer body is a web page or repeats the request.
 pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
-/// How much an answer about models may hold: OpenRouter lists its hundreds in under one MB.
+/// The maximum size of a response about models. OpenRouter lists its hundreds of models in less
+/// than 1 MB.
 pub const MAX_PROBE_BODY: ByteCount = ByteCount(8 * 1024 * 1024);
-/// How we present ourselves.
+/// The `User-Agent` header.
 const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
 /// The connection to one server.
@@ -35,17 +36,17 @@ pub(crate) struct Http {
     pub(crate) timeouts: Timeouts,
 }
 
-/// Why there is no answer.
+/// The reasons why there is no response.
 #[derive(Debug)]
 pub(crate) enum Silence {
-    /// Nothing for this long.
+    /// Nothing arrived for this long.
     Timeout(Duration),
-    /// The connection, or what was to be sent, failed.
+    /// The connection or the request failed.
     Error(reqwest::Error),
 }
 
 impl Http {
-    /// `headers` are sent with every request; all count as secret.
+    /// Creates a client. `headers` are sent with every request and treated as secrets.
     pub(crate) fn new(
         base: BaseUrl,
         mut headers: HeaderMap,
@@ -58,12 +59,13 @@ impl Http {
             .user_agent(USER_AGENT)
             .default_headers(headers)
             .connect_timeout(timeouts.connect)
-            // A redirect turns a POST into a GET or takes the key elsewhere; it is told instead.
+            // A redirect would turn a POST into a GET or send the key to another server. It is
+            // reported instead.
             .redirect(redirect::Policy::none())
-            // A stream is not to wait for a block to be full, whatever features other crates ask for.
+            // Gzip would delay a stream until a block is full. Other crates may enable the feature.
             .no_gzip();
         if base.is_loopback() {
-            // This machine is reached without a proxy, and without certificates, which small
+            // This machine is reached without a proxy and without certificates, which small
             // containers do not have.
             client = client.no_proxy().tls_certs_only([]);
         }
@@ -77,7 +79,7 @@ impl Http {
         })
     }
 
-    /// Sends a body, with further headers, and waits for the answer's head.
+    /// Sends a body with these additional headers and waits for the head of the response.
     pub(crate) async fn post(
         &self,
         url: Url,
@@ -103,7 +105,7 @@ impl Http {
             .map_err(|error| Silence::Error(error.without_url()))
     }
 
-    /// Asks a small question; `None` for anything but a JSON answer in time.
+    /// Sends a small request. Returns `None` unless JSON arrives in time.
     pub(crate) async fn ask(
         &self,
         url: Url,
@@ -114,7 +116,8 @@ impl Http {
         serde_json::from_slice(&body).ok()
     }
 
-    /// The status and the bytes of the answer to a small question; no bytes with an error.
+    /// Sends a small request. Returns the status and the body of the response; the body is empty
+    /// after an error status.
     pub(crate) async fn question(
         &self,
         url: Url,
@@ -144,8 +147,8 @@ impl Http {
     }
 }
 
-/// The chunks of a body that are not sent yet. Their size is known, so that a request has a
-/// `Content-Length`, as some servers demand.
+/// The unsent chunks of a body. The total size is known, so the request has a `Content-Length`,
+/// which some servers require.
 #[derive(Debug)]
 struct Chunks {
     chunks: std::vec::IntoIter<Bytes>,
@@ -174,13 +177,13 @@ impl http_body::Body for Chunks {
     }
 }
 
-/// In what an answer is packed, though nobody asked for that.
+/// Returns the content encoding of a response. Plimsoll never requests one.
 pub(crate) fn packed(headers: &HeaderMap) -> Option<String> {
     let packed = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim();
     (!packed.is_empty() && packed != "identity").then(|| packed.to_owned())
 }
 
-/// The bytes of an answer as they come.
+/// Returns the bytes of a response as they arrive.
 pub(crate) fn pieces(answer: Response) -> impl Stream<Item = Result<Bytes, String>> + Unpin + Send {
     let next = async |mut answer: Response| {
         let piece = answer.chunk().await.transpose()?;
@@ -189,7 +192,8 @@ pub(crate) fn pieces(answer: Response) -> impl Stream<Item = Result<Bytes, Strin
     Box::pin(stream::unfold(answer, next))
 }
 
-/// The body of a refusal as text, up to [`MAX_ERROR_BODY`]; what was cut is said.
+/// Reads the body of an error response as text, up to [`MAX_ERROR_BODY`]. Marks the text if it is
+/// truncated.
 pub(crate) async fn error_body<S>(mut pieces: S, idle: Duration) -> String
 where
     S: Stream<Item = Result<Bytes, String>> + Unpin,
@@ -197,7 +201,7 @@ where
     let mut body = Vec::new();
     let limit = usize::try_from(MAX_ERROR_BODY.0).unwrap_or(usize::MAX);
     let mut rest = "";
-    // What arrived before the connection broke is still what the provider said.
+    // Keep the bytes that arrived before the connection broke.
     while let Ok(Some(Ok(piece))) = timeout(idle, pieces.next()).await {
         let room = limit - body.len();
         body.extend(piece.iter().take(room));
@@ -209,7 +213,7 @@ where
     format!("{}{rest}", String::from_utf8_lossy(&body))
 }
 
-/// What was wrong in the first place; an HTTP library wraps it in its own words.
+/// Returns the message of the innermost error, without the HTTP library's additions.
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {

@@ -1,5 +1,5 @@
-//! Where a provider's key and address come from: the environment. Never what they are; a key
-//! is a [`Secret`] from the moment on at which it is read.
+//! Reads a provider's key and address from the environment. A key becomes a [`Secret`] as soon as
+//! it is read.
 
 use std::borrow::Cow;
 
@@ -7,26 +7,26 @@ use crate::error::ProviderError;
 use crate::vendor::{Place, Vendor};
 use plimsoll_core::Secret;
 
-/// How a variable of the environment is looked up. Given, not reached for, so that a test or a
-/// configuration can be one.
+/// A lookup of environment variables. Passed as a parameter, so that tests and configurations can
+/// supply their own variables.
 pub type Variables<'a> = &'a (dyn Fn(&str) -> Option<String> + Send + Sync);
 
-/// A key and the variable that it stood in.
+/// A key and the variable that contained it.
 #[derive(Debug, Clone)]
 pub struct Key {
     /// The key.
     pub secret: Secret,
-    /// Where it comes from.
+    /// The variable that contained it.
     pub variable: &'static str,
 }
 
-/// The variables of this process.
+/// Looks up a variable of this process.
 #[must_use]
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The vendor's key; an empty variable counts as none.
+/// Returns the vendor's key, if there is one. An empty variable counts as unset.
 #[must_use]
 pub fn find_key(vendor: &Vendor, variables: Variables<'_>) -> Option<Key> {
     let mut names = vendor.key_variables.iter();
@@ -36,10 +36,10 @@ pub fn find_key(vendor: &Vendor, variables: Variables<'_>) -> Option<Key> {
     })
 }
 
-/// The vendor's key, at its usual address.
+/// Returns the vendor's key, for requests to its usual address.
 ///
 /// # Errors
-/// [`ProviderError::NoKey`] where a hosted vendor's is missing.
+/// [`ProviderError::NoKey`] if the key of a hosted vendor is missing.
 pub fn need_key(vendor: &Vendor, variables: Variables<'_>) -> Result<Option<Key>, ProviderError> {
     let key = find_key(vendor, variables);
     match (vendor.place, vendor.key_variables.first()) {
@@ -51,7 +51,7 @@ pub fn need_key(vendor: &Vendor, variables: Variables<'_>) -> Result<Option<Key>
     }
 }
 
-/// Another address for the vendor, where the environment has one.
+/// Returns the address that the environment sets for the vendor, if any.
 #[must_use]
 pub fn find_base_url(vendor: &Vendor, variables: Variables<'_>) -> Option<String> {
     let found = variables(vendor.base_variable?)?;
@@ -59,10 +59,10 @@ pub fn find_base_url(vendor: &Vendor, variables: Variables<'_>) -> Option<String
     (!found.is_empty()).then(|| found.to_owned())
 }
 
-/// The vendor's usual address, with what the environment says of it filled in.
+/// Returns the vendor's usual address, with its blanks filled in from the environment.
 ///
 /// # Errors
-/// [`ProviderError::NoVariable`] where it has to say something and does not.
+/// [`ProviderError::NoVariable`] if a required variable is not set.
 pub(crate) fn usual_base_url(
     vendor: &Vendor,
     variables: Variables<'_>,
@@ -82,7 +82,7 @@ pub(crate) fn usual_base_url(
             provider: vendor.name,
             variable: blank.variables.first().copied().unwrap_or(blank.name),
         })?;
-        // Google's host that is everywhere has no place in its name.
+        // The name of Google's global host contains no location.
         let everywhere = format!("{}-", blank.name);
         if found == EVERYWHERE {
             address = address.replace(&everywhere, "").into();
@@ -92,7 +92,7 @@ pub(crate) fn usual_base_url(
     Ok(Some(address))
 }
 
-/// The location of what is served from everywhere.
+/// The location without a region.
 const EVERYWHERE: &str = "global";
 
 #[cfg(test)]

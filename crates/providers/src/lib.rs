@@ -1,5 +1,6 @@
-//! Floor 4 of Plimsoll: models behind HTTP. It sends what `wire` renders and hands back what
-//! `wire` reads; it never retries, since the driver does, and it writes no log of contents.
+//! Layer 4 of Plimsoll: models behind HTTP APIs. Sends the requests that `wire` renders and returns
+//! the replies that `wire` decodes. The driver retries failed requests, not this crate. The content
+//! of requests and replies is never written to a log.
 //!
 //! ```no_run
 //! use plimsoll_core::Provider;

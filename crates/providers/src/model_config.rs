@@ -1,5 +1,5 @@
-//! [`ModelConfig`]: a model by all that it takes to call it, in one value (phi-core's name for it). Not
-//! an agent's settings; those begin from it.
+//! [`ModelConfig`]: all the values that a call of a model needs, under phi-core's name. The
+//! settings of an agent are separate and start from this value.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::models::known_prices;
 use crate::vendor::Wire;
 use plimsoll_core::Secret;
 
-/// A model by all that it takes to call it. What is `None` is as the vendor has it.
+/// All the values that a call of a model needs. A `None` stands for the vendor's default.
 ///
 /// ```
 /// use plimsoll_providers::{ModelConfig, Secret, Wire};
@@ -34,20 +34,20 @@ use plimsoll_core::Secret;
 pub struct ModelConfig {
     /// The model: `provider/name` or, beside a protocol, its name alone.
     pub id: String,
-    /// Its key. Default: the environment's.
+    /// The key. Default: from the environment.
     pub api_key: Option<Secret>,
-    /// Where its server is. Default: the vendor's.
+    /// The address of its server. Default: the vendor's.
     pub base_url: Option<String>,
-    /// What its server speaks, where the id names no provider.
+    /// The protocol of its server, if the id names no provider.
     pub protocol: Option<Wire>,
-    /// What a server of Chat Completions wants of a request. Default: as the vendor's does.
+    /// The dialect of a Chat Completions server. Default: the vendor's.
     pub compat: Option<Dialect>,
-    /// What it costs. Default: what is known.
+    /// The price. Default: the known price.
     pub cost: Option<PriceSheet>,
 }
 
 impl ModelConfig {
-    /// A model that is called as its vendor has it.
+    /// Creates the configuration of a model with the vendor's defaults.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self {
@@ -60,10 +60,10 @@ impl ModelConfig {
         }
     }
 
-    /// The model's full name.
+    /// Returns the model's full name.
     ///
     /// # Errors
-    /// Where it names no provider that is known.
+    /// If the id names no known provider.
     pub fn model(&self) -> Result<ModelRef, ProviderError> {
         let vendor = match (self.id.contains('/'), self.protocol, &self.base_url) {
             (true, ..) | (_, None, _) => return ModelRef::parse(&self.id),
@@ -78,18 +78,18 @@ impl ModelConfig {
         ModelRef::parse(&format!("{vendor}/{}", self.id))
     }
 
-    /// What calls it.
+    /// Creates the provider that calls the model.
     ///
     /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
+    /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn provider(&self) -> Result<Arc<dyn Provider>, ProviderError> {
         self.provider_with(&environment)
     }
 
-    /// Begins the settings of an agent on it, its price among them.
+    /// Starts building an agent with this model and its price.
     ///
     /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
+    /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn agent(&self) -> Result<AgentBuilder, ProviderError> {
         let model = self.model()?;
         let agent = Agent::builder_shared(self.provider()?);

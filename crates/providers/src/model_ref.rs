@@ -1,5 +1,5 @@
-//! [`ModelRef`]: a model's name as people write it, `provider/name`. Does not know whether the
-//! model exists; its server does.
+//! [`ModelRef`]: the name of a model in the form `provider/name`. Whether the model exists is not
+//! checked.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,8 +16,8 @@ pub struct ModelRef {
 }
 
 impl ModelRef {
-    /// Reads `provider/name`; all after the first slash is the name. Providers that hold one
-    /// model (`llama.cpp`, `local`) need no name.
+    /// Parses `provider/name`. The name is everything after the first slash. Providers with a
+    /// single model (`llama.cpp`, `local`) need no name.
     ///
     /// # Errors
     /// [`ProviderError::NoProvider`], [`ProviderError::UnknownProvider`] or
@@ -30,7 +30,7 @@ impl ModelRef {
         };
         let vendor = match Vendor::named(provider) {
             Ok(vendor) => vendor,
-            // Without a slash it is rather a model than a provider.
+            // Without a slash, the text is more likely a model than a provider.
             Err(ProviderError::UnknownProvider { suggestion, .. }) if !text.contains('/') => {
                 let model = models::provider_of(text).map(|owner| format!("{owner}/{text}"));
                 let vendor = suggestion.map(|vendor| match Self::parse(&vendor) {
@@ -47,10 +47,10 @@ impl ModelRef {
         Self::of(vendor, name)
     }
 
-    /// A model of a vendor.
+    /// Creates the name of a model of a vendor.
     ///
     /// # Errors
-    /// [`ProviderError::NoModel`] for an empty name where the vendor has many models.
+    /// [`ProviderError::NoModel`] if the name is empty and the vendor has many models.
     pub fn of(vendor: &'static Vendor, name: &str) -> Result<Self, ProviderError> {
         let name = match (name, vendor.only_model) {
             ("", Some(only)) => only,
@@ -67,13 +67,13 @@ impl ModelRef {
         })
     }
 
-    /// Who runs it.
+    /// Returns the vendor.
     #[must_use]
     pub fn vendor(&self) -> &'static Vendor {
         self.vendor
     }
 
-    /// Its name at the vendor's.
+    /// Returns the name of the model at its vendor.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

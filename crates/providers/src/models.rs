@@ -1,6 +1,6 @@
-//! [`ModelBook`]: what is known of models, by who says it: we, what was published since, the user,
-//! a configuration. Asks nobody; a server's own word comes from `discovery.rs`, and goes before all
-//! of this.
+//! [`ModelBook`]: the known facts about models, by source: built in, published later, stated by the
+//! user, or configured. It does not ask servers. A window that the server reports (see
+//! `discovery.rs`) overrides all of these.
 
 mod enforce;
 mod facts;
@@ -24,15 +24,15 @@ use crate::cache_lifetime::{MARKED, keeps_by_mark};
 use crate::model_ref::ModelRef;
 use crate::vendor::{Place, Vendor};
 
-/// Names further away than this from what was given are no suggestion.
+/// The largest edit distance of a suggested name.
 const MAX_DISTANCE: usize = 3;
 
-/// The file, read once; empty if it cannot be read, which a test rules out.
+/// The parsed file. Empty if it cannot be parsed, which a test excludes.
 static BUILT_IN: LazyLock<ModelBook> = LazyLock::new(|| {
     ModelBook::parse(include_str!("../data/models.toml"), Origin::BuiltIn).unwrap_or_default()
 });
 
-/// How the names of Bedrock's inference profiles begin.
+/// The prefixes of Bedrock's inference profiles.
 const BEDROCK_REGIONS: [&str; 9] = [
     "us", "us-gov", "eu", "apac", "au", "ca", "jp", "in", "global",
 ];
@@ -40,51 +40,51 @@ const BEDROCK_REGIONS: [&str; 9] = [
 /// Rows by vendor and name.
 type Rows = BTreeMap<String, BTreeMap<String, ModelFacts>>;
 
-/// What is known of models.
+/// The known facts about models.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelBook {
-    /// The first goes before the others.
+    /// Earlier layers override later ones.
     layers: Vec<Layer>,
 }
 
-/// What one source says.
+/// The facts from one source.
 #[derive(Debug, Clone, PartialEq)]
 struct Layer {
     from: Origin,
     rows: Rows,
 }
 
-/// Why what is said of models cannot be used, and where.
+/// An error in the facts about models, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("models{}: {fault}", at(.place))]
 pub struct ModelError {
-    /// Where: a vendor, a model and a key, as far as it goes.
+    /// The place: a vendor, a model and a key, as far as they are known.
     pub place: Vec<String>,
-    /// What is wrong, and what to do.
+    /// The fault and how to fix it.
     pub fault: String,
 }
 
-/// What a million tokens of a model cost; `None` where it is not known. A model on this machine
-/// costs nothing.
+/// Returns the price of a million tokens of a model, or `None` if it is unknown. A model on this
+/// machine is free.
 #[must_use]
 pub fn known_rates(model: &ModelRef) -> Option<Rates> {
     known_prices(model).map(|sheet| sheet.rates)
 }
 
-/// What a model costs and how its cache behaves, as far as we know; `None` where nothing is known.
+/// Returns the known prices and cache properties of a model, or `None` if no price is known.
 #[must_use]
 pub fn known_prices(model: &ModelRef) -> Option<PriceSheet> {
     ModelBook::built_in().facts(model).sheet()
 }
 
-/// The window that our data has for a model.
+/// Returns the built-in window of a model.
 #[must_use]
 pub fn known_window(model: &ModelRef) -> Option<Tokens> {
     let window = ModelBook::built_in().facts(model).window;
     window.map(|fact| fact.value)
 }
 
-/// The provider that has a model of that name, where our data knows exactly one.
+/// Returns the provider of the model with this name, if the built-in data contains exactly one.
 pub(crate) fn provider_of(name: &str) -> Option<&'static str> {
     let mut having = BUILT_IN
         .models()
@@ -95,13 +95,14 @@ pub(crate) fn provider_of(name: &str) -> Option<&'static str> {
 }
 
 impl ModelBook {
-    /// What we know.
+    /// Returns the built-in facts.
     #[must_use]
     pub fn built_in() -> &'static Self {
         &BUILT_IN
     }
 
-    /// Reads rows as `data/models.toml` has them: a table for a vendor, in it a table for a model.
+    /// Parses rows in the form of `data/models.toml`: a table for each vendor that contains a table
+    /// for each model.
     ///
     /// ```
     /// use plimsoll_providers::{ModelBook, ModelRef, Origin};
@@ -124,9 +125,9 @@ impl ModelBook {
     /// ```
     ///
     /// # Errors
-    /// [`ModelError`] for the first thing that is wrong: what is no TOML, an unknown vendor or key, a
-    /// price that is negative, not a number, missing, or of one token rather than a million, a size
-    /// that no model has.
+    /// [`ModelError`] for the first fault: invalid TOML, an unknown vendor or key, a price that is
+    /// missing, negative, not a number or apparently for one token instead of a million, or an
+    /// implausible size.
     pub fn parse(text: &str, from: Origin) -> Result<Self, ModelError> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| {
@@ -142,11 +143,11 @@ impl ModelBook {
         Self::of(&table, from)
     }
 
-    /// Of a table that was read already, such as a part of a configuration: `vendor.model` or
-    /// `"vendor/model"`.
+    /// Creates a book from a parsed table, such as a part of a configuration. Keys are
+    /// `vendor.model` or `"vendor/model"`.
     ///
     /// # Errors
-    /// As [`ModelBook::parse`].
+    /// See [`ModelBook::parse`].
     pub fn of(table: &Table, from: Origin) -> Result<Self, ModelError> {
         let mut rows = Rows::new();
         for (given, models) in table {
@@ -175,7 +176,7 @@ impl ModelBook {
         Self { layers }
     }
 
-    /// This book with another before it: what a row of that one says, this one is not asked.
+    /// Adds another book on top of this one. Its facts override those of this book.
     #[must_use]
     pub fn overlay(mut self, other: Self) -> Self {
         for layer in other.layers.into_iter().rev() {
@@ -191,8 +192,8 @@ impl ModelBook {
         self
     }
 
-    /// What is known of a model, and who says so. A model on this machine costs nothing, unless the
-    /// book says otherwise.
+    /// Returns the known facts about a model, with their sources. A model on this machine is free,
+    /// unless the book gives a price.
     #[must_use]
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let mut facts = self.find(model.vendor().name, model.name());
@@ -207,7 +208,8 @@ impl ModelBook {
                 from: Origin::BuiltIn,
             });
         }
-        // Asked for whatever is known of the model, and paid for then.
+        // Requests can set this lifetime even if nothing is known about the model, and it is
+        // charged then.
         if facts.longer_lives.is_none() && keeps_by_mark(model) {
             facts.longer_lives = Some(Fact {
                 value: MARKED,
@@ -217,8 +219,9 @@ impl ModelBook {
         facts
     }
 
-    /// The same of a vendor's model, or of the vendor that it is by another wire. A name with a
-    /// date at its end is the name without it, where a source does not have it whole.
+    /// Returns the facts about a vendor's model, or about the same model of the vendor in
+    /// `same_as`. If a source does not contain a name with a date, the name without the date is
+    /// looked up.
     #[must_use]
     pub fn find(&self, vendor: &str, model: &str) -> ModelFacts {
         let name = model.to_ascii_lowercase();
@@ -238,7 +241,7 @@ impl ModelBook {
         facts
     }
 
-    /// The models that have a row, by vendor and name, each once and in order.
+    /// Returns the vendor and name of each model with a row, sorted and without duplicates.
     pub fn models(&self) -> impl Iterator<Item = (&str, &str)> {
         let rows = self.layers.iter().flat_map(|layer| &layer.rows);
         let models = rows.flat_map(|(vendor, models)| {
@@ -248,13 +251,13 @@ impl ModelBook {
         models.collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// How many models it says anything of.
+    /// Returns the number of models in the book.
     #[must_use]
     pub fn len(&self) -> usize {
         self.models().count()
     }
 
-    /// Whether it says nothing of any.
+    /// Checks whether the book is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layers.is_empty()
@@ -279,7 +282,7 @@ fn insert(
     })?;
     let models = rows.entry(vendor.to_owned()).or_default();
     let name = model.to_ascii_lowercase();
-    // It can be written in two ways, and in either case.
+    // A model can be written in two ways and in either case.
     if models.get(&name).is_some_and(|other| *other != row) {
         let fault = "it stands there twice, with other figures; keep one of them".to_owned();
         return Err(error(place, fault));
@@ -288,7 +291,7 @@ fn insert(
     Ok(())
 }
 
-/// The name without a date at its end: `-2024-08-06`, `-20250929` or `-0613`.
+/// Returns the name without a date at its end, such as `-2024-08-06`, `-20250929` or `-0613`.
 fn undated(name: &str) -> Option<&str> {
     let is = |date: &str, dashes: &[usize]| {
         let mut bytes = date.bytes().enumerate();
@@ -306,7 +309,7 @@ fn undated(name: &str) -> Option<&str> {
     })
 }
 
-/// Whether `-0613` is a day of a year; `-2508` is not, it would be a month.
+/// Checks whether a suffix such as `-0613` is a month and a day. In `-2508` the month would be 25.
 fn is_day(date: &str) -> bool {
     let number = |range| date.get(range).and_then(|two: &str| two.parse::<u8>().ok());
     let (month, day) = (number(1..3), number(3..5));
@@ -314,14 +317,14 @@ fn is_day(date: &str) -> bool {
         && day.is_some_and(|day| (1..=31).contains(&day))
 }
 
-/// A model of Bedrock's without the region that its calls are kept in.
+/// Returns the name of a Bedrock model without the region of its inference profile.
 fn regionless<'n>(vendor: &str, name: &'n str) -> Option<&'n str> {
     let (region, model) = name.split_once('.').filter(|_| vendor == "bedrock")?;
-    // A model's own name is behind its maker's.
+    // The model's own name follows its maker's.
     (BEDROCK_REGIONS.contains(&region) && model.contains('.')).then_some(model)
 }
 
-/// A vendor's own name.
+/// Returns the canonical name of a vendor.
 fn vendor(given: &str) -> Result<&'static str, String> {
     if let Ok(vendor) = Vendor::named(given) {
         return Ok(vendor.name);

@@ -70,7 +70,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
         request.max_output
     }
 
-    /// Adds to a reply what the provider does not report.
+    /// Fills in parts of a reply that the provider does not report.
     fn complete(&self, _: &Request, _: &mut Reply) {}
 
     /// Returns the endpoint that counts the tokens of a request, if there is one.
@@ -78,7 +78,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
         None
     }
 
-    /// Returns how the prompt cache is asked to keep its entries for longer than usual.
+    /// Returns how requests ask the prompt cache to keep entries longer than usual.
     fn cache_lifetime(&self) -> CacheLifetime {
         CacheLifetime::Fixed
     }
@@ -86,7 +86,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns how the model's thinking is turned off.
     fn thinking_off(&self, connection: &Connection) -> ThinkingOff;
 
-    /// Returns whether requests may have images.
+    /// Checks whether requests may contain images.
     fn takes_images(&self) -> bool {
         true
     }
@@ -96,33 +96,32 @@ pub(crate) trait Protocol: Debug + Send + Sync {
         None
     }
 
-    /// Returns the texts with which servers reject reasoning of an earlier reply.
+    /// Returns the error messages with which servers reject reasoning of an earlier reply.
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         None
     }
 
-    /// Returns the faults for which the API would refuse a request.
+    /// Returns the reasons for which the API would refuse a request. Empty if it is valid.
     fn validate(&self, request: &Value) -> Vec<Fault>;
 
     /// Returns the names of the rules that [`Protocol::validate`] checks.
     fn rules(&self) -> Vec<&'static str>;
 
-    /// Returns what is said of requests to this model.
+    /// Explains the requests to this model.
     fn explain(&self, connection: &Connection) -> Explanation;
 
-    /// Returns a reply of the API that was not streamed, with `thought` as the model's thinking and
-    /// these calls, to make an example of.
+    /// Returns an unstreamed reply of the API with this thinking and these calls, for the example.
     fn sample_reply(&self, sample: &SampleReply) -> Value;
 }
 
-/// A request as it is sent.
+/// A request that is ready to be sent.
 #[derive(Debug)]
 pub(crate) struct RenderedRequest {
     /// The body.
     pub(crate) body: BodyChunks,
     /// Headers besides those of every request.
     pub(crate) headers: HeaderMap,
-    /// What the body leaves out, as the names of `LeftOut`.
+    /// The names of the `LeftOut` variants for the omitted parts.
     pub(crate) left_out: Vec<String>,
     /// The prefix that the thinking of the reply is bound to.
     pub(crate) prefix: Option<Prefix>,
@@ -147,7 +146,7 @@ pub(crate) struct TokenCountEndpoint {
     pub(crate) shown: &'static str,
     /// Returns its address.
     pub(crate) url: fn(&BaseUrl) -> Url,
-    /// The keys of a request that the endpoint accepts.
+    /// The request keys that the endpoint accepts.
     pub(crate) keys: &'static [&'static str],
 }
 
@@ -156,7 +155,7 @@ pub(crate) struct TokenCountEndpoint {
 pub(crate) struct HostedTools {
     /// The known types.
     pub(crate) kinds: Vec<&'static str>,
-    /// Returns why a tool is none of the protocol's, if it is none.
+    /// Checks a tool. Returns the reason if the protocol does not have it.
     pub(crate) fault: fn(&HostedTool) -> Option<String>,
 }
 
@@ -173,7 +172,8 @@ pub(crate) struct SampleReply {
     pub(crate) tool: &'static str,
 }
 
-/// Returns the part of a request that no protocol changes. Limits, effort and further keys differ.
+/// Returns the part of a request that is the same in every protocol. Limits, effort and extra keys
+/// differ.
 fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderInput<'a> {
     RenderInput {
         model: connection.model.name(),
@@ -191,7 +191,7 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
     }
 }
 
-/// Returns the effort of a level of thinking; `None` for `Off`.
+/// Returns the effort for a thinking level, or `None` for `Off`.
 fn effort_of(level: ThinkingLevel) -> Option<plimsoll_wire::Effort> {
     use plimsoll_wire::Effort;
     match level {
@@ -203,12 +203,12 @@ fn effort_of(level: ThinkingLevel) -> Option<plimsoll_wire::Effort> {
     }
 }
 
-/// Returns the effort of a level, in a protocol in which `Off` is an effort.
+/// Returns the effort for a level, in a protocol that has an effort for `Off`.
 fn effort_or_none(level: ThinkingLevel) -> plimsoll_wire::Effort {
     effort_of(level).unwrap_or(plimsoll_wire::Effort::None)
 }
 
-/// Returns a name as one segment of a path.
+/// Percent-encodes a name as one path segment.
 fn segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     for byte in name.bytes() {

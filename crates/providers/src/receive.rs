@@ -1,6 +1,6 @@
-//! [`receive`]: the bytes of a successful answer into a reply, each piece handed on as it comes.
-//! Takes events, and a whole JSON reply from servers that do not stream. Knows no HTTP: bytes
-//! come from any stream, and silence is measured here.
+//! [`receive`]: decodes the bytes of a successful response into a reply and passes on each piece as
+//! it arrives. Accepts events, and a whole JSON reply from servers that do not stream. Works on any
+//! stream of bytes and measures silence itself.
 
 use std::time::Duration;
 
@@ -13,42 +13,43 @@ use crate::event_stream::EventStreamReader;
 use crate::sse::{Event, EventKind, MAX_EVENT, SseReader};
 use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 
-/// All bytes of one answer: chunks are some hundred bytes a token, so this is a server gone
-/// astray.
+/// The maximum size of one response. A token takes a few hundred bytes, so only a faulty server
+/// reaches this limit.
 pub const MAX_STREAM: Bytes = Bytes(1024 * 1024 * 1024);
-/// Silences that a server may fill with comments before it says something: a model that thinks behind
-/// a proxy may take long, and one that is gone keeps such a proxy talking for ever.
+/// How many idle timeouts a server may fill with comments before an event must arrive. A model that
+/// thinks behind a proxy may take long, but a proxy may also send comments forever for a model that
+/// is gone.
 pub const SILENCES_AN_EVENT: u32 = 12;
-/// What is said of an answer without an end.
+/// The error text if a response ends without its end mark.
 const CUT: &str = "it ended too early";
 
-/// Where pieces of a reply go.
+/// The receiver of the pieces of a reply.
 pub(crate) type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
 
-/// Why no reply came out of an answer.
+/// The reasons why a response contains no usable reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Broken {
-    /// No byte for this long.
+    /// No byte arrived for this long.
     Idle(Duration),
-    /// Bytes, and nothing in them for this long.
+    /// Bytes arrived, but no event for this long.
     Wordless(Duration),
-    /// The connection broke, or ended in the middle of the reply.
+    /// The connection broke or ended in the middle of the reply.
     Cut(String),
-    /// It ended before anything of a reply came.
+    /// The response ended before the reply began.
     Empty,
-    /// A page for people: the address is not that of an API.
+    /// A web page: the address is not that of an API.
     Html,
-    /// More arrived than a reply may hold.
+    /// The reply is larger than allowed.
     TooLarge(String),
-    /// The reply consists of more parts than a reply may hold.
+    /// The reply has more parts than allowed.
     TooManyParts(String),
     /// The provider sent an error in place of, or in the middle of, the reply.
     Refused(String),
-    /// What arrived cannot be understood.
+    /// The response cannot be decoded.
     Garbled(String),
 }
 
-/// The framing of the events in an answer.
+/// The framing of the events in a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.
@@ -64,36 +65,36 @@ enum EventReader {
     EventStream(EventStreamReader),
 }
 
-/// What the bytes are.
+/// The form of a response.
 enum AnswerForm {
-    /// Nothing but white space so far.
+    /// Only white space so far.
     Unknown,
     Events(EventReader),
-    /// JSON or a page in one piece.
+    /// JSON or a web page in one piece.
     Whole(Vec<u8>),
 }
 
-/// Whether more is to come.
+/// Whether more bytes are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     On,
     Done,
 }
 
-/// One answer while it arrives.
+/// The state of a response that is arriving.
 struct Receiver<'a> {
     framing: Framing,
     form: AnswerForm,
     decoder: Box<dyn StreamDecoder>,
     sink: Sink<'a>,
     bytes: u64,
-    /// What was handed on of its use.
+    /// The usage that was last passed on.
     used: Option<Usage>,
-    /// When something last came that says anything.
+    /// The time of the last event.
     told: Instant,
 }
 
-/// Reads an answer to its end, or to the end of the reply in it.
+/// Reads a response to its end, or to the end of the reply in it.
 pub(crate) async fn receive<S, B>(
     mut bytes: S,
     (framing, decoder): (Framing, Box<dyn StreamDecoder>),
@@ -114,17 +115,17 @@ where
         told: Instant::now(),
     };
     loop {
-        // A reply that has ended is worth more than the usage that may never come.
+        // A finished reply must not be lost because its usage never arrives.
         let ended = receiver.decoder.has_ended();
         let wait = if ended { idle.min(USAGE_GRACE) } else { idle };
-        // Comments alone keep a connection open, not a call.
+        // Comments keep the connection open but do not extend the call.
         let quiet = receiver.told.elapsed();
         let patience = idle.saturating_mul(SILENCES_AN_EVENT);
         let wait = wait.min(patience.saturating_sub(quiet));
         match timeout(wait, bytes.next()).await {
             Ok(Some(Ok(piece))) => {
                 if receiver.take(piece.as_ref())? == Flow::Done {
-                    // Read to the end, so that the connection can be used again.
+                    // Read to the end, so that the connection can be reused.
                     let drain = async { while let Some(Ok(_)) = bytes.next().await {} };
                     let _ = timeout(DRAIN_TIMEOUT, drain).await;
                     return receiver.finish();
@@ -149,7 +150,7 @@ impl Receiver<'_> {
         if matches!(self.form, AnswerForm::Unknown) {
             self.form = match first_mark(piece) {
                 None => return Ok(Flow::On),
-                // No event begins like this; JSON and HTML do.
+                // No event begins with these bytes, but JSON and HTML do.
                 Some(b'{' | b'[' | b'<') => AnswerForm::Whole(Vec::new()),
                 Some(_) => AnswerForm::Events(match self.framing {
                     Framing::Sse => EventReader::Sse(SseReader::default()),
@@ -192,7 +193,7 @@ impl Receiver<'_> {
         }
         let ended = self.decoder.has_ended();
         let pushed = self.decoder.push(&event.data).map_err(Broken::from);
-        // Said at once: it is owed even if the reply never comes.
+        // Pass the usage on at once: it is billed even if the reply never completes.
         let used = self.decoder.usage();
         if let Some(usage) = used.filter(|_| used != self.used) {
             self.used = used;
@@ -200,7 +201,7 @@ impl Receiver<'_> {
         }
         match pushed {
             Ok(deltas) => deltas.into_iter().for_each(self.sink),
-            // What follows the reply can only be usage, which is not worth the reply.
+            // After the reply only usage follows. An error in it must not discard the reply.
             Err(Broken::Garbled(_)) if ended => {}
             Err(broken) => return Err(broken),
         }
@@ -210,7 +211,7 @@ impl Receiver<'_> {
         })
     }
 
-    /// The bytes have ended, or nothing more is needed.
+    /// Ends the response, after its last byte or when nothing more is needed.
     fn finish(mut self) -> Result<Reply, Broken> {
         match std::mem::replace(&mut self.form, AnswerForm::Unknown) {
             AnswerForm::Unknown => Err(Broken::Empty),
@@ -222,7 +223,8 @@ impl Receiver<'_> {
                 };
                 for event in events {
                     match self.event(event) {
-                        // The end of the bytes cut it; whether it was needed, `finish` knows.
+                        // The end of the bytes cut this event. `finish` knows whether it was
+                        // needed.
                         Ok(_) | Err(Broken::Garbled(_)) => {}
                         Err(broken) => return Err(broken),
                     }
@@ -248,7 +250,7 @@ impl From<WireError> for Broken {
     }
 }
 
-/// A reply that came in one piece.
+/// Decodes a reply that arrived in one piece.
 fn whole(text: &[u8], decoder: &mut dyn StreamDecoder, sink: Sink<'_>) -> Result<Reply, Broken> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
@@ -256,7 +258,7 @@ fn whole(text: &[u8], decoder: &mut dyn StreamDecoder, sink: Sink<'_>) -> Result
         return Err(Broken::Html);
     }
     let deltas = decoder.push_whole(text).map_err(|error| match error {
-        // The parser met the end of the text, not a fault in it.
+        // The parser met the end of the text, not a syntax error.
         WireError::NotJson { reason } if reason.starts_with("EOF") => Broken::Cut(CUT.into()),
         error => Broken::from(error),
     })?;
@@ -265,7 +267,7 @@ fn whole(text: &[u8], decoder: &mut dyn StreamDecoder, sink: Sink<'_>) -> Result
     Ok(reply)
 }
 
-/// The first byte that is neither white space nor part of a byte order mark.
+/// Returns the first byte that is neither white space nor part of a byte order mark.
 fn first_mark(piece: &[u8]) -> Option<u8> {
     let mut marks = piece.iter().copied();
     marks.find(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf))

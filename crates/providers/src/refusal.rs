@@ -1,6 +1,6 @@
-//! Why a call failed, as a [`Failure`]: the words of `wire`'s classifier with what HTTP knows
-//! besides, and a cure where there is one. Texts are the provider's own, whole up to a bound,
-//! and never hold a key.
+//! Converts a failed call into a [`Failure`]. Combines the verdict of `wire`'s classifier with the
+//! HTTP status and headers, and adds advice if there is any. The messages quote the provider's text
+//! up to a bound. They never contain a key.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
@@ -19,9 +19,9 @@ use crate::retry_after::{limit_retry_after_ms, retry_after_ms};
 use crate::vendor::{Place, Wire};
 use plimsoll_core::Secret;
 
-/// What helps where an answer is too large.
+/// The advice if a reply is too large.
 const FEWER: &str = "ask for fewer output tokens";
-/// Keys of an error that its sentence already tells of, or that say nothing to people.
+/// Error keys that the message already covers, or that do not help users.
 const PLAIN_KEYS: [&str; 10] = [
     "message",
     "type",
@@ -35,50 +35,51 @@ const PLAIN_KEYS: [&str; 10] = [
     "user_id",
 ];
 
-/// Of a model's window, the part that a request fills at least that is believed to be too long by words
-/// that may mean something else: a server may have less than is published, and our count be too low.
+/// A request smaller than `window / OVERFLOW_PART` is not believed to be too long if the error
+/// message is ambiguous. The part is small because a server may have a smaller window than is
+/// published, and the count may be too low.
 const OVERFLOW_PART: u64 = 8;
-/// The same of the largest windows: no server of such a model has so little.
+/// The upper bound of this size. No server of a model with a large window has a smaller window.
 const SURELY_LARGE: Tokens = Tokens(32_768);
-/// The same where the window is not known: a half of the smallest in use.
+/// This size if the window is unknown: half of the smallest window in use.
 const UNKNOWN_WINDOW: Tokens = Tokens(1_024);
 
-/// Of what a minute may carry, the part by which our count of a request may be too low: one that is
-/// refused for ever is worse than one that is made smaller once.
+/// The count of a request may be too low by one part in 20 of the limit per minute. Making a
+/// request smaller once is better than having it refused forever.
 const UNSURE_PART: u64 = 20;
 
-/// The header in which Bedrock says what kind of error it is; its body does not.
+/// The header in which Bedrock names the kind of error. The body does not contain it.
 const ERROR_TYPE: &str = "x-amzn-errortype";
 
-/// What is known of a call besides its failure.
+/// The facts about a call that error messages and verdicts need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) model: &'a ModelRef,
     pub(crate) base: &'a BaseUrl,
-    /// Where its key comes from, if one was sent.
+    /// The origin of the key, if one was sent.
     pub(crate) key_from: Option<&'a str>,
-    /// What no text may hold.
+    /// The values that no message may contain.
     pub(crate) secrets: &'a [Secret],
-    /// What was asked.
+    /// The facts about the request.
     pub(crate) asked: Asked,
 }
 
-/// What is known of a request, to judge its refusal by. Tokens as the provider counts, as far as we can
-/// tell.
+/// The facts about a request for interpreting its refusal. Tokens are in the provider's count, as
+/// far as it can be estimated.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Asked {
     /// Its output limit.
     pub(crate) max_output: Option<Tokens>,
-    /// Its weight.
+    /// The size of the request.
     pub(crate) weight: Option<Tokens>,
-    /// What the request before it was reported to take.
+    /// The reported size of the previous request.
     pub(crate) previous: Option<Tokens>,
     /// The model's window.
     pub(crate) window: Option<Tokens>,
 }
 
 impl Asked {
-    /// A request that is sent with this output limit.
+    /// Collects the facts about a request that is sent with this output limit.
     pub(crate) fn of(request: &Request, max_output: Option<Tokens>) -> Self {
         let expects = &request.expects;
         Self {
@@ -89,7 +90,7 @@ impl Asked {
         }
     }
 
-    /// Whether it is too small for any window that the model may have.
+    /// Checks whether the request is too small to exceed any window that the model may have.
     fn is_small(&self) -> bool {
         let least = self.window.map_or(UNKNOWN_WINDOW, |window| {
             Tokens(window.0 / OVERFLOW_PART).min(SURELY_LARGE)
@@ -97,26 +98,27 @@ impl Asked {
         self.weight.is_some_and(|weight| weight < least)
     }
 
-    /// Whether it alone has more than a minute may carry.
+    /// Checks whether the request alone exceeds the limit per minute.
     fn exceeds(&self, limit: Tokens) -> bool {
         self.weight.is_some_and(|weight| weight > sure_part(limit))
     }
 
-    /// Whether it may pass in another minute all the same: what is read from a cache does not count,
-    /// and that may be all but what is new since the request before.
+    /// Checks whether the request may still succeed in another minute. Cached input does not count
+    /// towards the limit, and everything except the messages since the previous request may be
+    /// cached.
     fn may_pass(&self, limit: Tokens) -> bool {
         let new = self.weight.zip(self.previous);
         new.is_some_and(|(weight, previous)| weight.minus(previous) <= sure_part(limit))
     }
 }
 
-/// What surely fits into a minute.
+/// Returns the part of a limit per minute that a request fits into despite counting errors.
 fn sure_part(limit: Tokens) -> Tokens {
     limit.minus(Tokens(limit.0 / UNSURE_PART))
 }
 
 impl Call<'_> {
-    /// An answer that is no success.
+    /// Converts an error response.
     pub(crate) fn refused(&self, status: u16, headers: &HeaderMap, body: &str) -> Failure {
         if (300..400).contains(&status) {
             return self.redirected(status, headers);
@@ -124,7 +126,7 @@ impl Call<'_> {
         self.failure(Some(status), headers, &with_error_type(body, headers))
     }
 
-    /// An answer that began as a success.
+    /// Converts a failure after a successful status.
     pub(crate) fn broken(&self, broken: Broken) -> Failure {
         let base = self.base;
         match broken {
@@ -152,7 +154,7 @@ impl Call<'_> {
         }
     }
 
-    /// No answer at all.
+    /// Converts a failure without a response.
     pub(crate) fn silence(&self, silence: &Silence) -> Failure {
         let base = self.base;
         let error = match silence {
@@ -171,7 +173,7 @@ impl Call<'_> {
                 "{base} has no certificate that this machine trusts: {why}"
             ));
         }
-        // The connector's words where a proxy of the environment is no HTTP proxy.
+        // The connector reports this if a proxy of the environment is not an HTTP proxy.
         if let Some((_, scheme)) = why.split_once("unsupported scheme ") {
             return refused(format!(
                 "{base} is not reached: the proxy that the environment names is one of {scheme}, \
@@ -217,7 +219,8 @@ impl Call<'_> {
                 window: overflow.window,
                 message,
             },
-            // The window is told as well; what is to give way, the run decides.
+            // The failure includes the window; the run decides whether to shorten the output or the
+            // input.
             Verdict::OutputTooLarge {
                 used: used @ Some(_),
                 window: window @ Some(_),
@@ -231,7 +234,7 @@ impl Call<'_> {
                 limit: Some(limit),
                 message,
             },
-            // What was asked for includes the output limit; the rest of it is the request.
+            // The requested tokens include the output limit. The rest is the size of the request.
             Verdict::SoftWindow { limit, requested } => Failure::SoftWindow {
                 used: self.asked.max_output.map(|output| requested.minus(output)),
                 limit,
@@ -276,7 +279,7 @@ impl Call<'_> {
         }
     }
 
-    /// An answer in a form that was not asked for.
+    /// Reports a reply in a content encoding that was not requested.
     pub(crate) fn packed(&self, packed: &str) -> Failure {
         let base = self.base;
         refused(format!(
@@ -300,7 +303,7 @@ impl Call<'_> {
         }
     }
 
-    /// What to do where Chat Completions refers to Responses.
+    /// Returns the advice if Chat Completions refers to Responses.
     fn responses_cure(&self, message: &str) -> Option<String> {
         let vendor = self.model.vendor();
         let refers = vendor.wire == Wire::Chat && message.contains("v1/responses");
@@ -311,7 +314,7 @@ impl Call<'_> {
         refers.then(|| format!("use openai-responses/{}{there}", self.model.name()))
     }
 
-    /// Where the key comes from, or should.
+    /// Returns a remark about the origin of the key, or the variable to set.
     fn key_cure(&self) -> String {
         let vendor = self.model.vendor();
         match (self.key_from, vendor.key_variables.first()) {
@@ -327,7 +330,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns a failure that another try does not mend.
+/// Returns a failure that a retry cannot fix.
 pub(crate) fn refused(message: String) -> Failure {
     Failure::Refused {
         status: None,
@@ -355,7 +358,8 @@ fn connection_refused(error: &reqwest::Error) -> bool {
     false
 }
 
-/// What a body says: its sentence where that is all there is, else all of it.
+/// Returns the text of an error body: only its message if nothing else is informative, otherwise
+/// the whole body.
 fn words(status: Option<u16>, body: &str) -> String {
     let body = body.trim();
     let code = status.map(|status| format!("HTTP {status}"));
@@ -380,14 +384,14 @@ fn words(status: Option<u16>, body: &str) -> String {
     }
 }
 
-/// Whether an error holds more than its sentence tells.
+/// Whether an error contains more than its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Plain,
     More,
 }
 
-/// The sentence for people in an error.
+/// Returns the message in an error.
 fn sentence(json: &Value) -> (Option<&str>, Rest) {
     let error = json.get("error").unwrap_or(json);
     let (text, keys) = match error {
@@ -414,7 +418,7 @@ fn title(html: &str) -> Option<&str> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Returns a body with the kind of error that a header names.
+/// Adds the kind of error from the header to a body.
 fn with_error_type<'b>(body: &'b str, headers: &HeaderMap) -> Cow<'b, str> {
     let kind = headers.get(ERROR_TYPE).and_then(|kind| kind.to_str().ok());
     // `ValidationException:http://internal.amazon.com/…`

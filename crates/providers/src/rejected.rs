@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Message, MessageList, Part};
 
-/// Items that are remembered, at most: more than any view holds. Beyond it only those of the
-/// newest request are.
+/// The maximum number of remembered items, more than any view contains. Beyond it only the items of
+/// the newest request are kept.
 const MAX_REJECTED: usize = 10_000;
-/// What a person is told.
+/// The warning for the user.
 const TOLD: &str = "the server does not read thinking that this session holds, so it is left out from \
                     here on, which costs the model what it had thought; a history that is imported \
                     with --drop-thinking holds none";
@@ -29,7 +29,7 @@ pub(crate) struct RejectedReasoning {
 /// The texts with which the servers of a protocol reject reasoning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RejectionTexts {
-    /// The origin of the reasoning.
+    /// The origin of the reasoning, as recorded in each part.
     pub(crate) origin: &'static str,
     /// Parts of the texts, in lower case.
     pub(crate) texts: &'static [&'static str],
@@ -44,9 +44,9 @@ impl RejectedReasoning {
         }
     }
 
-    /// Learns from a failure which reasoning is rejected: all that the request contained, because
-    /// servers do not say which in a uniform way. Returns `true` if the request can be sent again
-    /// without it. A person is told through `deltas`.
+    /// Learns from a failure that the reasoning of the request is rejected: all of it, because servers do
+    /// not identify the part in a uniform way. Returns `true` if the request can be sent again
+    /// without it. Warns the user through `deltas`.
     pub(crate) fn learn(
         &self,
         failure: &Failure,
@@ -106,7 +106,7 @@ impl RejectedReasoning {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an item of reasoning is known by; `None` for any other part.
+    /// Returns the hash that identifies an item of reasoning, or `None` for any other part.
     fn mark(&self, part: &Part) -> Option<u64> {
         let Part::Thinking(thinking) = part else {
             return None;

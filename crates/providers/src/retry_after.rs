@@ -1,23 +1,23 @@
-//! How long a provider asks to wait: `Retry-After`, then its text, then the headers of its limits.
-//! Reads only; who waits, and whether at all, is decided elsewhere.
+//! Reads how long a provider asks to wait: from `Retry-After`, then its message, then its rate
+//! limit headers. Whether to wait is decided elsewhere.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// The longest wait that is read from when a limit is full again. That is at most as long as it takes
-/// to have room for the next request, which needs much less: limits are mostly of a minute.
+/// The longest wait taken from the reset time of a limit. The reset time says when a limit is full
+/// again, but the next request needs much less. Most limits are per minute.
 pub const MAX_RESET_WAIT: Duration = Duration::from_secs(60);
 
-/// What a refusal says that the next try should wait, in milliseconds. Too long to be told is
-/// [`u64::MAX`].
+/// Returns the wait before the next attempt, in milliseconds. [`u64::MAX`] if it does not fit.
 pub(crate) fn retry_after_ms(headers: &HeaderMap, body: &str, now: SystemTime) -> Option<u64> {
     let wait = standard(headers, now).or_else(|| in_body(body, now))?;
     Some(millis(wait))
 }
 
-/// The same where a limit of requests or tokens was reached: only then do its headers count.
+/// Like [`retry_after_ms`], after a rate limit was reached. Only then do the rate limit headers
+/// count.
 pub(crate) fn limit_retry_after_ms(
     headers: &HeaderMap,
     body: &str,
@@ -30,7 +30,7 @@ fn millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `retry-after-ms`, then `Retry-After` in seconds or as a date.
+/// Reads `retry-after-ms`, then `Retry-After` in seconds or as a date.
 fn standard(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let in_ms = number(headers, "retry-after-ms").and_then(|ms| seconds(ms / 1000.0));
     in_ms.or_else(|| {
@@ -39,7 +39,7 @@ fn standard(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
             Some(wait) => Some(wait),
             None => {
                 let date = httpdate::parse_http_date(text).ok()?;
-                // By the server's clock where it tells the time: ours may be wrong.
+                // Use the server's clock if it sends the time; the local clock may be wrong.
                 let now = self::text(headers, "date")
                     .and_then(|date| httpdate::parse_http_date(date).ok())
                     .unwrap_or(now);
@@ -49,8 +49,9 @@ fn standard(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// Until when a limit that has nothing left is full again: OpenAI and Groq give one for requests and
-/// one for tokens, others one for all. A limit with something left says nothing of this request.
+/// Returns the time until every exhausted limit is full again. OpenAI and Groq report requests and
+/// tokens separately, others report one limit. A limit that is not exhausted says nothing about
+/// this request.
 fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let limits = [
         (
@@ -70,7 +71,7 @@ fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 fn in_body(body: &str, now: SystemTime) -> Option<Duration> {
     let json = serde_json::from_str::<Value>(body).ok();
-    // OpenRouter hands the upstream's headers on.
+    // OpenRouter forwards the upstream's headers.
     let upstream = json
         .as_ref()
         .and_then(|json| json.pointer("/error/metadata/headers/X-RateLimit-Reset"))
@@ -79,7 +80,7 @@ fn in_body(body: &str, now: SystemTime) -> Option<Duration> {
             other => moment(&other.to_string(), now),
         });
     upstream.or_else(|| {
-        // OpenAI, Groq and Azure; Google.
+        // OpenAI, Groq and Azure; then Google.
         let marks = [
             "try again in ",
             "retry after ",
@@ -93,7 +94,7 @@ fn in_body(body: &str, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// A moment, or how far it is away: milliseconds or seconds since 1970, or seconds, or `6m0s`.
+/// Parses a point in time or a wait: milliseconds or seconds since 1970, seconds, or `6m0s`.
 fn moment(text: &str, now: SystemTime) -> Option<Duration> {
     let Some(number) = numeral(text.trim()) else {
         return duration(text);
@@ -107,7 +108,8 @@ fn moment(text: &str, now: SystemTime) -> Option<Duration> {
     Some(then.duration_since(now).unwrap_or_default())
 }
 
-/// `7.66s`, `1m30s`, `250ms`, `20 seconds`, and a bare number as seconds, at a text's beginning.
+/// Parses a duration at the beginning of a text: `7.66s`, `1m30s`, `250ms`, `20 seconds`, or a
+/// number of seconds.
 fn duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim_start();
     let mut total = None;
@@ -141,7 +143,8 @@ fn duration(text: &str) -> Option<Duration> {
     total.and_then(seconds)
 }
 
-/// Seconds as a duration; nothing for what cannot be one, and the longest for what is longer.
+/// Converts seconds to a duration. Returns `None` for a negative number, and the longest duration
+/// for a larger one.
 fn seconds(number: f64) -> Option<Duration> {
     let wait = || Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX);
     (number >= 0.0).then(wait)
@@ -151,7 +154,7 @@ fn number(headers: &HeaderMap, name: &str) -> Option<f64> {
     numeral(text(headers, name)?)
 }
 
-/// A number in digits: not `inf`.
+/// Parses a number in digits, so that `inf` is rejected.
 fn numeral(text: &str) -> Option<f64> {
     let digits = text.trim_start_matches('-');
     digits
@@ -221,7 +224,7 @@ mod tests {
                 ],
                 Some(30_500),
             ),
-            // Until it is full, which is longer than until there is room.
+            // The time until the limit is full, which is longer than the next request needs.
             (
                 &[
                     ("x-ratelimit-remaining-tokens", "0"),
@@ -229,7 +232,7 @@ mod tests {
                 ],
                 Some(60_000),
             ),
-            // OpenAI: there is something left, and the request was for more.
+            // OpenAI: the limit is not exhausted, but the request exceeded the rest.
             (
                 &[
                     ("x-ratelimit-remaining-tokens", "120"),

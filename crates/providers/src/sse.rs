@@ -1,17 +1,18 @@
-//! [`SseReader`]: server-sent events out of bytes as they come. Bounded, linear in what arrives
-//! however it is cut, and lenient where servers are sloppy. Knows nothing of what an event holds.
+//! [`SseReader`]: parses server-sent events from bytes as they arrive. Memory is bounded, time is
+//! linear in the number of bytes however they are split, and common deviations of servers are
+//! accepted.
 
 use thiserror::Error;
 
-/// What one event may hold: a reply of the longest kind in one piece, its JSON escapes included.
+/// The maximum size of an event: the longest reply in one piece, including JSON escapes.
 pub(crate) const MAX_EVENT: usize = 32 * 1024 * 1024;
 
-/// A line or an event beyond [`MAX_EVENT`].
+/// A line or an event exceeds [`MAX_EVENT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("one event of the stream exceeds {MAX_EVENT} bytes")]
 pub(crate) struct EventTooLarge;
 
-/// One event.
+/// A server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) kind: EventKind,
@@ -19,7 +20,7 @@ pub(crate) struct Event {
     pub(crate) data: String,
 }
 
-/// What the server calls an event; names other than `error` carry no meaning on this wire.
+/// The `event` field. Names other than `error` carry no meaning in these protocols.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum EventKind {
     #[default]
@@ -27,7 +28,7 @@ pub(crate) enum EventKind {
     Error,
 }
 
-/// Takes bytes, gives events.
+/// Splits bytes into events.
 #[derive(Debug, Default)]
 pub(crate) struct SseReader {
     line: Vec<u8>,
@@ -37,7 +38,7 @@ pub(crate) struct SseReader {
 }
 
 impl SseReader {
-    /// Takes what has arrived and appends the events that are complete with it.
+    /// Reads bytes and appends the events that they complete.
     pub(crate) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -48,7 +49,7 @@ impl SseReader {
             let Some((end, rest)) = rest.split_first() else {
                 break;
             };
-            // The second half of CR LF ends nothing.
+            // The line feed of CR LF does not end another line.
             let half = *end == b'\n' && line.is_empty() && self.last == b'\r';
             if !half {
                 self.keep(line)?;
@@ -63,8 +64,8 @@ impl SseReader {
         self.keep(bytes)
     }
 
-    /// What the end of the stream completes: servers leave out the last empty line, or even the
-    /// last line feed. An event whose text was cut is the caller's to recognise.
+    /// Returns the events that the end of the stream completes. Some servers leave out the last
+    /// empty line or the last line feed. The caller must detect a truncated event.
     pub(crate) fn finish(mut self) -> Vec<Event> {
         let mut events = Vec::new();
         if !self.line.is_empty() && self.end_of_line(&mut events).is_err() {
@@ -94,8 +95,8 @@ impl SseReader {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => {
-                // Without an empty line between two events: no JSON holds a line that ends with
-                // a brace before one that begins with a brace.
+                // Some servers leave out the empty line between events. No JSON contains a line
+                // that ends with a brace before a line that begins with one.
                 let over = self.data.as_ref().is_some_and(|data| data.ends_with('}'));
                 if over && (value.starts_with('{') || value == "[DONE]") {
                     events.extend(self.event());
@@ -103,7 +104,7 @@ impl SseReader {
                 self.data(value)?;
             }
             "event" if value == "error" => self.kind = EventKind::Error,
-            // Comments have an empty field; ids and times to reconnect are of no use here.
+            // Comments have an empty field name. Ids and retry times are not used.
             _ => {}
         }
         Ok(())
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The events of a stream that arrives in these pieces; errors in brackets.
+    /// Returns the events of a stream that arrives in these pieces, with errors in brackets.
     fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
         let mut reader = SseReader::default();
         let mut events = Vec::new();
@@ -160,7 +161,7 @@ mod tests {
             ("id: 1\nretry: 5\nevent: x\ndata: a\nodd\n\n", vec!["a"]),
             ("data: a\ndata: b\n\n", vec!["a\nb"]),
             ("data\n\n", vec![""]),
-            // Sloppy servers.
+            // Deviating servers.
             ("\u{feff}data: a\n\n", vec!["a"]),
             (
                 "data: {}\ndata: {\"b\":1}\ndata: [DONE]\n\n",

@@ -1,5 +1,5 @@
-//! [`target`]: whose rules a request to a model has to keep, for those who mend one or write one
-//! themselves. Calls nobody.
+//! [`target`]: the rules for a request to a model, for programs that repair requests or write their
+//! own. Sends nothing.
 
 use plimsoll_judge::canonical::Target;
 use plimsoll_wire::anthropic;
@@ -12,40 +12,40 @@ use crate::models::ModelBook;
 use crate::protocol::{dialect_of, responses_profile};
 use crate::vendor::Wire;
 
-/// The vendor whose models go over two wires.
+/// The vendor whose models are served through two protocols.
 const OPENAI: &str = "openai";
 
-/// Why there are no rules for a request to a model.
+/// The reasons why there are no rules for a request to a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoTarget {
-    /// The API of its vendor is none of the three wires.
+    /// The vendor uses none of the supported protocols.
     #[error("requests to {model} are in none of the shapes that can be repaired: {known}", known = Target::PROTOCOLS.join(", "))]
     OtherWire {
-        /// Which one, as it is written.
+        /// The model, as the user wrote it.
         model: String,
     },
-    /// It is one to Chat Completions, which does not serve the model.
+    /// The request uses Chat Completions, which does not serve the model.
     #[error(
         "{model} is served over Responses only, and this is a request to Chat Completions: write it \
          with `input` in place of `messages`, or name a model that Chat Completions serves"
     )]
     ResponsesOnly {
-        /// Which one, as it is written.
+        /// The model, as the user wrote it.
         model: String,
     },
 }
 
-/// Who is to accept this request to a model. Models of OpenAI's are asked over both of their wires,
-/// so that there the request tells which.
+/// Returns the target that must accept this request to a model. OpenAI's models are served through
+/// both of its protocols, so the form of the request decides.
 ///
 /// # Errors
-/// A [`NoTarget`] where nobody can.
+/// A [`NoTarget`] if no supported protocol serves the model.
 pub fn target_of(model: &ModelRef, request: &Value) -> Result<Target, NoTarget> {
     if model.vendor().name == OPENAI {
         if let Target::Responses(_) = Target::of_request(request) {
             return Ok(responses(model));
         }
-        // A history is sent to nobody.
+        // A history is not sent to a server.
         let is_request = request.get("messages").is_some() && request.get("model").is_some();
         if is_request && goes(model) == Reach::Nothing {
             return Err(NoTarget::ResponsesOnly {
@@ -58,8 +58,8 @@ pub fn target_of(model: &ModelRef, request: &Value) -> Result<Target, NoTarget> 
     })
 }
 
-/// Who is to accept a request to a model, as far as its name tells; `None` for a vendor whose API is
-/// none of the three wires.
+/// Returns the target that must accept requests to a model, judged by its name. `None` for a vendor
+/// with none of the supported protocols.
 #[must_use]
 pub fn target(model: &ModelRef) -> Option<Target> {
     let facts = ModelBook::built_in().facts(model);

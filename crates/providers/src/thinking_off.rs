@@ -1,5 +1,5 @@
-//! How a model's thinking is turned off: by the efforts that it takes, by `data/thinking_off.toml`, or not
-//! at all. Writes no request; the providers do.
+//! How a model's thinking is turned off: by an effort that it accepts, by `data/thinking_off.toml`,
+//! or not at all. The providers write the requests.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,10 +15,10 @@ use crate::models::{Fact, ModelFacts};
 
 /// Keys of a request's body.
 type Keys = Map<String, Value>;
-/// Keys by vendor and by how the names of a family begin.
+/// Keys by vendor, then by the prefix of the names of a family.
 type Switches = BTreeMap<String, BTreeMap<String, Keys>>;
 
-/// The file, read once; empty if it cannot be read, which a test rules out.
+/// The parsed file. Empty if it cannot be parsed, which a test excludes.
 static SWITCHES: LazyLock<Switches> =
     LazyLock::new(|| toml::from_str(include_str!("../data/thinking_off.toml")).unwrap_or_default());
 
@@ -27,13 +27,13 @@ static SWITCHES: LazyLock<Switches> =
 pub(crate) enum ThinkingOff {
     /// With these keys of the request.
     Keys(&'static Keys),
-    /// With this effort, the lowest of the model: it may be more than none.
+    /// With this effort, the lowest of the model, which may be higher than `none`.
     Effort(Effort),
     /// It is off already, or the request says so elsewhere.
     NotThinking,
-    /// There is no switch.
+    /// It cannot be turned off.
     Never,
-    /// It is not known whether there is one.
+    /// It is unknown whether it can be turned off.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -
     }
 }
 
-/// Returns what is known of a model that takes no effort.
+/// Returns how thinking is turned off in a model that takes no effort.
 pub(crate) fn by_facts(model: &ModelRef, facts: &ModelFacts) -> ThinkingOff {
     let thinks = facts.thinking.as_ref().map(|fact| fact.value);
     let is_known = facts.max_output.is_some() || facts.prices.is_some();
@@ -66,14 +66,15 @@ pub(crate) fn by_facts(model: &ModelRef, facts: &ModelFacts) -> ThinkingOff {
     }
 }
 
-/// Returns the entry of the family that fits a model's name best.
+/// Returns the entry with the longest matching prefix of a model's name.
 pub(crate) fn by_family<'a, T>(
     table: &'a BTreeMap<String, BTreeMap<String, T>>,
     vendor: &str,
     name: &str,
 ) -> Option<&'a T> {
     let name = name.to_ascii_lowercase();
-    // A gateway puts the maker's name before it, a fine-tuned model's begins with `ft:`.
+    // A gateway adds the maker's name as a prefix; the name of a fine-tuned model begins with
+    // `ft:`.
     let name = name.rsplit_once('/').map_or(&*name, |(_, name)| name);
     let name = name.strip_prefix("ft:").unwrap_or(name);
     let families = table.get(vendor)?.iter();
@@ -83,7 +84,7 @@ pub(crate) fn by_family<'a, T>(
 }
 
 impl ThinkingOff {
-    /// Returns why `thinking_level = "off"` cannot be followed, if it is set and cannot be.
+    /// Returns a note if `thinking_level = "off"` is set and cannot be followed.
     pub(crate) fn notes(self, sampling: &Sampling, model: &str) -> Vec<String> {
         if sampling.thinking != Some(ThinkingLevel::Off) {
             return Vec::new();

@@ -1,25 +1,27 @@
-//! [`Timeouts`] and their defaults: how long silence is waited through. Not how long a call may
-//! take; that is a limit of the run.
+//! [`Timeouts`] and their defaults: how long to wait while a server is silent. The duration of a
+//! whole call is a limit of the run.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Making a connection: a host that is there answers within a second or two, on a bad line ten.
+/// The time to establish a connection. A reachable host answers within two seconds, or ten on a
+/// slow network.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Not a single byte: a large model that reads a long prompt, or thinks behind a proxy that
-/// hides it, is silent for minutes. A comment in the stream is a byte.
+/// The time without a single received byte. A large model is silent for minutes while it reads a
+/// long prompt or thinks behind a proxy that hides the thinking. A comment in the stream counts as
+/// a byte.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// A question about models or windows; an answer comes at once or is not worth the wait.
+/// The time for a request about models or windows. A slower answer is not worth the wait.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Loading a model so that its window can be asked for; the run needs it loaded anyway.
+/// The time to load a model before its window is requested. The run needs the loaded model anyway.
 pub const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
-/// After the reply's end: usage comes a moment later or never.
+/// The time after the end of a reply to wait for the usage.
 pub const USAGE_GRACE: Duration = Duration::from_secs(10);
-/// After the end mark: the connection can be used again if its last bytes are read.
+/// The time after the end mark to read the remaining bytes, so that the connection can be reused.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long silence is waited through.
+/// How long to wait while a server is silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {

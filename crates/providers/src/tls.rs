@@ -1,11 +1,11 @@
-//! HTTP clients that can speak TLS.
+//! HTTP clients that support TLS.
 
 use reqwest::{Client, ClientBuilder};
 
-/// Returns a builder of clients. Unless the program has installed a cryptography provider of its own
-/// for rustls, it is `ring`.
+/// Returns a builder of clients. Uses `ring` for cryptography, unless the program has installed
+/// another provider for rustls.
 pub(crate) fn client() -> ClientBuilder {
-    // An error says that there is one already, which is as good.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
 }

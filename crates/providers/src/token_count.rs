@@ -1,4 +1,4 @@
-//! Token counts by the server, if it has an endpoint for that. Nothing is generated or charged.
+//! Token counts by the server, if it has an endpoint for them. Nothing is generated or charged.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +13,20 @@ use crate::http::{error_body, pieces};
 use crate::protocol::{RenderedRequest, TokenCountEndpoint};
 use crate::refusal::Asked;
 
-/// What a server without such an endpoint answers: no such path, no such method, not implemented.
+/// The statuses of a server without such an endpoint: no such path, no such method, not
+/// implemented.
 const MISSING: [u16; 3] = [404, 405, 501];
 
-/// Whether the server is asked.
+/// Whether to ask the server for token counts.
 #[derive(Debug, Default)]
 pub(crate) struct TokenCounter {
-    /// It has said that it cannot count, and is not asked again.
+    /// Set after the server has answered that it cannot count. It is not asked again.
     missing: AtomicBool,
 }
 
 impl Connection {
-    /// Asks the server how many tokens a request has. Returns `None` if the server cannot tell.
+    /// Asks the server for the number of tokens in a request. Returns `None` if the server cannot
+    /// count.
     pub(crate) async fn count_tokens(
         &self,
         endpoint: TokenCountEndpoint,
@@ -46,7 +48,7 @@ impl Connection {
             return Ok(None);
         }
         let headers = answer.headers().clone();
-        // A number in braces; anything longer than an error may be is not one.
+        // The body is a small object, so the bound for error bodies suffices.
         let body = error_body(pieces(answer), self.http.timeouts.probe).await;
         if !status.is_success() {
             return Err(call.refused(status.as_u16(), &headers, &body));
@@ -54,7 +56,7 @@ impl Connection {
         let count: Value = serde_json::from_str(&body).unwrap_or_default();
         let tokens = count.get("input_tokens").and_then(Value::as_u64);
         let tokens = tokens.filter(|tokens| *tokens > 0).map(Tokens);
-        // A server that answers everything with something counts nothing.
+        // A server that answers every path with a success does not count.
         self.counter
             .missing
             .store(tokens.is_none(), Ordering::Relaxed);
@@ -62,7 +64,8 @@ impl Connection {
     }
 }
 
-/// A body with these of its keys, each value as it was written; `None` where it is no object.
+/// Returns a body with only these keys, each value unchanged. Returns `None` if the body is not an
+/// object.
 fn only(keys: &[&str], body: &[u8]) -> Option<Vec<u8>> {
     let whole: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;
     let kept = whole

@@ -1,5 +1,5 @@
-//! [`Vendor`]: who runs models behind an API, as data: address, key, dialect. Not which models
-//! there are; a server knows that, and `windows.rs` knows a few windows.
+//! [`Vendor`]: data about each provider of models: its address, key and dialect. The models are not
+//! listed here: servers report them, and `models.rs` contains the known facts about some.
 
 use plimsoll_wire::openai_chat::Dialect;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
@@ -7,41 +7,42 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use crate::error::ProviderError;
 use crate::key::Key;
 
-/// Names further away than this from what was given are no suggestion.
+/// The largest edit distance of a suggested name.
 const MAX_DISTANCE: usize = 3;
 
-/// One who runs models behind an API.
+/// A provider of models behind an API.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Vendor {
-    /// Its name, the part of a model's name before the first slash.
+    /// The name: the part of a model's name before the first slash.
     pub name: &'static str,
-    /// Other names for it.
+    /// Other accepted names.
     pub aliases: &'static [&'static str],
-    /// Where its servers are.
+    /// The location of its servers.
     pub place: Place,
-    /// Its usual address; `None` where there is none.
+    /// The usual address, if there is one.
     pub base_url: Option<&'static str>,
-    /// What of it the environment fills in.
+    /// The parts of the address that the environment fills in.
     pub blanks: &'static [Blank],
-    /// The environment's variable for another address.
+    /// The environment variable for another address.
     pub base_variable: Option<&'static str>,
-    /// The environment's variables for its key; the first one is the name we give.
+    /// The environment variables for the key. Messages mention the first one.
     pub key_variables: &'static [&'static str],
-    /// How its servers expect the key.
+    /// The header in which its servers expect the key.
     pub key_header: KeyHeader,
-    /// What its servers speak.
+    /// The protocol of its servers.
     pub wire: Wire,
-    /// The vendor that it is by another wire: models, windows and prices are the same.
+    /// The vendor with the same models, windows and prices, if this one only differs in the
+    /// protocol.
     pub same_as: Option<&'static str>,
     /// The name of its dialect of Chat Completions.
     pub dialect: &'static str,
-    /// How its server tells a model's window.
+    /// The way in which its servers report the window of a model.
     pub tells: Tells,
-    /// The model where none is named; for servers that hold only one.
+    /// The model if none is given, for servers that run only one.
     pub only_model: Option<&'static str>,
 }
 
-/// What a vendor's servers speak.
+/// The protocol of a vendor's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// OpenAI Chat Completions.
@@ -52,7 +53,7 @@ pub enum Wire {
     Messages,
     /// Gemini's `generateContent`.
     Gemini,
-    /// The same at Vertex AI.
+    /// `generateContent` at Vertex AI.
     Vertex,
     /// Bedrock's Converse.
     Converse,
@@ -73,7 +74,7 @@ impl KeyHeader {
     /// Returns the header with this key.
     ///
     /// # Errors
-    /// [`ProviderError::BadKey`] if the key has characters that no header may have.
+    /// [`ProviderError::BadKey`] if the key contains characters that a header may not contain.
     pub(crate) fn with(
         self,
         key: &Key,
@@ -119,31 +120,31 @@ impl Wire {
 /// A part of an address that the environment fills in.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Blank {
-    /// What stands for it in the address, in braces.
+    /// The placeholder in the address, with braces.
     pub name: &'static str,
-    /// The environment's variables for it.
+    /// The environment variables for the value.
     pub variables: &'static [&'static str],
-    /// What it is where none is set; `None` where one has to be.
+    /// The default value. `None` if a variable must be set.
     pub usual: Option<&'static str>,
 }
 
-/// Where a vendor's servers are.
+/// The location of a vendor's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Elsewhere: a key is needed at its usual address.
+    /// On the internet. The usual address requires a key.
     Hosted,
     /// On this machine, started by the user.
     ThisMachine,
-    /// On this machine, started by us for the run.
+    /// On this machine, started by Plimsoll for the run.
     Ours,
-    /// Wherever the user says.
+    /// At an address that the user gives.
     Anywhere,
 }
 
-/// How a server tells a model's window.
+/// The way in which a server reports the window of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tells {
-    /// Not at all.
+    /// It does not report the window.
     Nothing,
     /// In its list of models.
     Models,
@@ -155,17 +156,17 @@ pub enum Tells {
     LmStudio,
     /// Anthropic: in the model's own entry.
     Anthropic,
-    /// A server that speaks like Anthropic's: in the model's own entry, or as llama.cpp does.
+    /// A server that imitates Anthropic's: in the model's own entry, or as llama.cpp does.
     LikeAnthropic,
     /// Google: in the model's own entry.
     Google,
-    /// Not at all, and it has no list of models either.
+    /// It reports no window and has no list of models.
     Silent,
-    /// It may be any server: try what may be tried.
+    /// Any server: all ways are tried.
     Perhaps,
 }
 
-/// A hosted API with what most of them have.
+/// The common values of a hosted API.
 const HOSTED: Vendor = Vendor {
     name: "",
     aliases: &[],
@@ -182,7 +183,7 @@ const HOSTED: Vendor = Vendor {
     only_model: None,
 };
 
-/// All vendors, in the order in which they are listed for people.
+/// All vendors, in the order in which they are shown to users.
 pub static VENDORS: [Vendor; 20] = [
     Vendor {
         name: "openai",
@@ -245,7 +246,7 @@ pub static VENDORS: [Vendor; 20] = [
                 usual: Some("global"),
             },
         ],
-        // An access token, which lives for an hour.
+        // An access token, valid for one hour.
         key_variables: &["VERTEX_API_KEY"],
         wire: Wire::Vertex,
         same_as: Some("gemini"),
@@ -376,7 +377,7 @@ pub static VENDORS: [Vendor; 20] = [
         name: "openai-compatible",
         aliases: &["compatible", "custom"],
         place: Place::Anywhere,
-        // Not OpenAI's key: it must not go to just any server.
+        // Not `OPENAI_API_KEY`, which must not be sent to other servers.
         key_variables: &["OPENAI_COMPATIBLE_API_KEY"],
         tells: Tells::Perhaps,
         ..HOSTED
@@ -392,10 +393,10 @@ pub static VENDORS: [Vendor; 20] = [
 ];
 
 impl Vendor {
-    /// The vendor of that name or alias, in whatever case.
+    /// Finds a vendor by its name or an alias, ignoring case.
     ///
     /// # Errors
-    /// [`ProviderError::UnknownProvider`], with a suggestion where one is near.
+    /// [`ProviderError::UnknownProvider`] with the most similar name, if one is similar enough.
     pub fn named(name: &str) -> Result<&'static Self, ProviderError> {
         let lower = name.trim().to_ascii_lowercase();
         let known = VENDORS.iter().find(|vendor| vendor.is_called(&lower));
@@ -405,7 +406,7 @@ impl Vendor {
         })
     }
 
-    /// What its servers want of a request.
+    /// Returns the dialect of Chat Completions that its servers expect.
     #[must_use]
     pub fn dialect(&self) -> Dialect {
         Dialect::named(self.dialect).unwrap_or_default()
@@ -416,19 +417,19 @@ impl Vendor {
     }
 }
 
-/// All names for people, joined by commas.
+/// Returns the names of all vendors, separated by commas.
 pub(crate) fn names() -> String {
     let names: Vec<&str> = VENDORS.iter().map(|vendor| vendor.name).collect();
     names.join(", ")
 }
 
-/// The vendor whose name or alias is nearest, if any is near.
+/// Returns the vendor with the most similar name or alias, if one is similar enough.
 fn nearest(lower: &str) -> Option<&'static str> {
     let named = |vendor: &'static Vendor| {
         let names = vendor.aliases.iter().copied().chain([vendor.name]);
         names.map(move |name| (strsim::damerau_levenshtein(name, lower), name, vendor.name))
     };
-    // `ollama-native` begins as `ollama` does.
+    // `ollama-native` begins with `ollama`.
     let begins = |vendor: &&Vendor| {
         { lower.strip_prefix(vendor.name) }.is_some_and(|rest| rest.starts_with(['-', '_']))
     };
@@ -436,7 +437,7 @@ fn nearest(lower: &str) -> Option<&'static str> {
         return Some(vendor.name);
     }
     let near = VENDORS.iter().flat_map(named);
-    // A short name is near to many words: at most a third of it may differ.
+    // Many words are close to a short name, so at most a third of it may differ.
     let near = near.filter(|(distance, name, _)| {
         *distance <= MAX_DISTANCE && distance * 3 <= name.len().max(lower.len())
     });

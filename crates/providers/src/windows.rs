@@ -1,21 +1,21 @@
-//! Which window a model has: the user's word, the server's, what is known of it, or a fallback, in
-//! this order. Asks no server; see `discovery.rs`.
+//! Chooses the window of a model: from the user, the server, the known facts, or a fallback, in
+//! this order. See `discovery.rs` for asking the server.
 
 use plimsoll_context::{FALLBACK_WINDOW, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::models::{ModelFacts, Origin};
 
-/// A window and who said so.
+/// A window and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Its size.
     pub tokens: Tokens,
-    /// Who said so.
+    /// The source of the size.
     pub source: WindowSource,
 }
 
-/// Who said how large a window is; the first one that did.
+/// The source of a window, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowSource {
@@ -23,13 +23,13 @@ pub enum WindowSource {
     Explicit,
     /// The server.
     Reported,
-    /// What is known of the model, by the user's own figures before published ones before ours.
+    /// The known facts about the model: the user's before published ones before built-in ones.
     Known(Origin),
-    /// Nobody.
+    /// No source knows the window.
     Fallback,
 }
 
-/// The window to work with.
+/// Chooses the window to work with.
 #[must_use]
 pub fn resolve_window(
     explicit: Option<Tokens>,

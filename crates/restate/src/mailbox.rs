@@ -1,8 +1,8 @@
-//! [`Mailbox`]: brings what is said to a run from outside to the run, once. What was brought is in the
-//! session's log, and not said again by the worker that comes next.
+//! [`Mailbox`]: delivers messages from outside to a run, each once. Delivered messages are in the
+//! session's log, so the next worker does not deliver them again.
 //!
-//! One look at the database for all runs of a worker says whether there are new messages at all; a run
-//! that waits for its model for minutes costs next to nothing.
+//! One database query serves all runs of a worker: it checks whether there are new messages at all.
+//! A run that waits minutes for its model costs almost nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,17 +18,18 @@ use crate::outage::{Access, Outages};
 
 /// Between two looks for new messages.
 const PAUSE: Duration = Duration::from_millis(250);
-/// A run looks for its own after this although there seem to be none: one may have been written late.
+/// The time after which a run queries its own messages even without a sign of new ones. A message
+/// may have been written late.
 const SURELY: Duration = Duration::from_secs(10);
 
-/// Looks whether there are new messages, as long as somebody waits for one.
+/// Watches for new messages while a run needs them.
 pub(crate) struct Arrivals {
     store: PostgresStore,
     outages: Arc<Outages>,
     newest: Mutex<Option<watch::Receiver<i64>>>,
 }
 
-/// Brings messages until it is dropped.
+/// Delivers messages until it is dropped.
 pub(crate) struct Mailbox(JoinHandle<()>);
 
 impl Arrivals {
@@ -40,7 +41,7 @@ impl Arrivals {
         }
     }
 
-    /// Changes when a message has come.
+    /// Returns a receiver that changes when a message arrives.
     fn watch(&self) -> watch::Receiver<i64> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(newest) = &*newest
@@ -56,7 +57,7 @@ impl Arrivals {
 }
 
 impl Mailbox {
-    /// Brings messages to the run of a request.
+    /// Starts delivering messages to the run of a request.
     pub(crate) fn open(
         arrivals: &Arrivals,
         session: SessionId,
@@ -74,7 +75,7 @@ impl Drop for Mailbox {
     }
 }
 
-/// Returns the key by which a session's log knows a message for the run of a request.
+/// Returns the key of a message in the session's log.
 #[must_use]
 pub fn message_key(run: &str, id: &str) -> String {
     format!("{run}/{id}")
@@ -108,7 +109,7 @@ async fn deliver(
 ) {
     let mut after = 0;
     loop {
-        // What comes while these are read is seen as new.
+        // Messages that arrive during this query count as new.
         newest.mark_unchanged();
         let Ok(messages) = store.messages(&session, &run, after).await else {
             tokio::time::sleep(PAUSE).await;
@@ -124,14 +125,14 @@ async fn deliver(
                     remote.say_once(Waiting::FollowUp, key, message.text).await
                 }
             };
-            // The run has not begun here yet.
+            // The run has not started on this worker yet.
             if !taken {
                 tokio::time::sleep(PAUSE).await;
                 break;
             }
             after = row;
         }
-        // If nobody looks for all any more, it looks for itself.
+        // If the shared watcher has ended, the run queries by itself.
         if is_empty && matches!(timeout(SURELY, newest.changed()).await, Ok(Err(_))) {
             tokio::time::sleep(PAUSE).await;
         }

@@ -1,4 +1,4 @@
-//! A command that prints 50 MB, in its own process, so that its memory can be measured.
+//! A command that prints 50 MB, in a separate process, so that its memory can be measured.
 #![cfg(unix)]
 
 use plimsoll_context::{Bytes, CallId, Marker, head_tail};

@@ -1,5 +1,5 @@
-//! Invariants that hold after every play: requests are complete and within the limit, the log folds
-//! to the same view, and a run can be continued from every prefix of the log.
+//! The invariants after every play: requests are complete and within the limit, the log folds to
+//! the same view, and a run can continue from every prefix of the log.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

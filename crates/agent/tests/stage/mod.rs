@@ -1,5 +1,5 @@
-//! A stage for the machine: it plays provider, tools, gate and store without async, and records and
-//! checks everything. It stores nothing and has no clock.
+//! A stage for the machine: plays the provider, the tools, the gate and the store without async,
+//! and records and checks the steps. Unlike a driver, it persists nothing and has no clock.
 #![allow(
     dead_code,
     clippy::unwrap_used,

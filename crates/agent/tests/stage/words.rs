@@ -1,5 +1,5 @@
-//! Requests in a short notation, for comparisons in tests:
-//! `u task / a text [c1,c2] / r c1 ok / r! c2 no`.
+//! A text notation of requests, for tests to compare: `u task / a text [c1,c2] / r c1 ok / r! c2
+//! no`. Used only by these tests.
 
 use plimsoll_agent::Request;
 use plimsoll_context::{CallId, Message, Part, ToolCall};

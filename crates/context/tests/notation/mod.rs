@@ -1,5 +1,5 @@
-//! A notation for a view as one line of text, with its parser. The tables of `stages.rs` are
-//! written in it. It is used only in these tests.
+//! A view as one line of text, and back: the notation of the tables in `stages.rs`. Used only by
+//! these tests.
 //!
 //! | written | is |
 //! |---|---|

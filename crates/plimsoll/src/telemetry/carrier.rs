@@ -1,5 +1,5 @@
-//! [`Carrier`]: takes one export to the collector, on a thread of its own, and remembers the first that
-//! failed. It retries nothing: the next export comes soon enough, and a run waits for none.
+//! [`Carrier`]: sends exports to the collector from the exporter's runtime and records the first
+//! failure. It does not retry, because the next export follows soon and no run waits for it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::{Client, Url, redirect};
 use tokio::runtime::Handle;
 
-/// Bytes of a collector's answer that are read, at most.
+/// The maximum number of bytes that are read of a collector's response.
 pub const MAX_ANSWER: usize = 64 * 1024;
 
-/// Why the first export that failed did.
+/// The reason of the first failed export.
 pub(super) type FirstFault = Arc<OnceLock<String>>;
 
-/// Takes exports to a collector.
+/// Sends exports to a collector.
 #[derive(Debug)]
 pub(super) struct Carrier {
     client: Client,
     runtime: Handle,
-    /// The collector's scheme, host and port; no path, no key.
+    /// The collector's scheme, host and port, without a path or a key.
     to: String,
     fault: FirstFault,
 }
@@ -38,7 +38,7 @@ impl Carrier {
         let host = to.host_str().unwrap_or_default();
         let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
         if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
-            // This machine is reached without a proxy, and without certificates.
+            // This machine is reached without a proxy and without certificates.
             client = client.no_proxy().tls_certs_only([]);
         }
         Ok(Self {
@@ -86,7 +86,7 @@ async fn carry(client: Client, request: reqwest::Request) -> reqwest::Result<Res
     Ok(response)
 }
 
-/// What was wrong in the first place.
+/// Returns the message of the innermost error.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {

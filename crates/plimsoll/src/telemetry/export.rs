@@ -1,5 +1,5 @@
-//! [`Sending`]: spans and metrics on their way to a collector, beside the runs: bounded, and silent but
-//! for one sentence at its end.
+//! [`Sending`]: exports spans and metrics to a collector in the background, with bounded memory. It
+//! reports failures in one sentence at its end.
 
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -27,15 +27,15 @@ use super::shape::Shaped;
 use super::views::view;
 use super::{Layered, TelemetryError};
 
-/// Ended spans that wait to be sent where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing else; those beyond are
-/// dropped, so that a collector that is slow costs memory of this size and no time. The
-/// specification's own.
+/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: the number of ended spans that wait for an export.
+/// Further spans are dropped, so a slow collector costs bounded memory and no time. The value is
+/// the default of OpenTelemetry's specification.
 pub const MAX_QUEUE: usize = 2_048;
-/// Spans in one export where `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` says nothing else. With contents a span
-/// has at most some 150 KB, and collectors take a few MB.
+/// The default of `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`: the number of spans in one export. With
+/// captured contents a span has up to 150 KB, and collectors accept a few MB.
 pub const MAX_BATCH: usize = 64;
 
-/// Spans and metrics on their way.
+/// The exporters of spans and metrics.
 #[derive(Debug)]
 pub(super) struct Sending {
     traces: Option<SdkTracerProvider>,
@@ -44,15 +44,15 @@ pub(super) struct Sending {
     aside: Aside,
 }
 
-/// Sends what is left of one kind; whether all of it was taken.
+/// Sends the remaining data of one kind. Returns `true` if the collector accepted all of it.
 type Sender = Box<dyn FnOnce() -> bool + Send>;
 
-/// The thread that exports are carried on. It may end anywhere: tokio's own runtime panics where it is
-/// dropped within an async program, as one is that fails to begin.
+/// The runtime of the exports. Safe to drop anywhere: tokio's own `Runtime` panics if it is dropped
+/// inside an async program, for example after a failed start.
 #[derive(Debug)]
 struct Aside(Option<Runtime>);
 
-/// Begins to send what the settings ask for.
+/// Starts the exports that the settings ask for.
 pub(super) fn begin(
     settings: &Settings,
     layers: &mut Vec<Layered>,
@@ -67,7 +67,7 @@ pub(super) fn begin(
             protocol: protocol.clone(),
         });
     }
-    // Both before anything is begun: one that is wrong leaves nothing behind.
+    // Check both addresses first, so that an invalid one leaves nothing running.
     let spans_to = address(settings.traces.as_deref(), "spans")?;
     let metrics_to = address(settings.metrics.as_deref(), "metrics")?;
     let runtime = Builder::new_multi_thread()
@@ -95,7 +95,7 @@ pub(super) fn begin(
             .with_level(false)
             .with_target(false)
             .with_tracked_inactivity(false);
-        // Nobody else's: other crates tell what is said in requests and answers.
+        // Only our own spans: other crates would export the content of requests and replies.
         let ours = Targets::new()
             .with_target(TARGET, LevelFilter::INFO)
             .with_target(METRICS_TARGET, LevelFilter::OFF);
@@ -130,7 +130,8 @@ impl Drop for Aside {
 }
 
 impl Sending {
-    /// Sends what is left, within the bound. One sentence where something could not be sent.
+    /// Sends the remaining data, within [`FINISH_TIMEOUT`]. Returns a sentence if something could
+    /// not be sent.
     pub(super) fn end(self) -> Option<String> {
         let Self {
             traces,
@@ -139,7 +140,7 @@ impl Sending {
             aside,
         } = self;
         let (done, ended) = mpsc::channel();
-        // On threads of their own, since metrics know no bound.
+        // Use separate threads, because the shutdown of metrics has no timeout.
         let senders = [
             traces.map(|traces| -> Sender {
                 Box::new(move || traces.shutdown_with_timeout(FINISH_TIMEOUT).is_ok())
@@ -151,7 +152,7 @@ impl Sending {
             let done = done.clone();
             let thread = thread::Builder::new().name("plimsoll-telemetry-end".into());
             let began = thread.spawn(move || {
-                // Nobody listens any more where the time was up.
+                // The receiver is gone if the time is up.
                 let _ = done.send(sender());
             });
             under_way += usize::from(began.is_ok());
@@ -162,7 +163,7 @@ impl Sending {
             let left = end.saturating_duration_since(std::time::Instant::now());
             late |= ended.recv_timeout(left) != Ok(true);
         }
-        // Read before the end of what is under way: that it is cut off by us is not why.
+        // Read the failure before the runtime ends, because ending it makes running exports fail.
         let fault = fault.get().cloned();
         drop(aside);
         let why = match (fault, late) {
@@ -221,7 +222,8 @@ fn metrics(
         .build())
 }
 
-/// What the process is called, as the environment says or, where it does not, as we do.
+/// Returns the resource of the process, with the service name of the environment or else of the
+/// settings.
 fn resource(service: &str) -> Resource {
     let told = Resource::builder().build();
     let name = told.get(&Key::from_static_str("service.name"));
@@ -236,7 +238,7 @@ fn resource(service: &str) -> Resource {
     }
 }
 
-/// The address as it was written, and as it was read.
+/// Parses an address. Returns it both as written and as parsed.
 fn address<'a>(
     to: Option<&'a str>,
     what: &'static str,

@@ -1,13 +1,13 @@
-//! [`Guard`]: keeps telling while it lives; at its end what is left is sent, within a bound. It never
-//! ends a run.
+//! [`Guard`]: keeps telemetry running while it exists. At its end it sends the remaining data,
+//! within a time limit. It never ends a run.
 
 use std::time::Duration;
 
-/// How long the end waits for what is left to be sent, at most; what is not sent then is lost.
+/// The maximum time to send the remaining data at the end. Unsent data is lost.
 pub const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Keeps telling while it lives. Dropped, it sends what is left and blocks for that, as
-/// [`finish`](Self::finish) does.
+/// Keeps telemetry running while it exists. Dropping it sends the remaining data and blocks, like
+/// [`finish`](Self::finish).
 #[derive(Debug, Default)]
 #[must_use = "what is told is sent when this ends; dropped at once, it sends nothing"]
 pub struct Guard {
@@ -16,10 +16,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Sends what is left. Where something could not be sent, now or before, one sentence for a person.
+    /// Sends the remaining data. Returns a sentence for the user if an export failed, now or
+    /// earlier.
     ///
-    /// It blocks its thread for [`FINISH_TIMEOUT`] at most, as does dropping it: within an async program
-    /// call it where blocking is allowed, as in `tokio::task::spawn_blocking(move || guard.finish())`.
+    /// Blocks the thread for at most [`FINISH_TIMEOUT`], as does dropping the guard. In an async
+    /// program, call it on a thread that may block, as in `tokio::task::spawn_blocking(move ||
+    /// guard.finish())`.
     #[must_use]
     pub fn finish(mut self) -> Option<String> {
         self.end()
@@ -38,7 +40,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Who wants to know calls `finish`.
+        // Callers that need the warning call `finish`.
         let _ = self.end();
     }
 }

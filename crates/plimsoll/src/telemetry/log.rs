@@ -1,5 +1,5 @@
-//! The log: events and ended spans as lines on stderr, for those who look for a fault. Off unless
-//! somebody asks for it; not what the command line prints.
+//! The log: writes events and ended spans to stderr as lines, for debugging. Off by default and
+//! independent of the command line's output.
 
 use std::io::stderr;
 
@@ -10,13 +10,13 @@ use tracing_subscriber::layer::Layer;
 
 use super::{Layered, TelemetryError};
 
-/// What our own targets begin with: a level without a target is for them.
+/// The prefix of our own targets. A level without a target applies to them.
 const OURS: &str = "plimsoll";
-/// The most that is heard of all others unless the filter names them: HTTP and MCP libraries tell below
-/// it what is said in requests and answers.
+/// The most verbose level of all other crates, unless the filter names them. Below it, HTTP and MCP
+/// libraries log the content of requests and replies.
 const OTHERS: LevelFilter = LevelFilter::WARN;
 
-/// The log's layer.
+/// Creates the layer of the log.
 pub(super) fn layer(filter: &str) -> Result<Layered, TelemetryError> {
     let filter = targets(filter)?;
     let layer = tracing_subscriber::fmt::layer()
@@ -26,12 +26,13 @@ pub(super) fn layer(filter: &str) -> Result<Layered, TelemetryError> {
     Ok(layer.with_filter(filter).boxed())
 }
 
-/// What the filter asks for of us and of those it names, and warnings of all others.
+/// Parses the filter: the requested levels for our own and the named targets, and warnings of all
+/// others.
 fn targets(filter: &str) -> Result<Targets, TelemetryError> {
     let asked: Targets = filter.parse().map_err(|error| TelemetryError::Filter {
         why: format!("{error}"),
     })?;
-    // Metrics are numbers for a collector, and would be most of the log.
+    // Metrics are meant for a collector and would fill the log.
     let mut targets = Targets::new().with_target(METRICS_TARGET, LevelFilter::OFF);
     let mut others = OTHERS;
     if let Some(level) = asked.default_level() {

@@ -1,39 +1,39 @@
-//! [`Settings`]: where spans, metrics and the log go, as environment variables say. The exporter reads
-//! the rest of OpenTelemetry's variables itself.
+//! [`Settings`]: the destinations of spans, metrics and the log, from environment variables. The
+//! exporter itself reads OpenTelemetry's other variables.
 
 use std::time::Duration;
 
-/// Where a person asks for the log.
+/// The environment variable that turns on the log.
 pub const LOG_VARIABLE: &str = "PLIMSOLL_LOG";
-/// How long one export may take where `OTEL_EXPORTER_OTLP_TIMEOUT` says nothing else; the
-/// specification's own.
+/// The default of `OTEL_EXPORTER_OTLP_TIMEOUT`: the timeout of one export. The value is the default
+/// of OpenTelemetry's specification.
 pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where spans, metrics and the log go.
+/// The destinations of spans, metrics and the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// What the process is called where `OTEL_SERVICE_NAME` says nothing else.
+    /// The name of the process, unless `OTEL_SERVICE_NAME` is set.
     pub service: String,
-    /// Where spans go: the whole address, as `http://localhost:4318/v1/traces`.
+    /// The full address for spans, such as `http://localhost:4318/v1/traces`. `None` sends none.
     pub traces: Option<String>,
-    /// Where metrics go, likewise.
+    /// The full address for metrics. `None` sends none.
     pub metrics: Option<String>,
-    /// How one talks to both.
+    /// The protocol of both. Default: `http/protobuf`.
     pub protocol: Option<String>,
-    /// How long one export may take.
+    /// The timeout of one export.
     pub timeout: Duration,
-    /// Which events go to stderr: a level, or targets with levels.
+    /// The filter of the log: a level, or targets with levels. `None` turns the log off.
     pub log: Option<String>,
 }
 
 impl Settings {
-    /// As the environment says.
+    /// Reads the settings from the environment.
     #[must_use]
     pub fn from_environment(service: impl Into<String>) -> Self {
         Self::from_variables(service, |name| std::env::var(name).ok())
     }
 
-    /// As variables say that are looked up elsewhere. One that is empty counts as not set.
+    /// Reads the settings with a custom lookup of variables. An empty variable counts as unset.
     #[must_use]
     pub fn from_variables(
         service: impl Into<String>,
@@ -75,13 +75,13 @@ impl Settings {
         }
     }
 
-    /// Whether spans or metrics are to be sent.
+    /// Checks whether spans or metrics are to be sent.
     #[must_use]
     pub fn export(&self) -> bool {
         self.traces.is_some() || self.metrics.is_some()
     }
 
-    /// Whether there is anything to set up.
+    /// Checks whether there is anything to set up.
     #[must_use]
     pub fn ask_for_something(&self) -> bool {
         self.export() || self.log.is_some()

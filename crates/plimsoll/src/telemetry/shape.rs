@@ -1,4 +1,4 @@
-//! [`Shaped`]: spans on their way out, with the attribute that `tracing` cannot say: a list of texts.
+//! [`Shaped`]: adds an attribute that `tracing` cannot express to exported spans: a list of texts.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
-/// A list in the conventions, and one text in a field.
+/// An attribute that is a list in the conventions and a single text in a field.
 const LIST: &str = "gen_ai.response.finish_reasons";
 
-/// An exporter of spans whose lists are lists.
+/// An exporter of spans that converts this attribute to a list.
 pub(super) struct Shaped<E>(pub(super) E);
 
 impl<E: SpanExporter> SpanExporter for Shaped<E> {

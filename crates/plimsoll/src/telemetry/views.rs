@@ -1,20 +1,20 @@
-//! Units and buckets of the metrics: what an event of `tracing` cannot say of a number.
+//! Units, descriptions and buckets of the metrics, which an event of `tracing` cannot express.
 
 use opentelemetry_sdk::metrics::{Aggregation, Instrument, Stream};
 
-/// Of one call, in seconds; the conventions' own.
+/// Buckets for a model or tool call, in seconds, from the conventions.
 const CALL: [f64; 14] = [
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
-/// Of a run, likewise.
+/// Buckets for a run, in seconds, from the conventions.
 const RUN: [f64; 13] = [
     0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6,
 ];
-/// Of an evaluation, likewise.
+/// Buckets for an evaluation, in seconds, from the conventions.
 const WORKFLOW: [f64; 11] = [
     1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0,
 ];
-/// Of tokens, likewise.
+/// Buckets for tokens, from the conventions.
 const TOKENS: [f64; 14] = [
     1.0,
     4.0,
@@ -32,10 +32,10 @@ const TOKENS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// A metric's unit, what it is and, for a histogram, its buckets.
+/// A metric's unit, description and buckets. The buckets are empty unless it is a histogram.
 struct Shape(&'static str, &'static str, &'static [f64]);
 
-/// How a metric is told; `None` for one that is not ours.
+/// Returns the view of a metric, or `None` for a metric of another crate.
 pub(super) fn view(instrument: &Instrument) -> Option<Stream> {
     let Shape(unit, says, bounds) = shape(instrument.name())?;
     let mut stream = Stream::builder().with_unit(unit).with_description(says);

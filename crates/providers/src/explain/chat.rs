@@ -1,4 +1,4 @@
-//! What is said of Chat Completions.
+//! Explains the requests of Chat Completions.
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::{
@@ -15,7 +15,7 @@ use crate::efforts::goes;
 use crate::model_ref::ModelRef;
 use crate::vendor::Place;
 
-/// What is peculiar to a dialect of Chat Completions.
+/// Returns the peculiarities of a dialect.
 fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
     let echo = match (of.echo_reasoning, of.empty_reasoning) {
         (EchoReasoning::Never, _) => None,
@@ -123,7 +123,7 @@ fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
     all
 }
 
-/// The rules of Chat Completions that a dialect is judged by.
+/// Returns the rules of Chat Completions that apply to a dialect.
 pub(crate) fn rules(of: &Dialect) -> Vec<&'static str> {
     let peculiar: Vec<&str> = peculiarities(of)
         .into_iter()
@@ -143,7 +143,7 @@ pub(crate) fn rules(of: &Dialect) -> Vec<&'static str> {
         .collect()
 }
 
-/// What is said of a dialect of Chat Completions.
+/// Explains the requests of a dialect.
 pub(crate) fn explain(of: &Dialect, connection: &Connection) -> Explanation {
     let mut peculiarities = peculiarities(of);
     peculiarities.extend(thinking(&connection.model));
@@ -178,7 +178,7 @@ pub(crate) fn explain(of: &Dialect, connection: &Connection) -> Explanation {
     }
 }
 
-/// What is peculiar to how a model thinks over Chat Completions.
+/// Returns the peculiarities of a model's thinking over Chat Completions.
 fn thinking(model: &ModelRef) -> Vec<Peculiarity> {
     let name = model.name();
     let all = format!("openai-responses/{name} takes all of it.");

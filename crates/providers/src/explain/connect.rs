@@ -1,5 +1,5 @@
-//! What a server says of a model when it is asked: whether it is there, its window, and what an
-//! example weighs. Nothing is generated, and no tokens are spent.
+//! Asks a server about a model: whether it is available, its window, and the token count of an
+//! example. Generates nothing and uses no tokens.
 
 use plimsoll_context::Tokens;
 use plimsoll_core::Provider;
@@ -13,41 +13,41 @@ use crate::error::ProviderError;
 use crate::key::Variables;
 use crate::vendor::Tells;
 
-/// What a server says.
+/// The answers of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Connected {
-    /// Whether it answers at all, be it a refusal; `None` where it was not asked, because nothing
-    /// there tells without generating.
+    /// Whether the server answers at all, even with an error. `None` if it was not asked because
+    /// every request would generate something.
     pub answers: Option<bool>,
-    /// The status with which it does not list its models.
+    /// The HTTP status, if the server refuses to list its models.
     pub status: Option<u16>,
-    /// The models that it lists; `None` where it does not.
+    /// The number of listed models. `None` if it lists none.
     pub models: Option<usize>,
-    /// Whether this one is among them.
+    /// Whether this model is in the list.
     pub has_model: Option<bool>,
-    /// The window that it tells.
+    /// The reported window.
     pub window: Option<Tokens>,
-    /// What the example weighs.
+    /// The token count of the example.
     pub counted: Counted,
 }
 
-/// What a server says that a request weighs.
+/// The server's token count of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// So many tokens.
+    /// The number of tokens.
     Tokens(Tokens),
-    /// It does not say.
+    /// The server does not count.
     Unsaid,
-    /// It refuses, in these words.
+    /// The server refused, with this message.
     Refused(String),
 }
 
 impl ModelClientBuilder {
-    /// Asks the server of the model, with the variables given.
+    /// Asks the server of the model, with these variables as the environment.
     ///
     /// # Errors
-    /// A [`ProviderError`] that says what is missing or wrong.
+    /// A [`ProviderError`] if a setting is missing or wrong.
     pub async fn connect(self, variables: Variables<'_>) -> Result<Connected, ProviderError> {
         let client = self.build_with(variables)?;
         Ok(ask(&client, &client.connection).await)
@@ -71,7 +71,7 @@ async fn ask(provider: &dyn Provider, connection: &Connection) -> Connected {
         let mut models = models.iter().flatten();
         models.any(|model| model.name == name || model.name.strip_suffix(":latest") == Some(name))
     };
-    // A server that holds one model is asked by no name.
+    // The name does not matter at a server with one model.
     let named = connection.model.vendor().only_model.is_none();
     let has_model = models.as_ref().filter(|_| named).map(|_| has(name));
     let status = match models {

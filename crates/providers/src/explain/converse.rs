@@ -1,4 +1,4 @@
-//! What is said of Converse.
+//! Explains the requests of Converse.
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::ThinkingStyle;
@@ -8,7 +8,7 @@ use super::Explanation;
 use super::sentences::{minimum, peculiarity, those};
 use crate::models::ModelFacts;
 
-/// What is said of a profile of Converse.
+/// Explains the requests of a profile.
 pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
     let adaptive = matches!(&of.maker, Maker::Anthropic(claude)
         if claude.thinking == ThinkingStyle::Adaptive);

@@ -1,4 +1,4 @@
-//! What is said of `generateContent`.
+//! Explains the requests of `generateContent`.
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::gemini::{Profile, Thinking};
@@ -7,7 +7,7 @@ use super::Explanation;
 use super::sentences::{minimum, peculiarity, those};
 use crate::models::ModelFacts;
 
-/// What is said of a profile of `generateContent`.
+/// Explains the requests of a profile.
 pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
     let mut peculiarities = those([
         (

@@ -1,4 +1,4 @@
-//! What is said of Messages.
+//! Explains the requests of Messages.
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::{EffortSupport, Profile, ThinkingStyle};
@@ -7,7 +7,7 @@ use super::Explanation;
 use super::sentences::{NO_TEMPERATURE, peculiarity, those};
 use crate::models::ModelFacts;
 
-/// What is said of a profile of Messages.
+/// Explains the requests of a profile.
 pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
     let mut peculiarities = those([
         (

@@ -1,4 +1,4 @@
-//! What is said of Responses.
+//! Explains the requests of Responses.
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::Reach;
@@ -13,7 +13,7 @@ use crate::efforts::goes;
 use crate::model_ref::ModelRef;
 use crate::vendor::Wire;
 
-/// What is said of a profile of Responses.
+/// Explains the requests of a profile.
 pub(crate) fn explain(of: &Profile, connection: &Connection) -> Explanation {
     let mut peculiarities = those([
         (
@@ -75,7 +75,7 @@ pub(crate) fn explain(of: &Profile, connection: &Connection) -> Explanation {
     }
 }
 
-/// Why a model of a vendor that speaks Chat Completions goes over Responses.
+/// Explains why a model of a Chat Completions vendor is called through Responses.
 fn detour(model: &ModelRef) -> Option<Peculiarity> {
     let says = match goes(model) {
         _ if model.vendor().wire != Wire::Chat => return None,

@@ -1,5 +1,5 @@
-//! The example: a question, an answer that thinks and calls two tools at once, and their results.
-//! Replies are read as a server would send them, so that what is opaque in them is real.
+//! The example: a question, a reply that thinks and calls two tools at once, and their results. The
+//! reply is decoded from a server's format, so its opaque parts are in the real form.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const SYSTEM: &str = "Be brief.";
 const TOOL: &str = "read";
 const QUESTION: &str = "What do a.txt and b.txt say?";
 const THOUGHT: &str = "I read both at once.";
-/// As long as what it stands for begins.
+/// A placeholder for encrypted content, in valid base64.
 const OPAQUE: &str = "ZXhhbXBsZQ==";
 const RESULTS: [(&str, &str); 2] = [
     ("call_0a1b2c3d", "The sea is calm."),

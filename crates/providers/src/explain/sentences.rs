@@ -1,4 +1,4 @@
-//! Sentences about a server that several protocols share, each with the rules that it is for.
+//! Sentences about a server that several protocols share, each with the rules that cover it.
 
 use plimsoll_context::{CacheRetention, LongerCache};
 use plimsoll_judge::Rule;
@@ -36,7 +36,7 @@ pub(crate) fn rules_of(prefix: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// What becomes of the wish to keep the cache longer, where it `gets` so much.
+/// Explains the effect of the requested cache retention; `gets` is the granted one.
 pub(super) fn of_retention(
     wish: CacheRetention,
     gets: CacheRetention,

@@ -1,4 +1,4 @@
-//! What is said of every vendor is what would be sent, and the validator takes it.
+//! The explanation of every vendor agrees with its requests, and the validator accepts the example.
 
 use super::*;
 use crate::model_ref::ModelRef;
@@ -15,7 +15,7 @@ fn explained(model: &str) -> Explained {
     builder.explain(&|_| None).unwrap()
 }
 
-/// The same at the vendor's own address.
+/// Returns the explanation at the vendor's own address.
 fn usual(model: &str) -> Explained {
     let model = ModelRef::parse(model).unwrap();
     let builder = ModelClient::builder(model).key(Secret::new(HUSH));
@@ -69,7 +69,7 @@ fn the_example_is_accepted_of_every_vendor_and_family() {
             assert!(text.contains("a.txt") && text.contains("Land!"), "{text}");
             let all = serde_json::to_string(&explained).unwrap();
             assert!(!all.contains("hush"), "{all}");
-            // A rule that something is peculiar for is a rule that is checked.
+            // Every rule that a peculiarity mentions is checked.
             for rule in explained.peculiarities.iter().flat_map(|said| &said.rules) {
                 assert!(sample.rules.contains(rule), "{model}: {rule}");
             }
@@ -113,7 +113,7 @@ fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
         assert!(usual.peculiarities.iter().any(says), "{model}");
         assert_eq!(usual.thinking[4].sent["reasoning"]["effort"], "high");
     }
-    // Of a proxy nobody knows whether it has Responses.
+    // A proxy may not support Responses.
     for (model, effort, says, faults) in [
         ("openai/gpt-5.4", None, "not asked to think", 0),
         ("openai/gpt-5.6-terra", Some("none"), "told not to think", 0),
@@ -133,7 +133,7 @@ fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
         let (_, name) = model.split_once('/').unwrap();
         let cure = format!("openai-responses/{name} takes all of it.");
         assert!(said.unwrap().says.ends_with(&cure), "{said:?}");
-        // What was asked for and is not sent is told.
+        // A requested setting that is not sent is reported.
         let told = sample.left_out.iter().any(|what| what == "Effort");
         assert_eq!(told, !model.ends_with("-pro"), "{model}");
     }
@@ -178,7 +178,7 @@ fn what_the_user_says_of_a_model_is_heeded() {
     );
 }
 
-/// What the documentation says of providers, row by row.
+/// The documentation of providers matches the data, row by row.
 #[test]
 fn the_documentation_says_what_is_so() {
     let docs = include_str!("../../../../docs/providers.md");

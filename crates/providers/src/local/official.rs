@@ -1,4 +1,5 @@
-//! A file over HTTP, from where it broke off the last time. It checks the length, not the sum.
+//! Downloads a file over HTTP and resumes an interrupted download. Checks the length; the caller
+//! checks the checksum.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,21 +14,21 @@ use super::error::LocalError;
 use super::{Progress, Watch, remove_file, size};
 use crate::http::innermost;
 
-/// Making the connection; where it is not made by then, the mirror is quicker.
+/// The time to establish a connection. After that the mirror is faster.
 pub const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// Not a single byte.
+/// The time without a single received byte.
 pub const SILENCE: Duration = Duration::from_secs(30);
-/// How often a broken line is taken up again.
+/// The maximum number of attempts after interruptions.
 pub const MAX_TRIES: u32 = 8;
-/// The store of large files is another host.
+/// The maximum number of redirects. Large files are stored on another host.
 const MAX_REDIRECTS: usize = 5;
 
-/// What came of one try.
+/// The result of one attempt.
 enum Try {
     Whole,
-    /// It broke off; the reason.
+    /// The download was interrupted, for this reason.
     Cut(String),
-    /// Another try will end the same way; the reason.
+    /// Another attempt would fail as well, for this reason.
     Refused(String),
 }
 
@@ -56,7 +57,7 @@ pub(super) async fn fetch(
         match attempt(&client, url, to, bytes, label, watch).await? {
             Try::Whole => return Ok(()),
             Try::Refused(reason) => return Err(no(reason)),
-            // A line that brings nothing at all is given up at once.
+            // Give up at once if an attempt received nothing.
             Try::Cut(reason) if size(to).unwrap_or(0) == before.unwrap_or(0) => {
                 return Err(no(reason));
             }
@@ -111,7 +112,7 @@ async fn attempt(
             OpenOptions::new().append(true).open(to).await
         }
         status => {
-            // What is here may be what it cannot carry on from.
+            // The partial file may be the reason, so remove it.
             remove_file(to)?;
             return Ok(Try::Refused(format!("status {}", status.as_u16())));
         }
@@ -146,7 +147,7 @@ async fn attempt(
     Ok(ended)
 }
 
-/// Where a part of a file begins: `bytes 100-199/200`.
+/// Returns the position at which a part of a file begins. Parses `bytes 100-199/200`.
 fn start(answer: &Response) -> Option<u64> {
     let range = answer.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     let (start, _) = range.strip_prefix("bytes ")?.split_once('-')?;

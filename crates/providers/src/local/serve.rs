@@ -1,5 +1,5 @@
-//! [`Running`]: a model's server for the length of a run, and how one is found that this
-//! processor can run: ours, ours with a portable library, or the user's own.
+//! [`Running`]: the server of a model for one run. Tries Plimsoll's server, then the same with a
+//! portable library, then the user's own server, until one works on this processor.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,54 +16,55 @@ use super::error::LocalError;
 use super::probe::{self, Ready};
 use super::{LocalModels, Progress, Source, Watch, blocking};
 
-/// Loading a model and generating one token: seconds, on a slow disk a minute or two.
+/// The time to load a model and generate one token. Usually seconds; on a slow disk a minute or
+/// two.
 pub const START_TIMEOUT: Duration = Duration::from_secs(180);
-/// How much of what a server prints is kept to find its reason in.
+/// The maximum amount of a server's output that is kept, to find an error in it.
 const LOG: Bytes = Bytes(32 * 1024);
-/// A reason of a server's is cut after this many characters.
+/// The maximum length of an error message of a server, in characters.
 const REASON: usize = 200;
-/// A window is a multiple of this, the server's own step.
+/// The server requires a window that is a multiple of this.
 const WINDOW_STEP: u64 = 256;
-/// Less is of no use to anybody, and the probe needs some.
+/// The smallest window. The probe needs a part of it.
 const MIN_WINDOW: u64 = 1024;
 
-/// A model's server; it stops when this is dropped.
+/// The running server of a model. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Running {
     _server: Server,
-    /// Where it is.
+    /// The address of the server.
     pub base_url: String,
     /// The model's name.
     pub model: String,
-    /// Which server it is.
+    /// The kind of server.
     pub variant: Variant,
 }
 
-/// Which server runs.
+/// The kinds of servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
-    /// Ours, as it is.
+    /// Plimsoll's server.
     Pinned,
-    /// Ours, with a library that runs on more processors.
+    /// Plimsoll's server with a library that runs on more processors.
     Portable,
     /// The user's `llama-server`.
     OnPath,
 }
 
-/// Why a server did not start.
+/// The reasons why a server did not start.
 enum Failed {
-    /// Another one may.
+    /// Another kind of server may start.
     Next(String),
-    /// It is over.
+    /// No other kind of server would help.
     Over(LocalError),
 }
 
 impl LocalModels {
-    /// Fetches what is missing and starts a model's server with a window of at least `window`
+    /// Downloads missing files and starts a model's server with a window of at least `window`
     /// tokens.
     ///
     /// # Errors
-    /// A [`LocalError`]: fetching failed, or no server runs here.
+    /// A [`LocalError`] if a download fails or no server runs on this machine.
     pub async fn start(
         &self,
         name: Option<&str>,
@@ -100,11 +101,11 @@ impl LocalModels {
         })
     }
 
-    /// Fetches the server, so that a later start needs no network. Which library it needs is only
-    /// known once it has started; both are fetched.
+    /// Downloads the server, so that a later start needs no network. Also downloads the portable
+    /// library, because only a start shows whether it is needed.
     ///
     /// # Errors
-    /// A [`LocalError`].
+    /// A [`LocalError`] if a download fails.
     pub async fn pull_server(&self, watch: Watch<'_>) -> Result<(), LocalError> {
         if let Some(build) = self.catalogue.server() {
             self.install(&build.program, watch).await?;
@@ -113,8 +114,8 @@ impl LocalModels {
         Ok(())
     }
 
-    /// What worked the last time goes first; what a processor lacks may be needed by one model
-    /// and not by another.
+    /// Returns the order in which to try the servers, with the last successful one first. It is
+    /// remembered per model, because not every model uses the same processor instructions.
     fn order(&self, model: &LocalModel) -> Vec<Variant> {
         let mut order = vec![Variant::Pinned, Variant::Portable, Variant::OnPath];
         let word = fs::read_to_string(self.note(model)).unwrap_or_default();
@@ -128,7 +129,7 @@ impl LocalModels {
 
     async fn remember(&self, model: &LocalModel, variant: Variant) {
         let (folder, note) = (self.servers(), self.note(model));
-        // Forgetting it costs a second at the next start.
+        // If writing the note fails, the next start takes a second longer.
         let _ = blocking(&self.note(model), move || {
             fs::create_dir_all(folder)?;
             fs::write(note, variant.key())
@@ -136,7 +137,7 @@ impl LocalModels {
         .await;
     }
 
-    /// How a variant is started; `None` where there is none.
+    /// Returns the command of a variant, or `None` if it is not available.
     async fn command(
         &self,
         variant: Variant,
@@ -164,7 +165,7 @@ impl LocalModels {
                 }
                 Ok(Some(command))
             }
-            // The user's own server needs nothing fetched.
+            // The user's own server needs no download.
             Err(error) if self.on_path().is_some() => {
                 watch(Progress::Said(&error.to_string()));
                 Ok(None)
@@ -213,7 +214,7 @@ impl LocalModels {
 }
 
 impl Variant {
-    /// How it is noted.
+    /// Returns the name in the note.
     fn key(self) -> &'static str {
         match self {
             Self::Pinned => "pinned",
@@ -222,7 +223,7 @@ impl Variant {
         }
     }
 
-    /// What it is called in a sentence.
+    /// Returns the name in messages.
     fn word(self) -> &'static str {
         match self {
             Self::Pinned => "the fetched server",
@@ -243,7 +244,7 @@ fn arguments(model: &LocalModel, file: &std::path::Path, window: u64, port: u16)
         ("-np", "1".to_owned()),
         ("-t", threads.to_string()),
         ("--alias", model.name.clone()),
-        // Prompts that have left would be brought back at the price of gigabytes.
+        // The cache of earlier prompts would take gigabytes of memory.
         ("--cache-ram", "0".to_owned()),
     ];
     for (name, value) in rest {
@@ -253,7 +254,7 @@ fn arguments(model: &LocalModel, file: &std::path::Path, window: u64, port: u16)
     arguments
 }
 
-/// How a server ended, in words.
+/// Describes how a server ended.
 fn end(ended: Option<Ended>, said: &str) -> String {
     let last = |word: &str| {
         let line = said.lines().rev().find(|line| line.contains(word));

@@ -1,4 +1,4 @@
-//! The sum of a file. Blocking: a gigabyte takes a second or more.
+//! Checksums of files. Blocks: a gigabyte takes a second or more.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// How much is read at once.
+/// The size of a read in bytes.
 const BUFFER: usize = 1024 * 1024;
 
-/// A file's sha256 in hexadecimal digits.
+/// Returns the sha256 of a file in hexadecimal digits.
 pub(super) fn sha256(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; BUFFER];

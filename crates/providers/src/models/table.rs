@@ -1,5 +1,5 @@
-//! [`published`]: what LiteLLM's table of models says of our providers' models, as rows of our own
-//! form; what it says that cannot be so is left out and counted. Fetches and writes nothing.
+//! [`published`]: converts LiteLLM's table of models to rows of our form, for the providers that we
+//! know. Implausible values are left out and counted. Downloads and writes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,16 +10,16 @@ use toml::{Table, Value};
 use super::facts::{ModelFacts, Origin};
 use super::{ModelBook, vendor};
 
-/// Rows that are kept, at most; the whole table has half as many today.
+/// The maximum number of rows. Today the whole table has half as many.
 pub const MAX_MODELS: usize = 10_000;
-/// A longer name is none.
+/// The maximum length of a name.
 const MAX_NAME: usize = 200;
-/// Seconds that the longer lifetime is in which the table prices writing the cache.
+/// The longer cache lifetime that the table has a price for, in seconds.
 const LONGER: i64 = 3_600;
-/// What a table says first that was made by us.
+/// The first line of a table that this module writes.
 const HEAD: &str = "# Written by `plimsoll models update`, which writes over it; your own figures stand in models.toml.";
 
-/// Whose rows of the table are whose of ours; their names may begin so.
+/// The table's provider, our vendor, and a prefix to remove from the names.
 const PROVIDERS: [(&str, &str, &str); 14] = [
     ("openai", "openai", "openai/"),
     ("anthropic", "anthropic", "anthropic/"),
@@ -36,60 +36,60 @@ const PROVIDERS: [(&str, &str, &str); 14] = [
     ("cohere_chat", "cohere", "cohere_chat/"),
     ("cohere", "cohere", "cohere/"),
 ];
-/// Where models are called that generate text.
+/// The modes of models that generate text.
 const MODES: [&str; 2] = ["chat", "responses"];
-/// Whose prices depend on more than tokens: on the hour.
+/// The vendors whose prices also depend on the time of day.
 const NO_PRICES: [&str; 1] = ["deepseek"];
-/// In some rows of OpenAI's the table gives the whole window in place of what the input may take
-/// of it; beyond that a request is refused.
+/// For some of OpenAI's models the table gives the whole window instead of the limit of the input.
+/// Longer input is refused. Each pair is a window and its input limit.
 const WHOLE_WINDOWS: [(i64, i64); 2] = [(400_000, 272_000), (1_050_000, 922_000)];
-/// What older Claudes take without a header of a beta that we do not send; the table gives what they
-/// take with it, and a price beyond this.
+/// The window of older Claude models without a beta header, which Plimsoll does not send. For these
+/// the table gives the window with the header, and a higher price above this length.
 const LONG: i64 = 200_000;
 
-/// What a table says.
+/// The result of converting a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
-    /// As rows of ours.
+    /// The rows.
     pub book: ModelBook,
-    /// The same as a file.
+    /// The rows as a file.
     pub text: String,
-    /// Figures that cannot be so, and rows beyond [`MAX_MODELS`].
+    /// The number of implausible values and of rows beyond [`MAX_MODELS`].
     pub left_out: usize,
 }
 
-/// Why a table is of no use.
+/// The reasons why a table is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// It is no JSON.
+    /// The table is not valid JSON.
     #[error(
         "the table of models is no JSON: {0}; name LiteLLM's model_prices_and_context_window.json"
     )]
     NotJson(String),
-    /// It knows none of our providers' models.
+    /// The table contains none of our providers' models.
     #[error(
         "the table of models has no model of a provider that we know; name LiteLLM's model_prices_and_context_window.json"
     )]
     Nothing,
 }
 
-/// One figure of one model that is not what it was.
+/// A changed value of one model.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Change {
     /// The model.
     pub model: String,
-    /// The figure.
+    /// The name of the value.
     pub figure: &'static str,
-    /// What it was; `None` where it was not known.
+    /// The old value, or `None` if it was unknown.
     pub was: Option<String>,
-    /// What it is; `None` where it is not known any more.
+    /// The new value, or `None` if it is no longer known.
     pub now: Option<String>,
 }
 
-/// Reads a table. `source` and `date` stand in the file, for people.
+/// Converts a table. `source` and `date` are written into the file, for readers.
 ///
 /// # Errors
-/// Where it is no such table.
+/// If the data is not such a table.
 pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, TableError> {
     let table: Map<String, Json> =
         serde_json::from_slice(json).map_err(|error| TableError::NotJson(error.to_string()))?;
@@ -118,14 +118,14 @@ pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, Tab
     for (vendor, models) in &rows {
         let _ = write!(text, "\n[{vendor}]\n");
         for (name, row) in models {
-            // A dated name is the name without it.
+            // A dated name falls back to the name without its date.
             if super::undated(name).and_then(|name| models.get(name)) == Some(row) {
                 continue;
             }
             let name = Value::String(name.clone());
             let row = Value::Table(row.clone());
             let line = format!("{name} = {row}");
-            // Some names are written as what is a value and no key.
+            // Some names are not valid TOML keys.
             match line.parse::<Table>() {
                 Ok(_) => text.extend([line.as_str(), "\n"]),
                 Err(_) => left_out += 1,
@@ -145,7 +145,7 @@ pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, Tab
 }
 
 impl Published {
-    /// Where a file that was made of a table says it comes from, and of which day it is.
+    /// Returns the source and the date in the head of a converted file.
     #[must_use]
     pub fn head(text: &str) -> (Option<&str>, Option<&str>) {
         let line = |key: &str| text.lines().take(3).find_map(|line| line.strip_prefix(key));
@@ -154,7 +154,7 @@ impl Published {
 }
 
 impl ModelBook {
-    /// What is not as `before` has it, model by model.
+    /// Returns the differences from `before`, model by model.
     #[must_use]
     pub fn changes(&self, before: &Self) -> Vec<Change> {
         let mut names: Vec<(&str, &str)> = self.models().chain(before.models()).collect();
@@ -180,7 +180,7 @@ impl ModelBook {
     }
 }
 
-/// What is known, in words, always in the same order.
+/// Formats the known facts, always in the same order.
 fn figures(facts: &ModelFacts) -> Vec<(&'static str, Option<String>)> {
     let prices = facts.prices.as_ref().map(|fact| {
         let rates = fact.value.rates;
@@ -204,7 +204,7 @@ fn figures(facts: &ModelFacts) -> Vec<(&'static str, Option<String>)> {
     ]
 }
 
-/// The provider and the name of a row that concerns us.
+/// Returns our vendor and the model's name for a relevant row.
 fn whose<'a>(name: &str, entry: &'a Json) -> Option<(&'a str, String)> {
     let text = |key: &str| entry.get(key).and_then(Json::as_str);
     if !MODES.contains(&text("mode")?) {
@@ -215,14 +215,14 @@ fn whose<'a>(name: &str, entry: &'a Json) -> Option<(&'a str, String)> {
     let ours = vendor(ours).ok()?;
     let name = name.strip_prefix(prefix).unwrap_or(name);
     let name = name.to_ascii_lowercase();
-    // Of Bedrock the table prices regions and commitments too, which are no names of models.
+    // For Bedrock the table also prices regions and commitments, which are not model names.
     let is_name = ours != "bedrock" || !name.contains('/');
     let shown = !name.contains(char::is_control);
     let good = is_name && shown && !name.is_empty() && name.len() <= MAX_NAME;
     good.then_some((ours, name))
 }
 
-/// What an entry says, group by group; a group that cannot be so is left out.
+/// Converts an entry, group by group. A group with an implausible value is left out.
 fn row(vendor: &str, name: &str, entry: &Json, left_out: &mut usize) -> Table {
     let mut row = Table::new();
     let mut add = |group: Vec<(&str, Option<Value>)>| {
@@ -264,7 +264,7 @@ fn row(vendor: &str, name: &str, entry: &Json, left_out: &mut usize) -> Table {
     row
 }
 
-/// Whether a Claude takes more than [`LONG`] tokens only in a beta.
+/// Checks whether a Claude model takes more than [`LONG`] tokens only with a beta header.
 fn is_behind_beta(vendor: &str, name: &str, entry: &Json) -> bool {
     if !name.contains("claude") {
         return false;
@@ -279,20 +279,20 @@ fn is_behind_beta(vendor: &str, name: &str, entry: &Json) -> bool {
     }
 }
 
-/// Prices, where they are the same for every request.
+/// Returns the prices if they are the same for every request.
 fn prices(vendor: &str, entry: &Json) -> Vec<(&'static str, Option<Value>)> {
     let keys = entry.as_object().into_iter().flat_map(Map::keys);
     let mut keys = keys.filter(|key| key.contains("put_cost_per_token_above_"));
     let dollars = |key: &str| {
         let one = entry.get(key).and_then(Json::as_f64)?;
-        // What is written with six decimals for one token has none for a million of them.
+        // Round away the floating-point error of multiplying a price per token.
         Some((one * 1e12).round() / 1e6)
     };
     let (input, output) = (
         dollars("input_cost_per_token"),
         dollars("output_cost_per_token"),
     );
-    // Nothing is what the table has where a price is not known.
+    // The table gives 0 for an unknown price.
     let known = input.is_some_and(|input| input > 0.0) && output.is_some();
     if !known || keys.next().is_some() || NO_PRICES.contains(&vendor) {
         return Vec::new();
@@ -315,7 +315,7 @@ fn prices(vendor: &str, entry: &Json) -> Vec<(&'static str, Option<Value>)> {
     ]
 }
 
-/// A whole number, however it is written.
+/// Parses a whole number that is written as a number or a string.
 fn number(value: &Json) -> Option<i64> {
     let text = value.as_str().and_then(|text| text.parse::<i64>().ok());
     let float = || {
@@ -331,7 +331,7 @@ mod tests {
     use crate::ModelRef;
     use plimsoll_context::{Money, Tokens};
 
-    /// Rows of LiteLLM 1.109.1's table (MIT), with the keys that are of interest here.
+    /// Rows of LiteLLM 1.109.1's table (MIT), with only the relevant keys.
     const TABLE: &[u8] = include_bytes!("../../tests/tables/litellm.json");
     const FROM: &str = "https://example.org/table.json";
     const DATE: &str = "Sat, 21 Nov 2026 20:00:00 GMT";
@@ -392,7 +392,7 @@ mod tests {
         let input = |name: &str| facts(name).window.unwrap().value;
         assert_eq!(input("openai/gpt-5.4"), Tokens(922_000), "the input's part");
         assert_eq!(input("openai/gpt-5.1-codex"), Tokens(272_000));
-        // A dated name is the name without it, unless it is another model's figures.
+        // A dated name falls back to the name without its date, unless the values differ.
         let text = table().text;
         assert!(!text.contains("gpt-4o-2024-08-06"), "{text}");
         assert!(text.contains("gpt-4o-2024-05-13"), "{text}");
@@ -442,7 +442,7 @@ mod tests {
                 Err(TableError::Nothing)
             );
         }
-        // A name is no TOML, whatever is in it.
+        // No name breaks the TOML, whatever it contains.
         let strange = serde_json::json!({ "x\" = 1 ]\n[openai": good });
         assert_eq!(
             published(strange.to_string().as_bytes(), FROM, DATE),

@@ -1,4 +1,4 @@
-//! What rows say, whose goes before whose, and what is refused with its place.
+//! Tests of rows: parsing, precedence, and errors with their places.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn our_data_is_sound() {
     }
 }
 
-/// What a request of Messages is rendered by is a table of `wire`'s; the two must not part.
+/// Messages requests are rendered with a table of `wire`, which must agree with this data.
 #[test]
 fn our_data_and_the_profiles_of_anthropic_say_the_same() {
     let read = ModelBook::built_in();
@@ -85,7 +85,7 @@ fn a_dated_name_has_its_own_row_or_that_without_the_date() {
         ("xai/grok-4-0709", Some(256_000)),
         ("deepseek/deepseek-v4-flash-0731", Some(1_000_000)),
         ("anthropic/claude-sonnet-4-20250514", Some(200_000)),
-        // A month and a year, and no date at all.
+        // A month and a year, and suffixes that are not dates.
         ("openai/gpt-4-2508", None),
         ("openai/gpt-4-0000", None),
         ("openai/gpt-4-1331", None),
@@ -311,8 +311,8 @@ fn what_is_wrong_is_refused_with_its_place() {
     }
 }
 
-/// Anthropic's longer life is asked for at each mark, whatever is known of the model: without its
-/// length what a run costs would not be known.
+/// Anthropic's longer lifetime can be requested at each mark, even if nothing is known about the
+/// model. Without its length the cost of a run would be unknown.
 #[test]
 fn own_prices_without_the_longer_life_have_its_usual_price() {
     let mine = "[\"anthropic/claude-of-tomorrow\"]

@@ -1,4 +1,4 @@
-//! Answers of every form, cut in every way, with time under control. No network, no waiting.
+//! Responses of every form, split in every way, with paused time. Uses no network.
 
 use super::*;
 use futures_util::stream;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 const IDLE: Duration = Duration::from_secs(300);
 
-/// What happens on a connection.
+/// The next event on a connection.
 #[derive(Debug, Clone)]
 enum Then {
     Bytes(Vec<u8>),
@@ -185,7 +185,7 @@ async fn silence_ends_and_comments_are_no_silence() {
     let (reply, _) = run(script).await;
     assert_eq!(answer(&reply), "hi/0");
 
-    // A connection that is only kept open is no call, whatever has come before.
+    // Comments alone do not keep a call alive.
     for before in [text(&said("hi")), text(" \n\n")] {
         let start = Instant::now();
         let drip = (0..100_000).flat_map(|_| {
@@ -217,7 +217,7 @@ async fn after_the_reply_no_one_waits_long() {
     }
 }
 
-/// What a provider has said of a call's use is handed on before the connection breaks.
+/// Usage is passed on even if the connection breaks afterwards.
 #[tokio::test(start_paused = true)]
 async fn what_was_used_is_told_even_where_no_reply_follows() {
     let head = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"usage":{"input_tokens":105000,"output_tokens":1}}}"#;
@@ -309,7 +309,7 @@ fn all_that_arrives_is_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However the bytes are cut, the reply and the text of all deltas are the same.
+    /// The reply and the deltas do not depend on how the bytes are split.
     #[test]
     fn cuts_change_nothing(cuts in prop::collection::vec(0usize..600, 0..12)) {
         let bytes = format!("{}{}{STOP}{USAGE}{END}", said("hä"), said("🦀")).into_bytes();
@@ -320,7 +320,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (reply, deltas) = runtime.block_on(run(script.collect()));
         prop_assert_eq!(answer(&reply), "hä🦀/9");
-        // Two words, and what was used.
+        // Two words and the usage.
         prop_assert_eq!(deltas.len(), 3);
     }
 }

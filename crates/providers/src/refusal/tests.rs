@@ -1,4 +1,4 @@
-//! Refusals as failures: a table of what servers answer, with their words. No network.
+//! A table of error responses and the failures that they become. Uses no network.
 
 use super::*;
 use plimsoll_agent::Failure as F;
@@ -68,7 +68,7 @@ fn what_is_too_long_is_told_with_its_numbers() {
         failure("llama.cpp", Some(400), &[], llama),
         overflow(Some(2468), Some(2048), said)
     );
-    // The same in the middle of a stream, where there is no status.
+    // In the middle of a stream there is no status.
     assert_eq!(
         failure("llama.cpp", None, &[], llama),
         overflow(Some(2468), Some(2048), said)
@@ -88,7 +88,7 @@ fn what_is_too_long_is_told_with_its_numbers() {
         }
     );
 
-    // Bytes, of which tokens say nothing.
+    // A limit in bytes says nothing about tokens.
     assert_eq!(
         failure("openai/m", Some(413), &[], "Request Entity Too Large"),
         F::BodyTooLarge {
@@ -121,7 +121,7 @@ fn what_is_too_large_together_with_its_answer_tells_the_window() {
         };
         assert_eq!(told, Some(Tokens(used)));
     }
-    // An answer that is too long for the model whatever the request is tells none.
+    // An output limit of the model says nothing about the size of the request.
     let body = r#"{"error":{"message":"max_tokens is too large: 6000. This model supports at most 4096 completion tokens, whereas you provided 6000.","type":"invalid_request_error","param":"max_tokens","code":null}}"#;
     let lowered = failure("openai/m", Some(400), &[], body);
     let limit = Some(Tokens(4_096));
@@ -158,7 +158,7 @@ fn who_is_to_wait_is_told_how_long() {
 #[test]
 fn what_would_fail_again_is_not_retried() {
     for (status, body) in [
-        // A template's refusals come as 500.
+        // Templates report errors with status 500.
         (
             500,
             r#"{"error":{"code":500,"message":"Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...","type":"server_error"}}"#,
@@ -255,7 +255,7 @@ fn a_missing_key_is_named() {
     );
 }
 
-/// A request of this weight, in a window of 128,000.
+/// Creates a request of this size, in a window of 128,000 tokens.
 fn weighs(weight: u64, previous: Option<u64>) -> Asked {
     Asked {
         max_output: None,
@@ -284,7 +284,7 @@ fn words_that_may_mean_anything_are_no_overflow_of_a_small_request() {
         let large = refused(weighs(100_000, None), "openai/m", Some(400), &[], body);
         assert!(matches!(large, F::Overflow { .. }), "{body}: {large:?}");
     }
-    // A window that nobody knows may be small; what a provider says in so many words is believed.
+    // An unknown window may be small. An explicit statement of the provider is believed.
     let unknown = |weight| Asked {
         window: None,
         ..weighs(weight, None)
@@ -309,7 +309,7 @@ fn a_minute_that_cannot_carry_the_request_is_waited_for_only_where_a_cache_may_h
             body,
         )
     };
-    // All but what is new may be read from the cache, which does not count; or none of it is.
+    // Everything except the new messages may be cached and not counted, or nothing may.
     for (asked, wait) in [
         (weighs(31_000, Some(29_000)), Some(9_000)),
         (weighs(40_000, Some(35_000)), Some(9_000)),
@@ -330,7 +330,7 @@ fn a_minute_that_cannot_carry_the_request_is_waited_for_only_where_a_cache_may_h
         assert_eq!(*retry_after_ms, wait, "{asked:?}");
         assert_eq!(failure.is_retryable(), wait.is_some());
     }
-    // The provider may count a little more than we do.
+    // The provider may count slightly more than Plimsoll.
     let close = of(weighs(29_000, None));
     assert!(
         matches!(
@@ -342,7 +342,7 @@ fn a_minute_that_cannot_carry_the_request_is_waited_for_only_where_a_cache_may_h
         ),
         "{close:?}"
     );
-    // The minute is used up.
+    // The limit of the current minute is used up.
     for asked in [weighs(28_000, None), Asked::default()] {
         let failure = of(asked);
         assert!(

@@ -1,5 +1,4 @@
-//! Bedrock's Converse: the requests to models of several makers, and the replies parsed from their
-//! event streams.
+//! Bedrock's Converse: the requests to models of several makers, and the decoded event streams.
 
 use plimsoll_agent::{Failure, ThinkingLevel, ToolChoice};
 use plimsoll_context::{

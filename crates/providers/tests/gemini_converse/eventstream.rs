@@ -1,4 +1,4 @@
-//! Events in the framing of AWS (`application/vnd.amazon.eventstream`), for the fake of Bedrock.
+//! Events in AWS's framing `application/vnd.amazon.eventstream`, for the fake of Bedrock.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! Failing calls: each kind of failure is distinguished on every API, names the remedy, and
-//! contains no key.
+//! Failing calls: on every API each failure has its own kind, gives advice and contains no key.
 
 use plimsoll_agent::Failure;
 use plimsoll_context::Tokens;

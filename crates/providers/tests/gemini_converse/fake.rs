@@ -1,6 +1,6 @@
-//! A strict server on loopback, for the APIs that the mock servers do not support. It validates
-//! every request like the real one and answers by a script, which may also cut a stream. It ends
-//! with the test's runtime.
+//! A strict server on loopback for the APIs that the mock servers do not have. Validates every
+//! request like the real server and answers from a script, including truncated streams. Ends with
+//! the test's runtime.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

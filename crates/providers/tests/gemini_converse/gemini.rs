@@ -1,5 +1,5 @@
-//! Gemini and Vertex: the requests, the replies and their timing. A thought signature is returned
-//! in the same part that it came with.
+//! Gemini and Vertex: requests, replies and their timing. A thought signature is sent back in the
+//! part in which it arrived.
 
 use plimsoll_agent::{Failure, ThinkingLevel, ToolChoice};
 use plimsoll_context::{

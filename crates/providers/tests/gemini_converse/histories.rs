@@ -1,5 +1,5 @@
-//! Histories of any kind, as left by other providers and damaged files: the request rendered from
-//! one breaks no rule of the API.
+//! Histories of any kind, including those of other providers and damaged files. Every rendered
+//! request follows the rules of the API.
 
 use plimsoll_agent::{ThinkingLevel, ToolChoice};
 use plimsoll_context::{CallId, Image, Message, Opaque, Part, Source, Thinking, ToolResult};

@@ -1,5 +1,5 @@
-//! A client of Gemini and of Bedrock's Converse against strict fakes on loopback: the same
-//! scenarios as for the other protocols. No other network, and only timeouts of a few milliseconds.
+//! Clients of Gemini and Bedrock's Converse against strict fakes on loopback, in the same scenarios
+//! as the other protocols. Uses no other network and only waits for timeouts of a few milliseconds.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Whole runs of thirty turns, with parallel calls and thinking, against fakes that validate every
-//! request and check the place of each signature.
+//! Whole runs of thirty turns with parallel calls and thinking. The fakes validate every request
+//! and check that each signature is sent back in its place.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Successful calls: the requests, the replies and their timing.
+//! Successful calls: requests, replies and their timing.
 
 use std::sync::{Arc, Mutex};
 

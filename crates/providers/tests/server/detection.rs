@@ -1,4 +1,4 @@
-//! Detection on a machine: servers by their responses, keys by their variables.
+//! Detection of servers by their responses, and of keys by their variables.
 
 use plimsoll_context::Tokens;
 use plimsoll_providers::{

@@ -1,4 +1,4 @@
-//! Failing calls: each kind of failure is distinguished, names the remedy, and contains no key.
+//! Failing calls: each failure has its own kind, gives advice and contains no key.
 
 use plimsoll_agent::Failure;
 use plimsoll_context::{Delta, Tokens};

@@ -1,5 +1,5 @@
-//! The behaviour of a provider against a strict server on loopback. No other network, and only
-//! timeouts of a few milliseconds.
+//! Providers against a strict server on loopback. Uses no other network and only waits for timeouts
+//! of a few milliseconds.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! The provider of Anthropic Messages against a strict server that signs thinking and verifies it:
+//! The provider of Anthropic Messages against a strict server that signs and verifies thinking:
 //! single calls, refusals, and whole runs with tools, thinking and parallel calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};

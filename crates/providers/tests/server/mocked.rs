@@ -1,5 +1,5 @@
-//! Mock servers configured for these tests: they reveal only the pages given here, and count tokens
-//! only if a test requests it.
+//! Servers of the mock crate, configured for these tests: they describe themselves only by a given
+//! page, and count tokens only if a test enables it.
 
 use std::ops::Deref;
 

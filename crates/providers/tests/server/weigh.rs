@@ -1,5 +1,5 @@
-//! Counting the tokens of a request with servers that support it: the requests, the single attempt
-//! with servers that do not, and the plans of a run based on the count.
+//! Token counts by servers: the requests for a count, servers that cannot count and are asked only
+//! once, and the plans of a run that uses the count.
 
 use plimsoll_agent::{EndReason, Failure};
 use plimsoll_context::Tokens;

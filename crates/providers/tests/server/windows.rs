@@ -1,4 +1,4 @@
-//! The window as reported by each kind of server, and never a guess.
+//! The window as servers report it, each in its own format. It is never guessed.
 
 use plimsoll_context::Tokens;
 use plimsoll_core::Provider;

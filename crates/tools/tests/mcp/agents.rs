@@ -1,5 +1,5 @@
-//! Agents with tools of MCP servers: their results are capped, archived, timed and counted like
-//! others, and their progress is reported.
+//! Agents with tools of MCP servers: results are capped, archived, timed and counted like other
+//! results, and progress is reported.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

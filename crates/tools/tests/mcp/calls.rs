@@ -1,5 +1,5 @@
-//! Successful calls: results of every kind, refusals, questions back, and calls that are not needed
-//! any more.
+//! Calls that end normally: results of every kind, refusals, requests from the server, and calls
+//! whose result is no longer needed.
 
 use plimsoll_tools::mcp::McpState;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Servers that die, flood or send too much during a call: the call gets a result with the reason,
-//! only idempotent calls are repeated, and the next call finds a server.
+//! Servers that die, flood or send too much during a call. The call has a result that names the
+//! cause, only idempotent calls are repeated, and the next call reaches a server.
 
 use plimsoll_tools::mcp::MCP_BACKOFF_MAX;
 use serde_json::json;

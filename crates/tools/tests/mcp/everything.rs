@@ -1,5 +1,4 @@
-//! The MCP project's own "everything" server, over both transports. Skipped if it is not on this
-//! machine.
+//! The MCP project's own "everything" server, over both transports. Skipped if it is not installed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A hand-written server over pipes, which behaves well or badly depending on its mode and tools.
-//! It is this test binary, started again.
+//! A hand-written server over pipes that behaves well or badly, depending on its mode and tools. It
+//! is this test binary, started again.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;

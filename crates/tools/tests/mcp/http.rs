@@ -1,5 +1,5 @@
-//! A remote server by streamable HTTP, hand-written on loopback: JSON and event streams, lost
-//! sessions, and keys that are sent to no other server.
+//! A hand-written streamable HTTP server on loopback: JSON and event streams, lost sessions, and
+//! keys that no other server receives.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Lazy servers: three tools replace all of theirs.
+//! Lazy servers: three tools replace all of their tools.
 
 use plimsoll_context::{Bpe, TokenCounter, Tokens};
 use plimsoll_tools::mcp::McpState;

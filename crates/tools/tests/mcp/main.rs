@@ -1,6 +1,6 @@
-//! MCP servers from outside: the tools offered to a model, and the results of its calls. No server
-//! can delay, flood or outlive a run. The servers are this test binary, reached over pipes, and one
-//! on loopback.
+//! MCP servers: the tools offered to a model, the results of calls, and isolation. No server can
+//! block, flood or outlive a run. The servers are this test binary itself, connected over pipes,
+//! and one on loopback.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Misbehaving servers: they print noise, report errors, fall silent, ask back, remove a tool while
-//! it is called, list one twice.
+//! Servers with odd behaviour: they write noise, log errors, stop responding, send requests, remove
+//! a tool during a call, or list a tool twice.
 
 use std::time::Duration;
 

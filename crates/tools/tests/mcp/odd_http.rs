@@ -1,5 +1,5 @@
-//! Misbehaving remote servers: they lose sessions without the proper status, interrupt their
-//! streams, run tasks, redirect, require another key.
+//! HTTP servers with odd behaviour: they lose the session without the proper error, break off
+//! streams, run tasks, redirect, or require another key.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Keys are sent only to the server that they belong to: not to the target of a redirect, and they
-//! appear in no error and no log.
+//! Keys are only sent to the server that they belong to. They are not sent to redirect targets and
+//! do not appear in error messages or logs.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

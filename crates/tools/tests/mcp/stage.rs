@@ -1,5 +1,5 @@
-//! The equipment of a test: a folder with two FIFOs, through which a server reports its input and
-//! that it is alive, and short functions for tools.
+//! Fixtures of a test: a folder with two FIFOs, through which a server reports its input and
+//! whether it is alive, and short functions for tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

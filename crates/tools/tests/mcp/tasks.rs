@@ -1,5 +1,5 @@
-//! Tools that run as a task because their server requires it: started, followed, fetched, and
-//! cancelled when nobody waits any more.
+//! Tools that run as tasks because their server requires it: they are started, polled, fetched, and
+//! cancelled if the result is no longer needed.
 
 use serde_json::json;
 

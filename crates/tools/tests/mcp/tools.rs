@@ -1,4 +1,4 @@
-//! The tools of a server as offered to a model: names, order, descriptions, schemas, and approval.
+//! The tools that a server offers to a model: names, order, descriptions, schemas and approval.
 
 use std::collections::HashSet;
 
