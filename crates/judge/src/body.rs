@@ -183,8 +183,8 @@ impl<'a> Body<'a> {
     ///
     /// - the provider's own compaction, which stands for everything before it (OR6),
     /// - messages that load tools, with the calls that they answer,
-    /// - the person's first or last message, if the first or last message in the user's role comes from
-    ///   software.
+    /// - the person's first or last message, if the first or last message in the user's role consists
+    ///   of the client's items.
     #[must_use]
     pub fn standing(&self) -> &[usize] {
         &self.standing

@@ -66,8 +66,8 @@ pub fn parse(text: &str) -> Result<Value, WireError> {
     plimsoll_wire::__internals::parse(text)
 }
 
-/// Reads the messages of another client's request or history, and repairs them. A system prompt beside
-/// the list becomes the first message. Used to continue a session in Plimsoll or with another provider.
+/// Reads the messages of another client's request or history, and repairs them, to continue the session
+/// elsewhere. A system prompt beside the list becomes the first message.
 ///
 /// # Errors
 ///

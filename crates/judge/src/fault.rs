@@ -60,8 +60,8 @@ pub enum Rule {
     Or2,
     /// Reasoning is followed by an item of the model.
     Or3,
-    /// If nothing is stored: an item is sent with its id only together with the reasoning before it,
-    /// and reasoning only with its content.
+    /// An item is sent with its id only together with the reasoning before it. If nothing is stored,
+    /// reasoning is sent only with its content.
     Or4,
     /// Ids of items begin with the prefix of their kind, and are short.
     Or5,

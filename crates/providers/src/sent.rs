@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Sent<D = ()>(Mutex<Vec<Session<D>>>);
 
-/// A session as it was sent.
+/// A session in the state in which it was sent.
 #[derive(Debug)]
 struct Session<D> {
     system: Arc<str>,

@@ -157,7 +157,7 @@ mod tests {
             Piece::Changed(std::slice::from_ref(last)),
         ];
         assert_eq!(align(&old, &shorter).unwrap(), expected);
-        // Another call, fewer parts, more parts, and a text in place of a call.
+        // Another call, fewer parts, more parts, and another part in place of a call.
         for other in [
             vec![
                 thought(),

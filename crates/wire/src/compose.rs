@@ -336,7 +336,8 @@ impl Composer {
     }
 }
 
-/// Returns the breakpoint for a cache lifetime. Use it for breakpoints in the messages.
+/// Returns the breakpoint for a cache lifetime. `CacheRetention::Head` counts as the usual lifetime
+/// here.
 pub(crate) fn cache_control(retention: CacheRetention) -> &'static str {
     match retention {
         CacheRetention::Long => r#"{"type":"ephemeral","ttl":"1h"}"#,

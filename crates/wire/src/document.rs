@@ -55,7 +55,7 @@ pub enum Slot<'m> {
     Original(usize),
     /// The original message at this index with the content of this one.
     Edited(usize, &'m Message),
-    /// A message that the document did not have.
+    /// A new message.
     New(&'m Message),
 }
 

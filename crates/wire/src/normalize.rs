@@ -59,7 +59,7 @@ pub(crate) trait Native {
         Ok(())
     }
 
-    /// Is called before a text, media or a call of the assistant is added.
+    /// Called before a text, media or a call of the assistant is added.
     fn before_content(&mut self, _blocks: &mut Vec<Block>) {}
 
     /// Ends an assistant message. Returns the kind of a block that had to be left out.

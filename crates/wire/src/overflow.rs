@@ -117,7 +117,7 @@ pub enum Basis {
     /// A code or a provider's own text, or the status if that is sufficient.
     Said,
     /// Words that may occur in any error, or no text at all. If the request is far from filling a
-    /// window, an overflow on this basis is none.
+    /// window, a verdict of overflow on this basis is wrong.
     Guessed,
 }
 
@@ -221,7 +221,7 @@ fn verdict(says: Says, numbers: Numbers, envelope: &Envelope) -> Verdict {
     }
 }
 
-/// A request that alone exceeds the tokens allowed per minute will never succeed.
+/// Returns the verdict for a limit per minute. A request that alone exceeds it will never succeed.
 fn per_minute(numbers: Numbers) -> Verdict {
     match (numbers.limit, numbers.requested) {
         (Some(limit), Some(requested)) if requested > limit => Verdict::SoftWindow {

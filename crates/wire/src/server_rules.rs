@@ -31,7 +31,7 @@ pub(crate) struct ServerRules {
     pub(crate) parallel_calls: bool,
     /// Whether each call and each block of the provider is an item beside the messages.
     pub(crate) items: bool,
-    /// Whether the calls of a message stand apart from its content.
+    /// Whether the calls of a message are separate from its content.
     pub(crate) calls_apart: bool,
     /// Reasoning in plain text that assistant messages must repeat.
     pub(crate) reasoning: Option<ReasoningRule>,
@@ -108,7 +108,7 @@ pub(crate) enum Results {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultContent {
     Texts,
-    /// Texts if the tool failed, else anything.
+    /// Texts if the tool failed, otherwise any content.
     TextsIfFailed,
     Any,
 }

@@ -143,7 +143,7 @@ impl Turn {
         })
     }
 
-    /// Appends another turn. Its first text continues the text before it if the rules join texts.
+    /// Appends another turn. Consecutive texts become one.
     pub(crate) fn absorb(&mut self, other: Self) {
         // A breakpoint within a joined text is lost.
         for block in &mut self.blocks {

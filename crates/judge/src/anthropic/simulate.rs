@@ -21,9 +21,8 @@ const DIGITS: usize = 16;
 /// behind it.
 const MAX_PAUSES: usize = 32;
 
-/// Returns the signature of a thinking text in the reply to a request.
-///
-/// Redacted thinking has no visible text: its data is signed like a block without text.
+/// Returns the signature of a thinking text in the reply to a request. For redacted thinking, the
+/// result is the `data` of the block, and `thinking` is empty because its text is not visible.
 #[must_use]
 pub fn sign(request: &Value, thinking: &str) -> String {
     let mut said = Said::before(request);

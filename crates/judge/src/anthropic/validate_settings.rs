@@ -68,7 +68,7 @@ pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Val
     check.fault(Rule::Am9, format!("messages.{index}.content.0"), words);
 }
 
-/// The beginning of the fault for thinking that the request does not ask for, behind its place.
+/// The beginning of the fault for thinking that was not requested, behind its place.
 const UNASKED: &str = "When thinking is disabled, an `assistant` message in the final position \
                        cannot contain";
 
@@ -98,7 +98,7 @@ fn check_unasked(check: &mut Check<'_>, messages: &[Value]) {
     check.fault(Rule::Am9, place, words);
 }
 
-/// Returns `true` if the fault is about thinking that the request does not ask for.
+/// Returns `true` if the fault is about thinking that was not requested.
 pub(crate) fn is_unasked(fault: &Fault) -> bool {
     fault.rule == Rule::Am9 && fault.words.contains(UNASKED)
 }
@@ -177,7 +177,8 @@ fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
                              equal to 1024";
                 check.fault(Rule::Shape, "thinking", words);
             }
-            // With thinking between tool calls, the budget may be larger than the limit of one reply.
+            // With thinking between tool calls, the budget covers all replies of a loop together, so it
+            // may exceed the limit of one reply.
             Some(budget) if budget >= max && !check.announces(INTERLEAVED) => {
                 let words = "`max_tokens` must be greater than `thinking.budget_tokens`.";
                 check.fault(Rule::Shape, "max_tokens", words);

@@ -13,13 +13,13 @@ use thiserror::Error;
 use super::{Body, Slot};
 use crate::canonical::Repair;
 
-/// The maximum number of attempts at a cut. Each attempt has a smaller target, to make space for the
-/// repairs of the one before. Repairs insert only a few words.
+/// The maximum number of attempts at a cut or a trim. A repair after a cut may insert a few words, so
+/// the next attempt has a smaller target.
 pub(super) const TRIES: usize = 4;
 /// The number of sizes that are tried for the one that [`CannotFit`] advises.
 const SIZES: u32 = 32;
-/// For the first of these sizes, the search uses exactly the size that the failed attempt asked for.
-/// Later sizes grow by at least a quarter, so that the search ends.
+/// For the first of these sizes, the search uses exactly the minimum of the failed attempt. Later sizes
+/// grow by at least a quarter, so that the search ends.
 const EXACT_SIZES: u32 = 8;
 
 /// A body that was cut.
@@ -29,7 +29,7 @@ pub struct Cut {
     pub text: String,
     /// The plan. `None` if removing thinking was enough.
     pub plan: Option<Plan>,
-    /// The view that was planned on: as it was read, without the thinking that had to be removed.
+    /// The view that was planned on: the original one, without the thinking that had to be removed.
     pub planned: Transcript,
     /// The tokens of the messages that are left.
     pub tokens: Tokens,
@@ -132,7 +132,7 @@ impl Body<'_> {
         for _ in 0..TRIES {
             let drawn = match self.kept(view) {
                 None => self.plan(view, policy, &room),
-                // Without the opening message, the request no longer asks for thinking.
+                // Without the opening message, the request no longer enables thinking.
                 Some(kept) => match self.plan(&kept, policy, &room) {
                     Err(CutError::CannotFit(_)) => self.plan(view, policy, &room),
                     drawn => drawn,

@@ -58,7 +58,7 @@ impl Judged {
         }
     }
 
-    /// Returns the messages if they need no repairs beyond those that the validator detects.
+    /// Returns the messages, or `None` if they need repairs that the validator does not require.
     pub(crate) fn unrepaired(&self, mut messages: Vec<Message>) -> Option<Vec<Message>> {
         if !opaque::clean(&mut messages, &self.target, self.stored).is_empty() {
             return None;

@@ -200,7 +200,8 @@ fn must_go(attempt: &RepairAttempt<'_, '_>, target: &Target, thought: &Thought) 
         .collect()
 }
 
-/// Returns the number of the tool loop of each message. A loop begins with a user or system message.
+/// Returns the number of the tool loop of each message. A loop begins with a user message, a summary or
+/// a system message.
 pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
     let (mut number, mut asked) = (0, true);
     let mut loops = Vec::with_capacity(messages.len());

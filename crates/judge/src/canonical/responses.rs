@@ -143,8 +143,8 @@ struct Open {
     output: &'static str,
 }
 
-/// Finds calls and outputs of the client's tools that are separated. An output must follow the turn
-/// that called, before any other message.
+/// Finds separated calls and outputs of the provider's own tools that the client answers. An output
+/// must follow the turn that called, before any other message.
 fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
     let mut open: Vec<Open> = Vec::new();

@@ -52,7 +52,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             ("parallel", |check, message, _| {
                 check.profile.parallel_calls || calls(message).len() < 2
             }),
-            // All other servers accept reasoning if they are configured to receive it.
+            // A server that is configured to receive reasoning accepts it.
             ("no-reasoning", |check, _, _| {
                 check.profile.voice == Voice::Mistral
                     && check.profile.echo_reasoning == EchoReasoning::Never

@@ -97,7 +97,8 @@ impl Protocol for ChatProtocol {
         }
     }
 
-    /// The gateway reports how much was written to the cache, but not for how long.
+    /// Counts all written cache tokens as long-lived if the request asks for that, because the gateway
+    /// does not report the lifetime.
     fn complete(&self, request: &Request, reply: &mut Reply) {
         let is_long = request.cache.retention == CacheRetention::Long;
         if is_long
@@ -218,10 +219,11 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
 /// The key of the reasoning effort.
 const EFFORT: &str = "reasoning_effort";
 
-/// Returns the effort to send: the nearest value that the model is known to accept.
+/// Returns the effort to send: the nearest value that the model is known to accept. Returns `None` if
+/// the model accepts none, or if the request sets none.
 ///
-/// Returns `None` if the model accepts none, or if the request sets none. Exception: some models must
-/// be told not to reason when tools are present.
+/// If the model cannot combine tools with an effort, the effort is left out or set to `none`, and a
+/// note reports it.
 fn effort(
     request: &Request,
     model: &ModelRef,

@@ -13,8 +13,8 @@ use crate::request::LeftOut;
 
 /// Judges the tool loops of a transcript. If the transcript grows, only the new messages are judged.
 ///
-/// A loop begins with a message that is not the model's or a tool's, and ends before the next such
-/// message.
+/// A loop begins with a user message, a summary or a system message, and ends before the next one that
+/// follows an answer.
 #[derive(Debug)]
 pub(super) struct Judge {
     /// The model, and the prefix before the messages.

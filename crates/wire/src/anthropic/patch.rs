@@ -95,7 +95,7 @@ impl PiecePatcher for BlockPatcher {
         }
     }
 
-    /// A text that changes loses its citations.
+    /// Changes a block. A changed text loses its citations.
     fn changed(&self, raw: &str, _: &[Part], new: &[Part]) -> Result<Option<String>, WireError> {
         let Some(part) = new.first() else {
             return Ok(None);

@@ -25,7 +25,7 @@ pub struct Profile {
     /// Whether requests may set an effort.
     pub effort: EffortSupport,
     /// Whether a request without thinking may contain thinking of the current tool loop (AM9). If not,
-    /// thinking goes back only while the model thinks.
+    /// thinking is sent back only while the model thinks.
     pub unasked_thinking: bool,
     /// Whether thinking may be turned off.
     pub no_thinking: NoThinking,

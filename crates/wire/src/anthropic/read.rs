@@ -15,7 +15,7 @@ use crate::frames;
 use crate::raw::{RawObject, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
-/// message of its own, and text beside results is a user message.
+/// separate message, and text beside results is a user message.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub(super) fn messages(entries: &[&str], _: Option<Vec<Value>>, place: Places<'_
     Ok(messages)
 }
 
-/// Reads a user message: each result as a message of its own, summaries by their frame, other blocks
+/// Reads a user message: each result as a separate message, summaries by their frame, other blocks
 /// together.
 struct UserReader<'r> {
     messages: &'r mut Vec<(Message, MessageSpan)>,

@@ -16,7 +16,7 @@ pub(crate) const MAX_BUDGET: u64 = 32_000;
 /// The highest temperature that the API accepts.
 const MAX_TEMPERATURE: f64 = 1.0;
 
-/// The keys that stand after the messages.
+/// The keys behind the messages.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) keys: object::Settings,

@@ -273,7 +273,7 @@ impl ChatEvents {
     }
 }
 
-/// Mistral's reasoning models write a list of `text` and `thinking` parts.
+/// Reads a part of a list, as Mistral's reasoning models write it: `text` or `thinking`.
 fn content_part(part: &Value, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
     match part.get("type").and_then(Value::as_str) {
         Some("thinking") => {

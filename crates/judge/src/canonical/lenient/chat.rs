@@ -106,7 +106,7 @@ fn function_of(
     converted.end()
 }
 
-/// Converts arguments to a text. An object can be read as it is.
+/// Converts arguments to a text. An object is accepted unchanged.
 fn arguments(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         None | Some("null") => None,

@@ -100,7 +100,7 @@ fn assign(all: &mut [Asked], form: &dyn Form) {
             as_they_wait(turn, &asked, &answered, &mut taken);
         }
         for one in turn.iter_mut().filter(|one| one.id.is_none()) {
-            // A result in a message of its own is left without an id.
+            // A result in a separate message is left without an id.
             if in_lists {
                 one.id = Some(spare(one, &mut taken));
             }
