@@ -20,25 +20,25 @@ pub const MAX_RESULT: Tokens = Tokens(8_000);
 pub const TRIGGER: Ppm = Ppm(800_000);
 /// The maximum of that trigger in tokens, for large windows.
 pub const WORKING_TRIGGER: Tokens = Tokens(80_000);
-/// The share of room at which a plan ends.
+/// The share of the available tokens at which a plan ends.
 pub const TARGET: Ppm = Ppm(260_000);
-/// The same in tokens, for windows in which that would be more.
+/// The maximum of that target in tokens, for large windows.
 pub const WORKING_TARGET: Tokens = Tokens(40_000);
-/// The least of a default target, as far as [`LEAST_TARGET_SHARE`] of the room allows: in a smaller
-/// view a model no longer sees the task together with the results that it needs for it, and reads
-/// them again.
+/// The minimum of a default target, as far as [`LEAST_TARGET_SHARE`] of the available tokens
+/// allows. In a smaller view a model no longer sees the task together with the results that it
+/// needs for it, and reads them again.
 pub const LEAST_TARGET: Tokens = Tokens(4_000);
-/// The share of room that [`LEAST_TARGET`] may take in a small window.
+/// The share of the available tokens that [`LEAST_TARGET`] may take in a small window.
 pub const LEAST_TARGET_SHARE: Ppm = Ppm(600_000);
-/// Where a plan ends at most if the provider's cache has expired, so that everything is written
-/// again anyway.
+/// The maximum size at which a plan ends if the provider's cache has expired, so that everything is
+/// written again anyway.
 pub const COLD_TARGET: Tokens = Tokens(20_000);
-/// The share of room at which a plan is made even if it does not pay yet. The rest absorbs
-/// counting errors until the provider reports its own numbers.
+/// The share of the available tokens at which a plan is made even if it does not pay yet. The rest
+/// absorbs counting errors until the provider reports its own numbers.
 pub const SAFETY_MARK: Ppm = Ppm(950_000);
 /// The share of an explicit trigger at which a plan ends.
 pub const TARGET_OF_EXPLICIT: Ppm = Ppm(700_000);
-/// The share of room that one tool result may take.
+/// The share of the available tokens that one tool result may take.
 pub const RESULT_SHARE: Ppm = Ppm(250_000);
 
 /// The configured size of a view.
@@ -52,8 +52,9 @@ pub struct Line {
     pub max_output: Option<Tokens>,
     /// The size above which a plan is due.
     pub trigger: Threshold,
-    /// Where a plan ends. Default: [`TARGET`] of the room, but no less than [`LEAST_TARGET`] and no
-    /// more than [`WORKING_TARGET`]; or [`TARGET_OF_EXPLICIT`] of an explicit trigger.
+    /// The size at which a plan ends. Default: [`TARGET`] of the available tokens, but no less than
+    /// [`LEAST_TARGET`] and no more than [`WORKING_TARGET`]; or [`TARGET_OF_EXPLICIT`] of an
+    /// explicit trigger.
     pub target: Option<Threshold>,
     /// The maximum size of one tool result. Default: the smaller of [`MAX_RESULT`] and
     /// [`RESULT_SHARE`].

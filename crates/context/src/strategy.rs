@@ -1,5 +1,4 @@
-//! [`ContextStrategy`]: the names of the preset policies, as a configuration spells them.
-//! Not the stages themselves.
+//! [`ContextStrategy`]: the names of the preset policies in a configuration.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,30 +11,30 @@ use crate::tokens::Tokens;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContextStrategy {
-    /// Nothing is edited before a provider refuses.
+    /// Edits nothing until a provider refuses a request.
     Unlimited {},
-    /// The newest exchanges within `max_tokens` of everything that is sent.
+    /// Keeps the newest exchanges within `max_tokens`.
     SlidingWindow {
-        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        /// The trigger, as the total size of a request. Default: a share of the available tokens.
         #[serde(default)]
         max_tokens: Option<Tokens>,
     },
-    /// Old results shrink first, then the oldest exchanges leave.
+    /// First shortens old results, then evicts the oldest exchanges.
     Evict {
-        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        /// The trigger, as the total size of a request. Default: a share of the available tokens.
         #[serde(default)]
         max_tokens: Option<Tokens>,
     },
-    /// Over the trigger, a model's summary takes the place of the oldest exchanges.
+    /// Replaces the oldest exchanges by a model's summary when the view exceeds the trigger.
     Summarize {
-        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        /// The trigger, as the total size of a request. Default: a share of the available tokens.
         #[serde(default)]
         max_tokens: Option<Tokens>,
     },
-    /// Old results shrink first, then a summary that needs no model takes the place of the oldest
-    /// exchanges: it repeats the user's words and tells what was done. The default.
+    /// First shortens old results, then replaces the oldest exchanges by a summary that needs no
+    /// model: it repeats the user's words and lists the actions. The default.
     Extract {
-        /// The trigger, in tokens of everything that is sent. Default: a share of room.
+        /// The trigger, as the total size of a request. Default: a share of the available tokens.
         #[serde(default)]
         max_tokens: Option<Tokens>,
     },
@@ -59,7 +58,7 @@ impl ContextStrategy {
         }
     }
 
-    /// Every name that [`ContextStrategy::named`] knows.
+    /// All names that [`ContextStrategy::named`] accepts.
     pub const NAMES: [&'static str; 5] = [
         "unlimited",
         "sliding_window",
@@ -68,7 +67,8 @@ impl ContextStrategy {
         "extract",
     ];
 
-    /// The preset of this name (`-` and `_` are one), with its trigger where it has one.
+    /// Returns the preset with this name, with the given trigger. `-` and `_` are equivalent. Returns
+    /// `None` for an unknown name.
     #[must_use]
     pub fn named(name: &str, max_tokens: Option<Tokens>) -> Option<Self> {
         match name.replace('-', "_").as_str() {
@@ -81,7 +81,7 @@ impl ContextStrategy {
         }
     }
 
-    /// Its name.
+    /// Returns the name used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

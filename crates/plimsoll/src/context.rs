@@ -1,8 +1,9 @@
-//! The view that a model gets of a session: when it is too large, how far it shrinks, which messages stay, and
-//! how full it is.
+//! The view that a model gets of a session: its limits, the messages that stay, and its current
+//! size.
 //!
-//! [`ContextStrategy`](crate::ContextStrategy) is the short way to choose; [`ContextConfig`] and
-//! [`CompactionConfig`] say it in detail. A stage of your own is in [`policy`](crate::policy).
+//! [`ContextStrategy`](crate::ContextStrategy) selects a preset; [`ContextConfig`] and
+//! [`CompactionConfig`] have the details. To write a stage of your own, see
+//! [`policy`](crate::policy).
 //!
 //! ```
 //! use plimsoll::context::Threshold;

@@ -1,8 +1,8 @@
-//! Code and programs of yours that a run asks or tells on its way, and filters for its input.
+//! Closures and programs that are called at certain points of a run, and filters for its input.
 //!
-//! A closure is given to a method of the builder, such as
-//! [`AgentBuilder::before_turn`](crate::AgentBuilder::before_turn); a program is a [`CommandHook`]. `docs/hooks.md`
-//! in the repository lists all places in order.
+//! A closure is passed to a method of the builder, such as
+//! [`AgentBuilder::before_turn`](crate::AgentBuilder::before_turn); a program is a [`CommandHook`].
+//! `docs/hooks.md` in the repository lists all of these points in order.
 //!
 //! ```
 //! use plimsoll::Agent;

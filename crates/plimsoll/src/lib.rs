@@ -1,10 +1,11 @@
 //! Runs LLM agents within hard limits (context window, tokens, money, time, tool calls, memory)
 //! without losing anything.
 //!
-//! An [`Agent`] has a model, tools and limits. It runs tasks in a [`Session`], whose log is only ever
-//! appended to. What is sent to the model is a view of that log: before each request it is weighed, and
-//! if it is too large or too expensive, a [`policy`] shortens, evicts or summarizes a part of it. The
-//! log, the archive and the tools to recall from it keep the rest.
+//! An [`Agent`] has a model, tools and limits. It runs tasks in a [`Session`] with an append-only
+//! log. The messages that are sent to the model are a view of that log. Plimsoll counts the view's
+//! tokens before each request. If the view is too large or too expensive, a [`policy`] shortens,
+//! evicts or summarizes a part of it. The log and the archive keep the rest, and the model has
+//! tools to recall it.
 //!
 //! # A first run
 //!
@@ -94,9 +95,9 @@
 //!
 //! # Limits
 //!
-//! A limit ends a run, but it is no error: the model is asked to finish, [`AgentOutput::reason`] names the
-//! limit, and [`AgentOutput::text`] says what is done. A model that cannot be reached, refuses the
-//! request or has too small a window is an [`Error`].
+//! A limit ends a run without an error: the model is asked to finish, [`AgentOutput::reason`] names
+//! the limit, and [`AgentOutput::text`] describes the finished work. If the model cannot be
+//! reached, refuses the request or has too small a window, the run returns an [`Error`].
 //!
 //! ```
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
@@ -119,8 +120,8 @@
 //!
 //! # Sessions
 //!
-//! A session has a name and a store. It goes on after a crash, in another process or with another model;
-//! a tool that may have run is not run again without saying so.
+//! A session has a name and a store. It can be continued after a crash, in another process or with
+//! another model. A tool that may have run already is not run again silently.
 //!
 //! ```
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
@@ -141,12 +142,13 @@
 //! # }
 //! ```
 //!
-//! # What leaves the view
+//! # Evicting messages
 //!
-//! By default old messages are replaced by a summary that repeats the user's words and needs no model,
-//! when that saves money or the window is nearly full. [`ContextStrategy`] has the other presets,
-//! [`AgentBuilder::summarizer`] a model that writes summaries, and a [`Stage`](policy::Stage) of your own is one
-//! function: see `examples/context_policy.rs` in the repository.
+//! By default, old messages are replaced by a summary that repeats the user's words and needs no
+//! model, when that saves money or the window is nearly full. [`ContextStrategy`] has other
+//! presets, [`AgentBuilder::summarizer`] sets a model that writes summaries, and a
+//! [`Stage`](policy::Stage) of your own is one function: see `examples/context_policy.rs` in the
+//! repository.
 //!
 //! ```
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
@@ -165,8 +167,7 @@
 //!
 //! # The modules
 //!
-//! The root has the names that most programs use. Each module has those of one job, and begins with what it
-//! is for.
+//! The root has the names that most programs use. Each module has the names for one task.
 //!
 //! | to | look at |
 //! |---|---|
@@ -175,17 +176,17 @@
 //! | give an agent tools, or another agent as a tool | [`tools`] |
 //! | decide which tool calls run | [`permissions`] |
 //! | bound a run in turns, tokens, time, money and memory | [`limits`] |
-//! | say when a view shrinks, how far, and what stays | [`context`] |
+//! | choose when a view is compacted, to which size, and which messages stay | [`context`] |
 //! | write a stage of a policy, or price a plan | [`policy`] |
 //! | count tokens | [`tokens`] |
-//! | know what models cost | [`pricing`] |
+//! | look up the prices of models | [`pricing`] |
 //! | use the prompt cache | [`cache`] |
 //! | fork, compact and undo a session | [`session`] |
 //! | steer or stop a run | [`Remote`], from [`Session::remote`] |
 //! | keep sessions | [`store`] |
-//! | search and recall what has left a view | [`archive`] |
+//! | search and recall evicted messages | [`archive`] |
 //! | run code of yours in the middle of a run | [`hooks`] |
-//! | show what goes on | [`Observer`], [`events`] |
+//! | show the progress of a run | [`Observer`], [`events`] |
 //! | ask several agents at once | [`parallel`] |
 //! | finish runs that another process began | [`durable`] |
 //! | drive the loop yourself | [`machine`] |
@@ -248,22 +249,22 @@ pub use plimsoll_providers as providers;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// What the documentation says of sessions, compiled.
+/// The documentation of sessions, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/sessions.md")]
 struct Sessions;
 
-/// What the documentation says of several agents, compiled.
+/// The documentation of parallel agents, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/parallel.md")]
 struct Parallel;
 
-/// What the documentation says of servers of tools, compiled.
+/// The documentation of MCP servers, compiled.
 #[cfg(all(doctest, feature = "mcp"))]
 #[doc = include_str!("../../../docs/mcp.md")]
 struct Mcp;
 
-/// What those who come from other systems write here, run.
+/// The guides for users of other systems, run.
 #[cfg(doctest)]
 mod coming_from {
     #[cfg(feature = "config")]
@@ -279,22 +280,22 @@ mod coming_from {
     struct Gaia;
 }
 
-/// What the documentation says of hooks, run.
+/// The documentation of hooks, run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/hooks.md")]
 struct Hooks;
 
-/// What the documentation says of limits, run.
+/// The documentation of limits, run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/limits.md")]
 struct Limits;
 
-/// What the documentation says of configuration, compiled.
+/// The documentation of configuration, compiled.
 #[cfg(all(doctest, feature = "config"))]
 #[doc = include_str!("../../../docs/configuration.md")]
 struct Configuration;
 
-/// What the documentation says of telemetry, compiled.
+/// The documentation of telemetry, compiled.
 #[cfg(all(doctest, feature = "otlp"))]
 #[doc = include_str!("../../../docs/telemetry.md")]
 struct Telemetry;

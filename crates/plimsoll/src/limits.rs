@@ -1,8 +1,8 @@
-//! Bounds of a run: limits on turns, tokens, time, money and memory, limits that agents share, and the
-//! detection of loops.
+//! The limits of a run: turns, tokens, time, money and memory, limits shared by several agents, and
+//! loop detection.
 //!
-//! [`ExecutionLimits`](crate::ExecutionLimits) has them all. A limit that is reached ends a run with an
-//! answer, not with an error.
+//! [`ExecutionLimits`](crate::ExecutionLimits) has all of them. A run that reaches a limit ends
+//! with an answer, not with an error.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,8 +1,9 @@
-//! One run as a state machine without I/O, for programs that drive the loop in a runtime or workflow engine of
-//! their own. The entries of a session's log are here too; [`State`] is their fold.
+//! One run as a state machine without I/O, for programs that drive the loop in their own runtime or
+//! workflow engine. Also the entries of a session's log, and [`State`], which is computed from
+//! them.
 //!
-//! [`Run::poll`] returns the next step, [`Run::handle`] takes its result. `examples/one_turn.rs` in the
-//! repository is a whole program.
+//! [`Run::poll`] returns the next step, [`Run::handle`] takes its result. `examples/one_turn.rs` in
+//! the repository is a complete program.
 //!
 //! ```
 //! use std::sync::Arc;

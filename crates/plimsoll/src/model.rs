@@ -1,7 +1,7 @@
-//! The values that go to a model and come back: parts of messages, requests, replies and failures.
+//! The data exchanged with a model: parts of messages, requests, replies and failures.
 //!
-//! You need it to read messages, or to put a model of your own behind an agent: a [`Provider`](crate::Provider)
-//! gets a [`Request`] and returns a [`Reply`] or a [`Failure`].
+//! Use this module to read messages, or to implement a model of your own: a
+//! [`Provider`](crate::Provider) gets a [`Request`] and returns a [`Reply`] or a [`Failure`].
 //!
 //! ```
 //! use async_trait::async_trait;

@@ -1,7 +1,8 @@
-//! One prompt to several agents, of which one answer is kept.
+//! Sends one prompt to several agents and keeps one of the answers.
 //!
-//! [`agent_loop_parallel`] runs them, within limits that they share; an [`EvaluationStrategy`] chooses. Agents
-//! as tools of others are in [`tools`](crate::tools). `docs/parallel.md` in the repository has both.
+//! [`agent_loop_parallel`] runs the agents within shared limits; an [`EvaluationStrategy`] chooses
+//! the answer. For agents as tools of other agents see [`tools`](crate::tools). `docs/parallel.md`
+//! in the repository describes both.
 
 pub use plimsoll_agent::BranchRecord;
 pub use plimsoll_core::{

@@ -1,6 +1,7 @@
-//! Which tool calls run, which are refused, and which a person is asked about.
+//! Decides which tool calls run, which are refused, and which need a person's approval.
 //!
-//! Rules decide first ([`Permissions`]), then the [`Gate`](crate::Gate). The first rule that fits a call counts.
+//! The rules ([`Permissions`]) decide first, then the [`Gate`](crate::Gate). The first rule that
+//! matches a call applies.
 //!
 //! ```
 //! use plimsoll::Agent;

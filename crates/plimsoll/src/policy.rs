@@ -1,7 +1,8 @@
-//! How a view becomes smaller: stages that propose edits, the plan that they make, and its price.
+//! Policies for compaction: stages that propose edits of a view, the resulting plan, and its price.
 //!
-//! A [`Policy`] is a row of [`Stage`]s. A stage is one pure function that edits a [`Draft`]; the draft
-//! refuses what no provider would accept. `examples/context_policy.rs` in the repository runs one.
+//! A [`Policy`] is a sequence of [`Stage`]s. A stage is a pure function that edits a [`Draft`]; the
+//! draft refuses edits that no provider would accept. `examples/context_policy.rs` in the
+//! repository runs one.
 //!
 //! ```
 //! use plimsoll::context::{Budget, ExchangeKind};

@@ -1,4 +1,4 @@
-//! Prices of models for a million tokens, and the cost of usage.
+//! Prices of models per million tokens, and the cost of usage.
 //!
 //! ```
 //! use plimsoll::pricing::Rates;

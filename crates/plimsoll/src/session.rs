@@ -1,5 +1,5 @@
-//! Work on sessions: forking, compacting, undoing and steering them, the state that a host attaches to one, and
-//! the records of its runs.
+//! Operations on sessions: forking, compacting, undoing and steering, the state that a host
+//! attaches to a session, and the records of its runs.
 //!
 //! ```
 //! use plimsoll::session::new_session_id;

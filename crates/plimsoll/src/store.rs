@@ -1,5 +1,5 @@
-//! Where sessions are kept: in memory, in SQLite (feature `store`), in PostgreSQL (feature `postgres`), or in
-//! a store of your own, which is a [`SessionStore`](crate::SessionStore).
+//! Stores for sessions: in memory, in SQLite (feature `store`), in PostgreSQL (feature `postgres`),
+//! or an implementation of your own of [`SessionStore`](crate::SessionStore).
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Sets up spans, metrics and a log for runs, as OpenTelemetry's environment variables configure
-//! them. The lower layers emit the events. A program with its own `tracing` subscriber does not
-//! need this module.
+//! Sets up spans, metrics and a log for runs, configured by OpenTelemetry's environment variables.
+//! The lower layers emit the events. A program with its own `tracing` subscriber does not need this
+//! module.
 //!
 //! ```no_run
 //! # async fn example(agent: plimsoll::Agent) -> Result<(), Box<dyn std::error::Error>> {

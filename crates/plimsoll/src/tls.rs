@@ -2,10 +2,10 @@
 
 use reqwest::{Client, ClientBuilder};
 
-/// Returns a builder of clients. Unless the program has installed a cryptography provider of its own
-/// for rustls, it is `ring`.
+/// Returns a builder of clients. It uses `ring`, unless the program has installed another
+/// cryptography provider for rustls.
 pub(crate) fn client() -> ClientBuilder {
-    // An error says that there is one already, which is as good.
+    // An error means that one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
 }

@@ -1,8 +1,9 @@
-//! Token counters for texts, messages and requests, and their calibration by a provider's figures.
+//! Token counters for texts, messages and requests, and their calibration with a provider's
+//! figures.
 //!
-//! A [`TokenCounter`] belongs to an agent ([`AgentBuilder::counter`](crate::AgentBuilder::counter)). [`Bpe`]
-//! counts as OpenAI's models do, [`Chars4`] takes four characters for a token, and [`Memo`] remembers texts
-//! that were counted.
+//! A [`TokenCounter`] belongs to an agent
+//! ([`AgentBuilder::counter`](crate::AgentBuilder::counter)). [`Bpe`] counts like OpenAI's models,
+//! [`Chars4`] assumes four characters per token, and [`Memo`] remembers counted texts.
 //!
 //! ```
 //! use plimsoll::tokens::{Bpe, Memo, TokenCounter};

@@ -1,5 +1,5 @@
-//! Tools: how one of your own is made, an agent as a tool of another, and, with the feature `tools`, those
-//! that read, write and edit files, search them and run commands, and those of MCP servers.
+//! Tools: functions and agents as tools and, with the feature `tools`, tools that read, write and
+//! edit files, search them and run commands, and those of MCP servers.
 //!
 //! ```
 //! use plimsoll::tools::sub_agent;

@@ -1,8 +1,8 @@
-//! What a provider is sent, and how its refusals are understood: a view rendered as the body of a request,
-//! and [`overflow`], which tells a request that is too long from any other error.
+//! Renders a view as the body of a provider's request, and interprets refusals: [`overflow`]
+//! distinguishes a request that is too long from other errors.
 //!
-//! The demands of servers are data: a [`Dialect`](openai_chat::Dialect) of OpenAI's Chat Completions, a
-//! `Profile` of each other protocol. The structs of the protocols themselves are not here.
+//! The requirements of servers are data: a [`Dialect`](openai_chat::Dialect) of OpenAI's Chat
+//! Completions, a `Profile` of each other protocol.
 //!
 //! ```
 //! use plimsoll::wire::overflow::{Verdict, classify};
@@ -16,7 +16,7 @@ pub use plimsoll_wire::{
     WireError, WrittenMessages, overflow,
 };
 
-/// OpenAI's Chat Completions, and the servers that speak it.
+/// OpenAI's Chat Completions, and compatible servers.
 pub mod openai_chat {
     pub use plimsoll_wire::openai_chat::{
         CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, Template,

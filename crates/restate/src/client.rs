@@ -1,4 +1,4 @@
-//! [`Restate`]: whoever sends work to sessions, by way of a server's ingress.
+//! [`Restate`]: a client that sends work to sessions through a server's ingress.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::protocol::{
 };
 use crate::tls;
 
-/// How long an answer may take: longer than a worker waits for events.
+/// The timeout of a request. Longer than a worker waits for events.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How long a connection may take.
+/// The timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Bytes of an answer, at most: more than any page of events.
+/// Maximum size of a response in bytes. Larger than any page of events.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// The status of an answer that is not there yet.
+/// The HTTP status if the result is not available yet.
 const NOT_READY: u16 = 470;
-/// Characters of a refusal that are told.
+/// Maximum length of a refusal in error messages, in characters.
 const TOLD: usize = 2_000;
 
-/// A server of Restate.
+/// A client of a Restate server.
 #[derive(Debug, Clone)]
 pub struct Restate {
     base: String,
@@ -32,21 +32,21 @@ pub struct Restate {
     token: Option<String>,
 }
 
-/// What has become of a request.
+/// The state of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It waits or runs.
+    /// It is queued or running.
     NotYet,
     /// Its run has ended.
     Ended(RunReply),
 }
 
 impl Restate {
-    /// Takes an address such as `restate://127.0.0.1:8080`; `restates://` is the same over TLS. `token` is
-    /// sent along, if the server wants one.
+    /// Creates a client for an address such as `restate://127.0.0.1:8080`, or `restates://` for
+    /// TLS. `token` is sent with every request, if the server requires one.
     ///
     /// # Errors
-    /// If it is no such address.
+    /// If the address is invalid.
     pub fn new(address: &str, token: Option<String>) -> Result<Self, RestateError> {
         let wrong = || RestateError::Address(address.to_owned());
         let (scheme, host) = address.split_once("://").ok_or_else(wrong)?;
@@ -56,7 +56,7 @@ impl Restate {
             _ => return Err(wrong()),
         };
         let host = host.trim_end_matches('/');
-        // A password in an address would be told in errors.
+        // A password in an address would appear in errors.
         if host.is_empty()
             || host.contains(['/', '@', '?', '#'])
             || host.contains(char::is_whitespace)
@@ -75,7 +75,7 @@ impl Restate {
         })
     }
 
-    /// Hands a request to a session, once for each key, and returns the name of its invocation.
+    /// Submits a request to a session, once per key, and returns the id of its invocation.
     ///
     /// # Errors
     /// If the server cannot be reached or has no worker.
@@ -91,7 +91,7 @@ impl Restate {
         Ok(id.to_owned())
     }
 
-    /// Asks what has become of a request.
+    /// Returns the state of a request.
     ///
     /// # Errors
     /// If the server cannot be reached, or if the request was refused or ended from outside.
@@ -112,39 +112,39 @@ impl Restate {
         self.read(reply).await.map(Answered::Ended)
     }
 
-    /// Says something to the run that is under way, before its next model call.
+    /// Sends a message to the active run, which reads it before its next model call.
     ///
     /// # Errors
-    /// If the server cannot be reached, or no run is under way.
+    /// If the server cannot be reached, or no run is active.
     pub async fn steer(&self, session: &str, message: &Message) -> Result<(), RestateError> {
         self.tell(session, "steer", message).await
     }
 
-    /// Says something to the run that is under way, for when it has its answer.
+    /// Sends a message to the active run, which reads it after it has produced its answer.
     ///
     /// # Errors
-    /// If the server cannot be reached, or no run is under way.
+    /// If the server cannot be reached, or no run is active.
     pub async fn follow_up(&self, session: &str, message: &Message) -> Result<(), RestateError> {
         self.tell(session, "follow_up", message).await
     }
 
-    /// Ends the run that is under way.
+    /// Ends the active run.
     ///
     /// # Errors
-    /// If the server cannot be reached, or no run is under way.
+    /// If the server cannot be reached, or no run is active.
     pub async fn interrupt(&self, session: &str, message: &Message) -> Result<(), RestateError> {
         self.tell(session, "interrupt", message).await
     }
 
-    /// Answers whether a call may run.
+    /// Answers a question about a tool call.
     ///
     /// # Errors
-    /// If the server cannot be reached, or nobody has asked that.
+    /// If the server cannot be reached, or there is no such question.
     pub async fn approve(&self, session: &str, approval: &Approval) -> Result<(), RestateError> {
         self.tell(session, "approve", approval).await
     }
 
-    /// Asks how a session stands.
+    /// Returns the status of a session.
     ///
     /// # Errors
     /// If the server cannot be reached or has no worker.
@@ -154,7 +154,7 @@ impl Restate {
         self.read(reply).await
     }
 
-    /// Asks what a session's log has behind an entry.
+    /// Returns the entries of a session's log after a given entry.
     ///
     /// # Errors
     /// If the server cannot be reached or has no worker.
@@ -260,7 +260,7 @@ impl Restate {
     }
 }
 
-/// The sentence of a refusal.
+/// Returns the message of a refusal.
 pub(crate) async fn said(reply: Response) -> Result<String, reqwest::Error> {
     let status = reply.status();
     let text = bounded(reply).await?;
@@ -273,7 +273,7 @@ pub(crate) async fn said(reply: Response) -> Result<String, reqwest::Error> {
     })
 }
 
-/// The innermost cause, which says what was wrong.
+/// Returns the innermost cause, which is the most specific.
 pub(crate) fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -282,7 +282,7 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// An answer's text, as far as it may be long.
+/// Reads a response's text up to the maximum size.
 async fn bounded(mut reply: Response) -> Result<String, reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = reply.chunk().await? {

@@ -1,49 +1,49 @@
-//! [`RestateError`]: why a server of Restate did not do what it was asked for.
+//! [`RestateError`]: the errors of a Restate server and its client.
 
-/// Why a server of Restate did not do what it was asked for.
+/// An error of a Restate server or its client.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestateError {
-    /// An address is none.
+    /// The address is invalid.
     #[error("`{0}` is no address of Restate; give one such as restate://127.0.0.1:8080")]
     Address(String),
     /// The server does not answer.
     #[error("Restate cannot be reached at {place}: {why}; see that restate-server runs there")]
     Unreachable {
-        /// Its address.
+        /// The server's address.
         place: String,
-        /// What the connection says.
+        /// The error of the connection.
         why: String,
     },
-    /// No worker has been registered.
+    /// No worker is registered.
     #[error(
         "Restate at {place} has no worker of plimsoll; start one with `plimsoll worker --store … --register …`"
     )]
     NoWorker {
-        /// Its address.
+        /// The server's address.
         place: String,
     },
-    /// It refuses, in the worker's words or its own.
+    /// The server or the worker refused the request.
     #[error("{why}")]
     Refused {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
-        /// What it says.
+        /// The reason given in the response.
         why: String,
     },
-    /// It answers something else than the question.
+    /// The response is not one of Restate.
     #[error(
         "{place} does not answer as Restate does: {why}; see that the address is that of its {role}"
     )]
     Strange {
-        /// Its address.
+        /// The server's address.
         place: String,
-        /// What is strange.
+        /// The difference from an expected response.
         why: String,
-        /// What the address should be of.
+        /// The API that should be at this address.
         role: &'static str,
     },
-    /// A key that Restate's signatures should be checked with.
+    /// The public key for Restate's signatures is invalid.
     #[error(
         "`{key}` is no public key of Restate: {why}; give the one that restate-server logs when it starts, \
          publickeyv1_…"
@@ -51,15 +51,15 @@ pub enum RestateError {
     IdentityKey {
         /// The key.
         key: String,
-        /// What is wrong with it.
+        /// The fault of the key.
         why: String,
     },
-    /// The listener of a worker.
+    /// The worker cannot listen at its address.
     #[error("the worker cannot listen at {place}: {why}; choose another address with --listen")]
     Listen {
         /// The address.
         place: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
 }

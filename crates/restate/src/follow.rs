@@ -1,4 +1,4 @@
-//! [`LogFollower`]: the events of a run that another machine runs, as far as its log tells them. Text comes
+//! [`LogFollower`]: reconstructs the events of a run on another machine from its log. Text arrives
 //! in whole messages.
 
 use std::collections::HashMap;
@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use plimsoll_agent::{EVENT_VERSION, Entry, Event, MessagePhase, Outcome, ToolPhase, Waiting};
 use plimsoll_context::{Bytes, CallId, Delta, Message, Part, Tokens, ToolCall, Usage};
 
-/// Turns entries of a log into the events of one request's run.
+/// Converts entries of a log to the events of one request's run.
 #[derive(Debug, Default)]
 pub struct LogFollower {
     request: String,
-    /// The request was taken.
+    /// Whether the request was accepted.
     is_taken: bool,
     turns: u64,
     calls: HashMap<CallId, Call>,
@@ -27,7 +27,7 @@ struct Call {
 }
 
 impl LogFollower {
-    /// Follows the run of the request with this key.
+    /// Creates a follower for the run of the request with this key.
     #[must_use]
     pub fn new(request: impl Into<String>) -> Self {
         Self {
@@ -36,13 +36,13 @@ impl LogFollower {
         }
     }
 
-    /// How the run ended, once it has.
+    /// Returns the outcome of the run after it has ended.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// Returns what the next entry tells; nothing if it belongs to another run.
+    /// Returns the events of the next entry; none if it belongs to another run.
     pub fn see(&mut self, entry: &Entry) -> Vec<Event> {
         let mut events = Vec::new();
         if self.outcome.is_some() {

@@ -1,5 +1,5 @@
-//! [`Followed`]: wakes those who follow a session when something is new in it. The database says so to each
-//! worker that follows one; while that does not work, followers look for themselves.
+//! [`Followed`]: wakes the followers of a session when it has new entries. The database notifies
+//! each worker that follows a session; while that fails, followers poll.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,36 +11,36 @@ use plimsoll_store::{Changes, PostgresStore, WATCHED};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// The first pause between two looks at a session that has just begun to be followed: what was written at
-/// that moment is not announced. Each pause is twice as long as the one before.
+/// The first pause between two checks of a newly followed session, because entries written at that
+/// moment are not announced. Each pause is twice as long as the previous one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest pause while the database announces what is new.
+/// The longest pause while the database announces changes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause while it does not.
 const ALONE: Duration = Duration::from_secs(1);
-/// Between two tries to listen.
+/// The pause between two attempts to listen.
 const RETRY: Duration = Duration::from_secs(1);
-/// Between two looks whether a session is still followed.
+/// The pause between two checks whether a session is still followed.
 const TIDY: Duration = Duration::from_secs(20);
 
-/// The sessions that are followed by way of this worker.
+/// The sessions that are followed through this worker.
 #[derive(Clone)]
 pub(crate) struct Followed(Arc<Inner>);
 
 struct Inner {
     store: PostgresStore,
     sessions: Mutex<HashMap<SessionId, Session>>,
-    /// The database announces what is new.
+    /// Whether the database announces changes.
     is_listening: AtomicBool,
 }
 
 struct Session {
     changes: watch::Sender<()>,
-    /// When the database was told that somebody follows it.
+    /// The time at which the database was last asked to announce changes.
     watched: Option<Instant>,
 }
 
-/// Waits for what is new in one session.
+/// Waits for changes of one session.
 pub(crate) struct Follower {
     followed: Arc<Inner>,
     changes: watch::Receiver<()>,
@@ -59,7 +59,7 @@ impl Followed {
     /// Follows a session.
     ///
     /// # Errors
-    /// If the database cannot be told.
+    /// If the database cannot be written.
     pub(crate) async fn follow(&self, id: &SessionId) -> Result<Follower, StoreError> {
         let (changes, watched) = self.subscribe(id);
         if watched.is_none_or(|at| at.elapsed() >= WATCHED / 3) {
@@ -79,7 +79,7 @@ impl Followed {
         })
     }
 
-    /// The first who follows a session starts what listens.
+    /// Subscribes to a session. The first subscription starts the listener.
     fn subscribe(&self, id: &SessionId) -> (watch::Receiver<()>, Option<Instant>) {
         let mut sessions = self.0.lock();
         if sessions.is_empty() {
@@ -94,12 +94,12 @@ impl Followed {
 }
 
 impl Follower {
-    /// What changes from now on is waited for.
+    /// Ignores earlier changes, so that only later ones wake this follower.
     pub(crate) fn look(&mut self) {
         self.changes.mark_unchanged();
     }
 
-    /// Waits until something may be new, or until a time.
+    /// Waits for a possible change, at most until the given time.
     pub(crate) async fn changed(&mut self, until: Instant) {
         let longest = match self.followed.is_listening.load(Ordering::Relaxed) {
             true => LONGEST_PAUSE,
@@ -108,7 +108,7 @@ impl Follower {
         let left = until.saturating_duration_since(Instant::now());
         let pause = self.pause.min(longest).min(left);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        // The sender is there as long as this receiver is.
+        // The sender exists as long as this receiver.
         let _ = timeout(pause, self.changes.changed()).await;
     }
 }
@@ -118,7 +118,8 @@ impl Inner {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes those who follow a session, or one of which it is a sub-agent: `s` of `s.3`.
+    /// Wakes the followers of a session and of the sessions that it is a sub-agent of: `s` for
+    /// `s.3`.
     fn wake(&self, name: &str) {
         let sessions = self.lock();
         let mut name = Some(name);
@@ -139,7 +140,7 @@ impl Inner {
         }
     }
 
-    /// Forgets the sessions that nobody follows any longer. Returns `false` if none is left.
+    /// Removes the sessions without followers. Returns `false` if none is left.
     fn tidy(&self) -> bool {
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.changes.receiver_count() > 0);
@@ -152,7 +153,7 @@ async fn listen(followed: Arc<Inner>) {
     while followed.tidy() {
         if let Ok(mut changes) = followed.store.changes().await {
             followed.is_listening.store(true, Ordering::Relaxed);
-            // What was written before was not announced.
+            // Earlier entries were not announced.
             followed.wake_all();
             let is_over = hear(&followed, &mut changes).await;
             followed.is_listening.store(false, Ordering::Relaxed);
@@ -165,8 +166,8 @@ async fn listen(followed: Arc<Inner>) {
     }
 }
 
-/// Passes on what is announced. Returns `true` if nobody follows a session any longer, `false` if the database
-/// is away.
+/// Forwards announcements. Returns `true` when no session is followed any longer, `false` if the
+/// database cannot be reached.
 async fn hear(followed: &Inner, changes: &mut Changes) -> bool {
     let mut tidied = Instant::now();
     loop {

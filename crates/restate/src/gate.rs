@@ -1,5 +1,5 @@
-//! [`PostgresGate`]: asks whoever answers for a session, wherever they are. The question is a row, and so is
-//! the answer; another worker that asks again finds it.
+//! [`PostgresGate`]: asks for approval through the database. Questions and answers are rows, so
+//! another worker that asks again finds the answer.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use plimsoll_agent::{Answer, Question};
 use plimsoll_core::Gate;
 use plimsoll_store::PostgresStore;
 
-/// The first pause between two looks for an answer. Each is twice as long as the one before.
+/// The first pause between two checks for an answer. Each is twice as long as the previous one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest.
+/// The longest pause between two checks.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Waits for an answer in the store. How long is for the agent's `gate_timeout` to say.
+/// Waits for an answer in the store. The agent's `gate_timeout` limits the wait.
 #[derive(Debug, Clone)]
 pub struct PostgresGate(PostgresStore);
 
 impl PostgresGate {
-    /// A gate whose questions are in a store.
+    /// Creates a gate with its questions in a store.
     #[must_use]
     pub fn new(store: PostgresStore) -> Self {
         Self(store)
@@ -30,7 +30,7 @@ impl Gate for PostgresGate {
     async fn decide(&self, question: &Question) -> Answer {
         let mut pause = FIRST_PAUSE;
         loop {
-            // While the database is away nobody can answer.
+            // Nobody can answer while the database is down.
             if let Ok(Some(answer)) = self.0.ask(question).await {
                 return answer;
             }

@@ -1,5 +1,5 @@
-//! Checks that a request to a worker was signed by Restate. The SDK reads the token and asks for the
-//! cryptography, which is `ring` here as it is for TLS.
+//! Checks that a request to a worker was signed by Restate. The SDK parses the token and needs a
+//! cryptography provider, which is `ring`, as for TLS.
 //! tidy:allow-file(util)
 
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};
@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 use ring::signature::{ED25519, UnparsedPublicKey};
 use signature::Verifier;
 
-/// Restate signs with Ed25519 and nothing else.
+/// The cryptography for Ed25519, the only algorithm that Restate uses.
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
@@ -18,13 +18,14 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 /// The public key that a signature is checked with.
 struct Ed25519(DecodingKey);
 
-/// Makes sure that signatures can be checked in this process. A provider that the program has installed stays.
+/// Installs the provider, so that signatures can be checked in this process. A provider that the
+/// program has installed stays.
 pub(crate) fn install() {
-    // An error says that there is one already, which is as good.
+    // An error means that one is installed already.
     let _ = PROVIDER.install_default();
 }
 
-/// A worker signs nothing.
+/// A worker does not sign anything.
 fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(ErrorKind::InvalidAlgorithm.into())
 }
@@ -66,12 +67,12 @@ mod tests {
 
     use super::*;
 
-    /// The beginning of a key that is used nowhere else, and its public half as Restate writes it.
+    /// A seed that is used nowhere else, and its public key in Restate's format.
     const SEED: [u8; 32] = [7; 32];
     const PUBLIC_KEY: &str = "publickeyv1_GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB";
     const PATH: &str = "/invoke/plimsoll/run";
 
-    /// A token as Restate makes it, with these changes to its claims.
+    /// Creates a token like Restate's, with these changes to its claims.
     fn token(audience: &str, expires_in: i64) -> String {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -126,7 +127,7 @@ mod tests {
         ] {
             assert_eq!(refused, 401);
         }
-        // It is read, and found to be no request that makes sense.
+        // The request is accepted by the signature check and refused as meaningless.
         assert_ne!(signed(&token(PATH, 60)), 401);
     }
 }

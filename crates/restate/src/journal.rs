@@ -56,7 +56,7 @@ impl Journal for RestateJournal<'_> {
                 }
                 match done {
                     Ok(end) => Ok(Json(end)),
-                    // Restate tries the step again, on whichever worker there is then.
+                    // Restate retries the step, on any available worker.
                     Err(error) if error.is_passing() => Err(HandlerError::from(error)),
                     Err(error) => {
                         let terminal = TerminalError::new(error.to_string());

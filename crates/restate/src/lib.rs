@@ -1,6 +1,6 @@
-//! Runs on [Restate](https://restate.dev): a session is a virtual object, each model call and tool call of its
-//! run is a journaled step. The session's log in PostgreSQL stays the only truth; Restate's journal holds
-//! places in it, and no word that a model or a tool has said.
+//! Runs on [Restate](https://restate.dev). A session is a virtual object; each model call and tool
+//! call of its run is a journaled step. The session's log in PostgreSQL is the only source of
+//! truth: Restate's journal contains positions in the log, but no text of a model or a tool.
 
 mod client;
 mod error;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::outage::{Access, Outages};
 
-/// Between two looks for new messages.
+/// The pause between two checks for new messages.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The time after which a run queries its own messages even without a sign of new ones. A message
 /// may have been written late.
@@ -81,7 +81,7 @@ pub fn message_key(run: &str, id: &str) -> String {
     format!("{run}/{id}")
 }
 
-/// Looks until only the one is left that [`Arrivals`] has.
+/// Polls until only the receiver of [`Arrivals`] is left.
 async fn look(store: PostgresStore, outages: Arc<Outages>, newest: watch::Sender<i64>) {
     while newest.receiver_count() > 1 {
         match store.newest_message().await {
@@ -93,7 +93,7 @@ async fn look(store: PostgresStore, outages: Arc<Outages>, newest: watch::Sender
                     is_new
                 });
             }
-            // What cannot be read now is read later.
+            // Retried in the next iteration.
             Err(error) => outages.failed(Access::Read, &error),
         }
         tokio::time::sleep(PAUSE).await;

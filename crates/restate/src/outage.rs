@@ -1,5 +1,5 @@
-//! [`Outages`]: says that the database of a worker fails, and that it works again. What is done about it is
-//! decided elsewhere: Restate tries each step again.
+//! [`Outages`]: reports that the database of a worker fails, and that it works again. Restate
+//! retries the failed steps.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,16 +10,17 @@ use tokio::time::Instant;
 /// The shortest time between two reports that the database fails.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// What has become of the database of a worker.
+/// A change in the state of a worker's database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseNews {
-    /// It fails. Reported when that begins, and every 30 seconds as long as it lasts.
+    /// The database fails. Reported at the beginning of an outage, and every 30 seconds while it
+    /// lasts.
     Fails(StoreError),
-    /// It works again, after so long.
+    /// The database works again after an outage of this length.
     Works(Duration),
 }
 
-/// How the database was used.
+/// The kind of a database access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
@@ -28,7 +29,7 @@ pub(crate) enum Access {
 
 type Tell = Box<dyn Fn(DatabaseNews) + Send + Sync>;
 
-/// Reports each outage once it begins, now and then, and when it is over.
+/// Reports the beginning and the end of each outage, and its continuation at intervals.
 #[derive(Default)]
 pub(crate) struct Outages {
     tell: Option<Tell>,
@@ -38,13 +39,14 @@ pub(crate) struct Outages {
 #[derive(Default)]
 struct State {
     outage: Option<Outage>,
-    /// The newest report that the database fails.
+    /// The time of the newest report that the database fails.
     reported: Option<Instant>,
 }
 
 struct Outage {
     since: Instant,
-    /// What failed: a disk that is full can be read, which says nothing of the outage.
+    /// The kind of access that failed. Reads from a full disk succeed, which does not end the
+    /// outage.
     access: Access,
     is_reported: bool,
 }
@@ -57,14 +59,14 @@ impl Outages {
         }
     }
 
-    /// Takes note of an error of a step, if the database is its reason.
+    /// Records the error of a step, if the database caused it.
     pub(crate) fn step_failed(&self, error: &Error) {
         if let Error::Store(error) = error {
             self.failed(Access::Write, error);
         }
     }
 
-    /// Takes note of an error. That another worker has a session is none of the database.
+    /// Records an error. A session held by another worker is not an error of the database.
     pub(crate) fn failed(&self, access: Access, error: &StoreError) {
         if !matches!(error, StoreError::Io { .. } | StoreError::Full { .. }) {
             return;
@@ -90,7 +92,7 @@ impl Outages {
         }
     }
 
-    /// Takes note that the database was used without an error.
+    /// Records a successful access.
     pub(crate) fn worked(&self, access: Access) {
         let ended = self
             .lock()
@@ -113,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Reports as words, and what they are about.
+    /// Creates outages that record their reports as words.
     fn outages() -> (Outages, Arc<Mutex<Vec<String>>>) {
         let told = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&told);

@@ -1,4 +1,4 @@
-//! What travels through Restate: requests, and short answers to them.
+//! The messages sent through Restate: requests and their short replies.
 
 use std::time::Duration;
 
@@ -9,112 +9,113 @@ use serde::{Deserialize, Serialize};
 
 /// The virtual object whose keys are the names of sessions.
 pub const SERVICE: &str = "plimsoll";
-/// The version of what is sent to it. A worker refuses a newer one.
+/// The version of the requests. A worker refuses newer ones.
 pub const FORMAT: u32 = 1;
 
-/// What a session is to do.
+/// A request to run a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// See [`FORMAT`].
+    /// The version of the request: [`FORMAT`].
     pub format: u32,
-    /// Names the request for ever: the session's log has it, and a request with the same key is not run
-    /// again. `None`: the name of the invocation.
+    /// Identifies the request permanently: it is stored in the session's log, and a request with
+    /// the same key is not run again. `None` uses the id of the invocation.
     #[serde(default)]
     pub key: Option<String>,
-    /// What is said.
+    /// The user's message.
     pub prompt: String,
-    /// Limits of the run. They may be tighter than the worker's own, not looser.
+    /// The limits of the run. They can tighten the worker's own limits, but not loosen them.
     #[serde(default)]
     pub limits: RunLimits,
 }
 
-/// Limits of one run; `None` is the worker's.
+/// The limits of one run. `None` uses the worker's limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunLimits {
-    /// Model calls.
+    /// Maximum number of model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u64>,
-    /// Tokens.
+    /// Maximum number of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<Tokens>,
-    /// Milliseconds, from the beginning of the run.
+    /// Maximum duration in milliseconds, from the beginning of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,
-    /// Money.
+    /// Maximum cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Money>,
-    /// Tool calls.
+    /// Maximum number of tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u64>,
 }
 
-/// The run has ended; how is in the log.
+/// The result of a run that has ended. Its details are in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReply {
-    /// The session.
+    /// The name of the session.
     pub session: String,
-    /// The entries of its log.
+    /// The number of entries in its log.
     pub entries: u64,
-    /// Why the run ended, in a word.
+    /// The reason why the run ended, in a word.
     pub reason: String,
 }
 
-/// Something said to the run that is under way.
+/// A message to the active run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// The sender's name for it: it is taken once, however often it is sent.
+    /// The sender's id for the message. A message with the same id is delivered once, however often
+    /// it is sent.
     pub id: String,
-    /// What it says; not needed for an interrupt.
+    /// The text; not needed for an interrupt.
     #[serde(default)]
     pub text: String,
 }
 
-/// An answer to a question of the run that is under way.
+/// An answer to a question of the active run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The call that is asked about: see [`OpenQuestion::key`].
+    /// The key of the question: see [`OpenQuestion::key`].
     pub key: String,
-    /// Yes or no.
+    /// The decision.
     #[serde(flatten)]
     pub answer: Answer,
 }
 
-/// How a session stands.
+/// The status of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStatus {
-    /// The key of the request whose run is under way, if any is.
+    /// The key of the active run's request, if any.
     pub run: Option<String>,
-    /// The entries of its log.
+    /// The number of entries in its log.
     pub entries: u64,
-    /// Calls that wait for somebody's yes or no.
+    /// The calls that wait for approval.
     pub questions: Vec<OpenQuestion>,
 }
 
-/// Asks for what the log has behind an entry.
+/// A request for the entries of a log after a given entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventsRequest {
     /// The entry's number; 0 for all.
     pub after: u64,
-    /// How long to wait for something new.
+    /// The maximum time to wait for new entries, in milliseconds.
     #[serde(default)]
     pub wait_ms: u64,
-    /// How many open questions are known: another number is something new.
+    /// The number of known open questions. A different number counts as new.
     #[serde(default)]
     pub questions: usize,
 }
 
-/// What the log has.
+/// A page of entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventsReply {
-    /// Entries with their numbers, texts of tools shortened as in live events.
+    /// Entries with their numbers. Texts of tools are shortened as in live events.
     pub entries: Vec<(u64, Entry)>,
-    /// Calls that wait for somebody's yes or no.
+    /// The calls that wait for approval.
     pub questions: Vec<OpenQuestion>,
 }
 
 impl RunLimits {
-    /// The tighter of these and a worker's own.
+    /// Combines these limits with a worker's own; the tighter one applies.
     pub(crate) fn within(&self, own: &ExecutionLimits) -> LimitOverrides {
         fn least<T: Ord>(asked: Option<T>, own: Option<T>) -> Option<Option<T>> {
             let asked = asked?;

@@ -1,5 +1,5 @@
-//! The virtual object: a handler that runs, one at a time for each session, and handlers that reach into the
-//! run from outside. What a run does is in `core`.
+//! The virtual object: a handler that runs requests, one at a time per session, and handlers that
+//! affect the active run from outside. The run itself is implemented in `core`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::protocol::{
 };
 use crate::shown::shown;
 
-/// The key of the state that names the request whose run is under way.
+/// The key of the state with the active run's request.
 const RUN: &str = "run";
-/// How long `events` waits, at most, whatever it is asked for.
+/// The maximum wait of `events`, regardless of the request.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
-/// The size of one answer of `events` that gets no further entry.
+/// The size at which a reply of `events` gets no further entry.
 const ENOUGH: usize = 1024 * 1024;
 
-/// Sessions as a virtual object.
+/// The sessions as a virtual object.
 pub(crate) struct Sessions {
     pub(crate) agent: Agent,
     pub(crate) store: PostgresStore,
@@ -41,13 +41,14 @@ pub(crate) struct Sessions {
     pub(crate) stop: CancellationToken,
 }
 
-// A step may take as long as a model, a tool or a person: Restate must not take the run away meanwhile.
+// A step may take as long as a model, a tool or a person. Restate must not abort the run in the
+// meantime.
 #[restate_sdk::object(
     name = "plimsoll",
     inactivity_timeout = "30 days",
     abort_timeout = "1 day",
     idempotency_retention = "7 days",
-    // A database may be away for days.
+    // A database may be unreachable for days.
     invocation_retry_policy(
         initial_interval = "200ms",
         factor = 2.0,
@@ -79,7 +80,7 @@ impl Sessions {
         ctx.set(RUN, key.clone());
         let output = tokio::select! {
             output = self.drive(&ctx, &id, &key, &request) => output,
-            // Another worker goes on.
+            // Another worker continues the run.
             () = self.stop.cancelled() => Err(Error::Stale),
         };
         if output
@@ -87,7 +88,7 @@ impl Sessions {
             .err()
             .is_none_or(|error| !error.is_passing())
         {
-            // A row that stays is read by nobody.
+            // A leftover row is never read.
             let _ = self.store.forget_run(&id, &key).await;
             ctx.clear(RUN);
         }
@@ -100,7 +101,7 @@ impl Sessions {
         }))
     }
 
-    /// Says something to the run that is under way, before its next model call.
+    /// Sends a message to the active run, which reads it before its next model call.
     #[handler(journal_retention = "0s")]
     async fn steer(
         &self,
@@ -110,7 +111,7 @@ impl Sessions {
         self.post(&ctx, RunMessageKind::Steer, message).await
     }
 
-    /// Says something to the run that is under way, for when it has its answer.
+    /// Sends a message to the active run, which reads it after it has produced its answer.
     #[handler(journal_retention = "0s")]
     async fn follow_up(
         &self,
@@ -120,7 +121,7 @@ impl Sessions {
         self.post(&ctx, RunMessageKind::FollowUp, message).await
     }
 
-    /// Ends the run that is under way; its session can be carried on.
+    /// Ends the active run. Its session can be continued.
     #[handler(journal_retention = "0s")]
     async fn interrupt(
         &self,
@@ -130,7 +131,7 @@ impl Sessions {
         self.post(&ctx, RunMessageKind::Interrupt, message).await
     }
 
-    /// Answers whether a call may run.
+    /// Answers a question about a tool call.
     #[handler(journal_retention = "0s")]
     async fn approve(
         &self,
@@ -150,7 +151,7 @@ impl Sessions {
         }
     }
 
-    /// Says how the session stands.
+    /// Returns the status of the session.
     #[handler(journal_retention = "0s")]
     async fn status(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<SessionStatus>> {
         let id = session(ctx.key())?;
@@ -161,7 +162,7 @@ impl Sessions {
         }))
     }
 
-    /// Returns what the log has behind an entry, or waits for it.
+    /// Returns the entries of the log after a given entry, or waits for them.
     #[handler(journal_retention = "0s")]
     async fn events(
         &self,
@@ -240,8 +241,8 @@ impl Sessions {
         output.or_else(Error::into_output)
     }
 
-    /// Returns the entries behind `after` that are shown, not all of them at once, and moves `after` behind
-    /// what was looked at.
+    /// Returns the shown entries after `after`, one page per call, and moves `after` to the last
+    /// entry that was read.
     async fn shown_after(
         &self,
         id: &SessionId,
@@ -295,12 +296,12 @@ impl Sessions {
         }
     }
 
-    /// What was read; if the database could not be asked, Restate tries again.
+    /// Records a read. If the database cannot be reached, Restate retries the call.
     fn read<T>(&self, read: Result<T, StoreError>) -> HandlerResult<T> {
         self.used(Access::Read, read)
     }
 
-    /// What came of a write; if the database could not be asked, Restate tries again.
+    /// Records a write. If the database cannot be reached, Restate retries the call.
     fn wrote<T>(&self, wrote: Result<T, StoreError>) -> HandlerResult<T> {
         self.used(Access::Write, wrote)
     }
@@ -314,12 +315,12 @@ impl Sessions {
     }
 }
 
-/// The session that a key names.
+/// Parses the session name in a key.
 fn session(key: &str) -> HandlerResult<SessionId> {
     SessionId::new(key).map_err(|error| refused(400, error.to_string()))
 }
 
-/// An answer that is no success, which trying again would not change.
+/// Creates an error that Restate does not retry.
 fn refused(status: u16, why: String) -> HandlerError {
     TerminalError::new_with_code(status, why).into()
 }

@@ -1,17 +1,17 @@
-//! Entries of a log as they are shown elsewhere: what tools said and were called with is shortened, and what
-//! nobody is shown is left out. The log keeps all of it.
+//! Prepares log entries for display on another machine: arguments and results of tools are
+//! shortened, and internal entries are left out. The log keeps everything.
 
 use std::sync::Arc;
 
 use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Message, Part, head_tail};
 
-/// Of each text of a tool, and each argument, so much is shown.
+/// Maximum size of each text and each argument of a tool.
 const TEXT: Bytes = Bytes(4 * 1024);
-/// Of what a person or the model says.
+/// Maximum size of each text of the user or the model.
 const SAID: Bytes = Bytes(1024 * 1024);
 
-/// An entry as it is shown; `None` if it is not.
+/// Returns the entry for display, or `None` if it is not shown.
 pub(crate) fn shown(entry: Entry) -> Option<Entry> {
     Some(match entry {
         Entry::Started {
@@ -66,7 +66,7 @@ fn short(message: &Message, most: Bytes) -> Message {
     message
 }
 
-/// Keeps texts and calls.
+/// Keeps only texts and tool calls, shortened.
 fn cut(parts: &mut Vec<Part>, most: Bytes) {
     parts.retain(|part| matches!(part, Part::Text { .. } | Part::ToolCall(_)));
     for part in parts {

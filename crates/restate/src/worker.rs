@@ -22,35 +22,37 @@ use crate::outage::{DatabaseNews, Outages};
 use crate::service::Sessions;
 use crate::tls;
 
-/// How long a registration may take: Restate asks the worker what it serves.
+/// The timeout of a registration, during which Restate queries the worker.
 const REGISTER: Duration = Duration::from_secs(30);
-/// Connections that wait to be taken, at most.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 128;
 
-/// What can be chosen when a worker is bound.
+/// The options of a worker.
 #[derive(Default)]
 pub struct WorkerOptions {
-    /// Public keys of Restate, as in `publickeyv1_…`. If there are any, a request that was not signed with one
-    /// of them is refused; otherwise whoever reaches the worker can use the agent.
+    /// Public keys of Restate, such as `publickeyv1_…`. If there are any, requests that were not
+    /// signed with one of them are refused. Otherwise anyone who can reach the worker can use the
+    /// agent.
     pub identity_keys: Vec<String>,
-    /// Is told that the database fails, and that it works again.
+    /// Called when the database fails, and when it works again.
     pub on_database: Option<Box<dyn Fn(DatabaseNews) + Send + Sync>>,
 }
 
-/// Serves sessions to Restate. Several processes of one user may listen at one address of a machine: what one
-/// leaves behind, another finishes.
+/// Serves sessions to Restate. Several processes of one user may listen at the same address of a
+/// machine. If one stops, another finishes its runs.
 pub struct Worker {
     listener: TcpListener,
     endpoint: Endpoint,
-    /// Cuts off the runs that are under way.
+    /// Interrupts the active runs.
     stop: CancellationToken,
 }
 
 impl Worker {
-    /// A worker whose agent keeps its sessions in `store`. It may be asked for work once this returns.
+    /// Binds a worker whose agent keeps its sessions in `store`. It accepts requests when this
+    /// returns.
     ///
     /// # Errors
-    /// If the address cannot be listened at, or a key is none.
+    /// If the worker cannot listen at the address, or a key is invalid.
     pub fn bind(
         agent: Agent,
         store: PostgresStore,
@@ -87,7 +89,8 @@ impl Worker {
         })
     }
 
-    /// Works until `stop` ends; runs that are under way then are cut off, and finished by another worker.
+    /// Serves until `stop` completes. Active runs are then interrupted, and finished by another
+    /// worker.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let cut_off = self.stop;
         let stop = async move {
@@ -112,10 +115,11 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Tells Restate's admin API at `admin` that a worker serves at `worker`. Telling it again is no error.
+/// Registers the worker at `worker` with Restate's admin API at `admin`. Repeating it is not an
+/// error.
 ///
 /// # Errors
-/// If it cannot be reached, or does not reach the worker.
+/// If the API cannot be reached, or cannot reach the worker.
 pub async fn register(admin: &str, worker: &str) -> Result<(), RestateError> {
     let place = admin.trim_end_matches('/').to_owned();
     let unreachable = |error: reqwest::Error| RestateError::Unreachable {

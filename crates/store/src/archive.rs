@@ -1,7 +1,8 @@
-//! [`Archive`]: the file beside the log that has what left the views, whole and searchable.
+//! [`Archive`]: the evicted messages of all sessions, complete and searchable, in a file beside the
+//! log.
 //!
-//! It is opened when it is first needed, and nothing of it, damaged or full or locked, can hurt
-//! the log. Not the SQL, which is in `archive::write` and `archive::read`.
+//! The file is opened on first use. A damaged, full or locked archive cannot affect the log. The
+//! SQL statements are in `archive::write` and `archive::read`.
 
 mod read;
 mod write;
@@ -27,22 +28,22 @@ use crate::schema;
 /// The archive's file in the data folder.
 pub const ARCHIVE: &str = "archive.db";
 
-/// Whose items may be seen.
+/// The visible items of one session.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     session: SessionId,
-    /// What tells its log from any other of its name; `None` where it has none yet.
+    /// Distinguishes its log from other logs of the same name. `None` if it has no log yet.
     born: Option<Vec<u8>>,
     /// Only items below this number.
     below: Option<Seq>,
 }
 
-/// Where to look for what a session has archived.
+/// The places to search for the archived items of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
-    /// Its own items.
+    /// The items of the session itself.
     pub(crate) own: Place,
-    /// Those of the sessions that it is a fork of, the nearest first, as far as it shares them.
+    /// The shared items of the sessions that it was forked from, nearest first.
     pub(crate) shared: Vec<Place>,
 }
 
@@ -61,7 +62,8 @@ struct Open {
 }
 
 impl Places {
-    /// Of a session and its kin, itself first; none where it has no log yet.
+    /// Creates the places of a session from its lineage, which begins with the session itself. The
+    /// lineage is empty if the session has no log yet.
     pub(crate) fn new(session: SessionId, kin: Vec<Kin>) -> Self {
         let mut kin = kin.into_iter().map(|kin| Place {
             session: kin.id,
@@ -93,12 +95,12 @@ impl Archive {
         }
     }
 
-    /// Opens it, where that has not been done, and looks whether it is whole.
+    /// Opens the archive if it is not open yet, and checks whether it is damaged.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
         self.open().await.map(|_| ())
     }
 
-    /// Takes items in; the right to write to the session is kept until that is done.
+    /// Stores items. The right to write to the session is held until this is done.
     pub(crate) async fn archive(
         &self,
         right: Right,
@@ -124,12 +126,12 @@ impl Archive {
         work.await.map_err(as_archive)
     }
 
-    /// Takes away all that is of a session.
+    /// Removes all items of a session.
     pub(crate) async fn remove(&self, right: Right) -> Result<(), StoreError> {
         if !self.path.exists() {
             return Ok(());
         }
-        // What is removed is overwritten, and does not stay readable in free pages.
+        // Overwrites the removed items, so that they are not readable in free pages.
         let overwrite = self.open().await?.writer.with(|connection, path| {
             let set = connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()));
             set.map_err(fault::sqlite(path))
@@ -195,7 +197,7 @@ impl Archive {
     {
         let bounds = self.options.archive;
         let reader = &self.open().await?.reader;
-        // A refusal is an answer of the work, a fault of the file is a failure of it.
+        // A `RecallError` is an answer of the work; a store error is a failure of the file.
         let done = reader.with(move |connection, path| {
             let now = u64::try_from(crate::write::now()).unwrap_or(0);
             match work(connection, path, &bounds, now) {
@@ -206,7 +208,8 @@ impl Archive {
         done.await.map_err(as_archive)?
     }
 
-    /// Not kept where it fails: a file that was moved away meanwhile is begun anew.
+    /// Returns the open archive. A failure is not remembered: if the file has been moved away in
+    /// the meantime, a new one is created.
     async fn open(&self) -> Result<&Open, StoreError> {
         let (path, options) = (Arc::clone(&self.path), Arc::clone(&self.options));
         let open = self.open.get_or_try_init(|| async {
@@ -229,7 +232,7 @@ fn open_now(path: Arc<Path>, options: &Options) -> Result<Open, StoreError> {
     })
 }
 
-/// Says of a fault that it is the archive's, and that the log does not depend on it.
+/// Turns an error into one that names the archive, because the log does not depend on it.
 fn as_archive(error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { path, why } => StoreError::Archive {

@@ -1,4 +1,4 @@
-//! Reads all of a log, whatever is damaged in it, and says what cannot be read. It repairs nothing.
+//! Reads a whole log despite damage and reports the unreadable entries. Repairs nothing.
 
 use std::path::Path;
 
@@ -9,52 +9,52 @@ use crate::export;
 use crate::read::Raw;
 use crate::sqlite::SqliteStore;
 
-/// Faults that are reported of one session, at most; further ones are only counted.
+/// Maximum number of faults reported for one session. Further faults are only counted.
 pub const MAX_FAULTS: usize = 1_000;
 
-/// What was found in a store.
+/// The result of checking a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedStore {
-    /// The sessions, the one written last first.
+    /// The sessions, most recently written first.
     pub sessions: Vec<CheckedSession>,
-    /// Whether the file itself is damaged, so that it had to be read page by page. New sessions should
-    /// not be written to it.
+    /// Whether the file itself is damaged, so that it had to be read page by page. New sessions
+    /// should not be written to it.
     pub is_damaged: bool,
 }
 
-/// What was found in the log of one session.
+/// The result of checking the log of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedSession {
-    /// The session.
+    /// The name of the session.
     pub id: SessionId,
-    /// The entries of its log, as far as that is known.
+    /// The number of entries of its log, as far as it is known.
     pub entries: u64,
-    /// The entries before the first that cannot be read: all of them if the log is whole.
+    /// The number of entries before the first unreadable one; all of them if the log is intact.
     pub readable: u64,
-    /// The entries that can be read but have no checksum, because an older version wrote them. Whether
-    /// they were altered is not known.
+    /// The number of readable entries without a checksum, because an older version wrote them. It
+    /// is unknown whether they were altered.
     pub unverified: u64,
-    /// The entries that cannot be read or were altered, in order: [`MAX_FAULTS`] at most.
+    /// The unreadable or altered entries, in order; at most [`MAX_FAULTS`].
     pub faults: Vec<EntryFault>,
-    /// Whether there are more faults than that.
+    /// Whether there are more than [`MAX_FAULTS`] faults.
     pub has_more_faults: bool,
-    /// Whether further entries may be missing at the end, because the row of the session is lost.
+    /// Whether entries may be missing at the end, because the row of the session is lost.
     pub may_go_on: bool,
 }
 
 /// Entries of a log that cannot be read, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryFault {
-    /// The number of the first, from 1.
+    /// The number of the first entry, from 1.
     pub first: u64,
-    /// The number of the last.
+    /// The number of the last entry, from 1.
     pub last: u64,
-    /// Why.
+    /// The reason, as a sentence for a person.
     pub why: String,
 }
 
 impl CheckedSession {
-    /// Whether the log is there as it was written, as far as it has checksums.
+    /// Returns `true` if the log is readable and unaltered, as far as its checksums tell.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.faults.is_empty() && !self.may_go_on
@@ -115,7 +115,7 @@ impl SqliteStore {
         }
     }
 
-    /// Whether a log may have had more entries than are known of.
+    /// Returns `true` if a log may have had more entries than are known.
     pub(crate) async fn may_go_on(&self, session: &SessionId) -> bool {
         if !self.is_damaged() {
             return false;
@@ -125,8 +125,8 @@ impl SqliteStore {
         !known.unwrap_or(false)
     }
 
-    /// Reads the entries of a log after number `after`, in order, and what stands in the place of those
-    /// that cannot be read.
+    /// Reads the entries of a log after number `after`, in order, and reports a fault in place of
+    /// unreadable entries.
     pub(crate) async fn read_all(
         &self,
         info: &SessionInfo,
@@ -162,11 +162,11 @@ impl SqliteStore {
     }
 }
 
-/// What is found while a log is read.
+/// An element of a log that is being checked.
 pub(crate) enum Found {
-    /// The next entry, unaltered as far as it has a checksum.
+    /// The next entry, unaltered if it has a checksum.
     Entry(Raw),
-    /// Entries that cannot be read.
+    /// Unreadable entries.
     Fault(EntryFault),
 }
 

@@ -1,5 +1,5 @@
-//! The checksums of entries and of archived items: a byte of them that is altered outside Plimsoll is
-//! noticed when they are read. And the hashes that stand for names in tables.
+//! Checksums of entries and archived items, to detect changes made outside Plimsoll, and the hashes
+//! that stand for names in tables.
 
 /// Returns the first 8 bytes of BLAKE3 over an entry's number, its time and its JSON.
 pub(crate) fn of_entry(n: i64, at: i64, json: &[u8]) -> i64 {
@@ -16,7 +16,7 @@ pub(crate) fn of_header(json: &[u8]) -> i64 {
     of(&[], json)
 }
 
-/// Returns the first 16 bytes of BLAKE3 of a name, to look it up by.
+/// Returns the first 16 bytes of the BLAKE3 hash of a name, as a lookup key.
 pub(crate) fn of_name(name: &str) -> [u8; 16] {
     let mut key = [0; 16];
     let mut hasher = blake3::Hasher::new();

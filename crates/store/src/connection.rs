@@ -1,8 +1,8 @@
 //! [`Shared`]: one connection to the file, used by one caller at a time and never on an async
-//! thread. Not what is asked of it.
+//! thread.
 //!
-//! Nothing here or elsewhere in the crate opens the database as a plain file: on Unix, closing it
-//! would drop the locks that SQLite holds on it for the whole process.
+//! Nothing in this crate opens the database as a plain file: on Unix, closing it would drop the
+//! locks that SQLite holds on it for the whole process.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -20,15 +20,15 @@ use crate::fault;
 use crate::options::{Durability, Options};
 use crate::schema::{self, Format, Found};
 
-/// What the write-ahead log is cut back to after it grew: SQLite folds it in at about 4 MiB, and
-/// only a very large append takes more.
+/// The size to which the write-ahead log is truncated after it grew. SQLite checkpoints it at about
+/// 4 MiB; only a very large append needs more.
 const WAL_BYTES: i64 = 16 << 20;
 
-/// The pause between two tries to turn a new file into a write-ahead one while others do the
-/// same, in which SQLite does not always wait by itself.
+/// The pause between two attempts to switch a new file to the write-ahead log while other processes
+/// do the same. SQLite does not always wait in this case.
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
-/// One connection, for one caller at a time. Callers queue without holding a thread.
+/// A connection for one caller at a time. Waiting callers do not block a thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     path: Arc<Path>,
@@ -43,8 +43,8 @@ impl Shared {
         }
     }
 
-    /// Does `work` on a thread that may block. Where the caller goes away before it has begun, it
-    /// is not done; after that, it is done whole.
+    /// Runs `work` on a blocking thread. If the caller is cancelled before it starts, it does not
+    /// run; once started, it runs to the end.
     pub(crate) async fn with<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -57,7 +57,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// As [`Self::with`], on a thread that may block already.
+    /// Like [`Self::with`], for callers that are on a blocking thread already.
     pub(crate) fn with_now<T>(
         &self,
         work: impl FnOnce(&mut Connection, &Path) -> Result<T, StoreError>,
@@ -69,7 +69,7 @@ impl Shared {
         &self.path
     }
 
-    /// The connection, without keeping it open.
+    /// Returns a weak reference to the connection, which does not keep it open.
     pub(crate) fn downgrade(&self) -> Weak<Mutex<Connection>> {
         Arc::downgrade(&self.connection)
     }
@@ -84,7 +84,7 @@ where
     done(path, tokio::task::spawn_blocking(work).await)
 }
 
-/// What came of work on a thread that may block.
+/// Returns the result of work on a blocking thread, or an error if it was cut short.
 pub(crate) fn done<T>(
     path: &Path,
     done: Result<Result<T, StoreError>, JoinError>,
@@ -97,7 +97,7 @@ pub(crate) fn done<T>(
     })
 }
 
-/// Opens the connection that writes, making or bringing up to date the file.
+/// Opens the connection that writes. Creates the file or migrates it to the newest format.
 pub(crate) fn writer(
     path: &Path,
     options: &Options,
@@ -114,7 +114,7 @@ pub(crate) fn writer(
     Ok(connection)
 }
 
-/// Opens a connection that reads beside the one that writes, so that neither waits for the other.
+/// Opens a read connection besides the one that writes, so that neither waits for the other.
 pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let connection = connect(path, options)?;
     connection
@@ -123,22 +123,22 @@ pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, Store
     Ok(connection)
 }
 
-/// Opens a connection that reads and leaves the files as they are: what stands in the write-ahead log is
-/// not folded into the database, as the last connection otherwise does.
+/// Opens a connection that reads and leaves the files unchanged. Normally the last connection
+/// checkpoints the write-ahead log into the database; this one does not.
 pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let has_log = std::fs::metadata(log).is_ok_and(|file| file.len() > 0);
     let connection = reader(path, options)?;
-    // If there is none, the connection removes the empty one that it makes itself.
+    // If there is no log, the connection removes the empty one that it creates.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log)
         .map_err(fault::sqlite(path))?;
     Ok(connection)
 }
 
-/// Opens a connection that makes no file beside this one, so that it can read where nothing can be
-/// written, as on a full disk. Nobody else may have the file open meanwhile.
+/// Opens a connection that creates no file beside the database, so that it can read if nothing can
+/// be written, for example on a full disk. Nobody else may have the file open in the meantime.
 pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let connection = connect(path, options)?;
     let fault = fault::sqlite(path);
@@ -156,8 +156,8 @@ pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreE
 }
 
 fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
-    // Callers queue at `Shared`, so SQLite need not lock the connection; and a path is a path,
-    // never an address.
+    // Callers queue at `Shared`, so SQLite need not lock the connection. A path is always a file
+    // path, never a URI.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -166,15 +166,15 @@ fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     connection
         .busy_timeout(options.busy_timeout)
         .map_err(&fault)?;
-    // The file may come from anywhere: its schema may call nothing that reaches outside it.
+    // The file may come from anywhere, so its schema must not call functions that reach outside it.
     connection
         .pragma_update(None, "trusted_schema", false)
         .map_err(&fault)?;
     Ok(connection)
 }
 
-/// Lets only the owner read a new file, wherever it lies: logs hold what people and tools said.
-/// SQLite makes the files beside it alike.
+/// Restricts a new file to its owner, because logs contain the texts of users and tools. SQLite
+/// gives the files beside it the same permissions.
 fn keep_private(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     {
@@ -187,7 +187,7 @@ fn keep_private(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Turns on the write-ahead log, in which a reader sees whole appends only and a killed writer
+/// Turns on the write-ahead log. With it, readers see complete appends only, and a killed writer
 /// leaves nothing half-done.
 fn write_ahead(connection: &Connection, path: &Path, wait: Duration) -> Result<(), StoreError> {
     let began = Instant::now();

@@ -1,9 +1,9 @@
 //! Reads the logs of a damaged file, page by page and without SQLite.
 //!
-//! SQLite finds an entry through the pages above it, so that one damaged page can hide entries that
-//! are whole. Here every page that holds rows is read by itself: a row is there if its own page is,
-//! whatever happened to the others. The formats of the file and of the write-ahead log beside it
-//! are those of <https://www.sqlite.org/fileformat2.html>.
+//! SQLite finds an entry through the pages above it, so one damaged page can hide intact entries.
+//! Here every page that holds rows is read by itself: a row is readable if its own page is. The
+//! formats of the file and of the write-ahead log beside it are described in
+//! <https://www.sqlite.org/fileformat2.html>.
 
 mod record;
 
@@ -24,9 +24,10 @@ use crate::read::{ALTERED, PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry, from_column
 use crate::write::MAX_ENTRY;
 use record::{Value, local, number_at, record, values, varint};
 
-/// The page size of a file whose header is damaged: SQLite's default, which the store never changes.
+/// The page size of a file whose header is damaged: SQLite's default, which the store never
+/// changes.
 const PAGE_SIZE: usize = 4096;
-/// The sizes of the headers of a write-ahead log and of a page in it.
+/// The sizes in bytes of the headers of a write-ahead log and of a page in it.
 const WAL_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 /// The first bytes of pages that hold rows of a table and entries of an index.
@@ -44,14 +45,14 @@ pub(crate) struct Damaged {
 #[derive(Debug, Default)]
 struct State {
     file: Option<File>,
-    /// The last scan, and what the files were like then.
+    /// The last scan, and the state of the files at that time.
     scan: Option<(Stamp, Scan)>,
 }
 
-/// Changes whenever one of the two files does.
+/// The size and time of both files. Changes whenever one of the files does.
 type Stamp = [Option<(u64, SystemTime)>; 2];
 
-/// Where the rows of the file are.
+/// The locations of all rows.
 #[derive(Debug, Default)]
 struct Scan {
     pages: Pages,
@@ -59,22 +60,22 @@ struct Scan {
     sessions: BTreeMap<i64, Row>,
     /// The place of each entry, by its session and its number.
     entries: BTreeMap<(i64, u64), Place>,
-    /// The number of the last entry of each session, by an index: it may be known although the entry
-    /// and the row of the session are lost.
+    /// The number of the last entry of each session, from an index. It may be known although the
+    /// entry and the row of the session are lost.
     last: BTreeMap<i64, u64>,
 }
 
-/// Where the newest version of each page is.
+/// The location of the newest version of each page.
 #[derive(Debug, Default)]
 struct Pages {
     size: usize,
     count: u32,
-    /// The pages that are in the write-ahead log, and their offsets there.
+    /// The pages in the write-ahead log, and their offsets there.
     wal: HashMap<u32, u64>,
     wal_path: PathBuf,
 }
 
-/// A row of the table `sessions`; one that is lost is known by its key and, from an index, its name.
+/// A row of the table `sessions`. A lost row is known by its key and, from an index, its name.
 #[derive(Debug)]
 struct Row {
     id: SessionId,
@@ -102,13 +103,14 @@ impl Damaged {
         }
     }
 
-    /// Whether the file had to be read in this way.
+    /// Returns `true` if the file had to be read page by page.
     pub(crate) fn was_read(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.scan.is_some()
     }
 
-    /// Returns the sessions that can be found, the one written last first. `None` if there are none.
+    /// Returns the sessions that can be found, most recently written first. `None` if there are
+    /// none.
     pub(crate) fn sessions(&self) -> Result<Option<Vec<SessionInfo>>, StoreError> {
         self.scanned(|scan, _| {
             let keys = scan.sessions.keys();
@@ -118,7 +120,7 @@ impl Damaged {
         })
     }
 
-    /// Whether it is known how many entries a session has.
+    /// Checks whether the number of entries of a session is known.
     pub(crate) fn knows_length(&self, session: &SessionId) -> Result<bool, StoreError> {
         self.scanned(|scan, _| {
             let row = scan.sessions.values().find(|row| row.id == *session);
@@ -126,7 +128,7 @@ impl Damaged {
         })
     }
 
-    /// Returns the entries after number `after`, as [`crate::read::page`] does. `None` if nothing of
+    /// Returns the entries after number `after`, like [`crate::read::page`]. `None` if nothing of
     /// the session can be found.
     pub(crate) fn page(
         &self,
@@ -160,7 +162,7 @@ impl Damaged {
         })
     }
 
-    /// Returns the number of the first entry after `after` that has a row, whole or not.
+    /// Returns the number of the first entry after `after` that has a row, readable or not.
     pub(crate) fn next_entry(
         &self,
         session: &SessionId,
@@ -174,7 +176,7 @@ impl Damaged {
                 let Some(of) = key else { break };
                 let parent = scan.sessions.get(&of).and_then(|row| row.parent);
                 let shared = parent.map_or(0, |(_, shared, _)| shared);
-                // Its own entries are those behind what it shares.
+                // Its own entries follow the shared ones.
                 let from = after.max(shared).saturating_add(1);
                 if from <= last {
                     let mut rows = scan.entries.range((of, from)..=(of, last));
@@ -187,7 +189,7 @@ impl Damaged {
         })
     }
 
-    /// Works on a scan of the files as they are now.
+    /// Runs `work` with a scan of the current files.
     fn scanned<T>(
         &self,
         work: impl FnOnce(&Scan, &File) -> Result<T, StoreError>,
@@ -225,7 +227,8 @@ impl Scan {
             };
             scan.take(number, &page, &mut names);
         }
-        // Sessions whose rows are lost: an index still has their names, or their entries are there.
+        // Sessions whose rows are lost: their names may still be in an index, or their entries may
+        // exist.
         let keys: Vec<i64> = scan.entries.keys().map(|(key, _)| *key).collect();
         for key in names.keys().copied().chain(keys) {
             let id = names.get(&key).cloned().or_else(|| nameless(key));
@@ -244,7 +247,7 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Takes the rows of one page.
+    /// Adds the rows of one page.
     fn take(&mut self, number: u32, page: &[u8], names: &mut BTreeMap<i64, SessionId>) {
         // The first page begins with the header of the file.
         let start = if number == 1 { 100 } else { 0 };
@@ -274,7 +277,7 @@ impl Scan {
                         Value::Integer(n),
                         Value::Integer(_),
                         Value::Text(_),
-                        // The checksum, which the older formats do not have.
+                        // The checksum, which is missing in older formats.
                         ..,
                     ],
                 ) => {
@@ -309,7 +312,7 @@ impl Scan {
                     };
                     let bytes = match more {
                         [_, _, _, _, Value::Integer(bytes), ..] => from_column(*bytes),
-                        // The older formats have no size.
+                        // Older formats have no size.
                         _ => 0,
                     };
                     let row = Row {
@@ -321,7 +324,7 @@ impl Scan {
                         parent,
                         bytes: Bytes(bytes),
                     };
-                    // A page that is no longer in use may have an older version of a row.
+                    // A page that is no longer in use may contain an older version of a row.
                     let had = self.sessions.get(&key);
                     if had.is_none_or(|had| had.entries <= row.entries) {
                         self.sessions.insert(key, row);
@@ -346,7 +349,7 @@ impl Scan {
         }
     }
 
-    /// The number of a session's entries: what its row says, or the last one that is known of.
+    /// Returns the number of a session's entries: from its row, or the last known entry.
     fn length(&self, key: i64) -> u64 {
         let row = self.sessions.get(&key).and_then(|row| row.entries);
         let mut own = self.entries.range((key, 0)..=(key, u64::MAX));
@@ -376,10 +379,10 @@ impl Scan {
         })
     }
 
-    /// Reads an entry that is as it was written, or says what is wrong with it.
+    /// Reads an unaltered entry, or returns the reason why it cannot be read.
     fn whole_entry(&self, file: &File, key: i64, n: u64) -> Result<Raw, &'static str> {
         let raw = self.entry(file, key, n);
-        // A text that its page cuts short is no entry.
+        // A text that is cut short by its page is not an entry.
         let is_whole =
             |raw: &Raw| serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
         let raw = raw.filter(is_whole).ok_or("its page is damaged")?;
@@ -389,7 +392,7 @@ impl Scan {
         }
     }
 
-    /// Reads an entry of a session or of one that it is a fork of.
+    /// Reads an entry of a session or of a session that it was forked from.
     fn entry(&self, file: &File, mut key: i64, n: u64) -> Option<Raw> {
         for _ in 0..=MAX_FORK_DEPTH {
             match self.sessions.get(&key).and_then(|row| row.parent) {
@@ -448,7 +451,7 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Looks up which pages are newer in the write-ahead log: those of whole transactions.
+    /// Finds the pages that are newer in the write-ahead log, of complete transactions only.
     fn read_wal(&mut self) -> Option<()> {
         let wal = File::open(&self.wal_path).ok()?;
         let mut header = [0; WAL_HEADER];
@@ -481,7 +484,7 @@ impl Pages {
         Some(page)
     }
 
-    /// The whole payload of a row, with the part of it that stands on other pages.
+    /// Returns the whole payload of a row, including its part on other pages.
     fn payload(&self, file: &File, page: &[u8], offset: usize) -> Option<Vec<u8>> {
         let (length, at) = varint(page, offset)?;
         let (_, at) = varint(page, at)?;
@@ -514,7 +517,7 @@ fn name(text: &[u8]) -> Option<SessionId> {
     SessionId::new(std::str::from_utf8(text).ok()?).ok()
 }
 
-/// What a session is called whose name is lost.
+/// Returns the name for a session whose name is lost.
 fn nameless(key: i64) -> Option<SessionId> {
     SessionId::new(format!("lost-{key}")).ok()
 }

@@ -1,4 +1,4 @@
-//! Deleting a session as a whole, and giving it another title. Nothing here changes an entry.
+//! Deletes whole sessions and renames sessions. Entries are never changed here.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::fault;
 use crate::lease::Right;
 use crate::lineage;
 
-/// A file is written anew without its free pages once they are more than one in so many.
+/// A file is rewritten if more than one in this many of its pages is free.
 const FREE_PAGES: i64 = 4;
 
 /// Deletes a session: its entries, its settings and its row. Returns `false` if there is none.
@@ -20,7 +20,7 @@ pub(crate) fn session(
 ) -> Result<bool, StoreError> {
     let session = right.session();
     let fault = fault::sqlite(path);
-    // What is deleted is overwritten, and does not stay readable in free pages.
+    // Overwrites the deleted rows, so that they are not readable in free pages.
     connection
         .pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
         .map_err(&fault)?;
@@ -64,7 +64,7 @@ fn forks(transaction: &Transaction<'_>, key: i64) -> rusqlite::Result<Vec<Sessio
     rows.collect()
 }
 
-/// Gives a session another title. Returns `false` if there is none of that name.
+/// Changes the title of a session. Returns `false` if the session does not exist.
 pub(crate) fn rename(
     connection: &Connection,
     path: &Path,
@@ -80,8 +80,8 @@ pub(crate) fn rename(
         .map_err(fault::sqlite(path))
 }
 
-/// Gives free pages back to the system if they are many. If somebody else reads the file just then, it
-/// stays as it is.
+/// Returns free pages to the system if there are many. If another process reads the file at that
+/// moment, it stays unchanged.
 pub(crate) fn shrink(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let fault = fault::sqlite(path);
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));

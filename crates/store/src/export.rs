@@ -1,5 +1,5 @@
-//! [`Line`]: one entry with its number and time; and the export of sessions as JSON lines: of each a
-//! [`Header`] and its entries. The way back is in `import`.
+//! [`Line`]: one entry with its number and time. Also exports sessions as JSON lines: a [`Header`]
+//! and the entries of each session. `import` reads them back.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,28 +18,28 @@ use crate::read::{Raw, bad_entry, to_column};
 use crate::retention::forks_first;
 use crate::sqlite::SqliteStore;
 
-/// The version of an export. In the first, a session had no line with its name.
+/// The version of an export. In version 1, a session had no line with its name.
 pub const EXPORT_VERSION: u64 = 2;
 
-/// One entry of a log, and one line of an export, which has a checksum besides.
+/// One entry of a log. In an export, each entry is one such line, with a checksum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// Its number in its session, from 1, without a gap.
+    /// The number of the entry in its session, from 1, without gaps.
     pub n: u64,
-    /// Seconds since 1970 when it was written; within a log it never falls.
+    /// The time of writing, in seconds since 1970. It never decreases within a log.
     pub at: u64,
-    /// The entry.
+    /// The entry itself.
     pub entry: Entry,
 }
 
-/// Why an export ended early.
+/// The reason why an export ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// A log cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It cannot be written to where it should go.
+    /// The writer returned an error.
     #[error("the export cannot be written: {0}; check where it goes, then export again")]
     Write(#[from] io::Error),
 }
@@ -50,21 +50,22 @@ pub enum ExportError {
 pub(crate) struct Header {
     pub(crate) session: SessionId,
     pub(crate) version: u64,
-    /// Its place among the sessions of the export, from 1, and how many these are.
+    /// The number of the session within the export, from 1. `of` is the number of sessions.
     pub(crate) number: u64,
     pub(crate) of: u64,
-    /// Its place by the time of the last write: 1 is the session that was written first.
+    /// The rank by the time of the last write: 1 is the session that was written first.
     pub(crate) order: u64,
     pub(crate) title: String,
-    /// Seconds since 1970 of its first and of its last entry.
+    /// The times of its first and its last entry, in seconds since 1970.
     pub(crate) created: u64,
     pub(crate) updated: u64,
-    /// The entries of its log, those that it shares included.
+    /// The number of entries of its log, including shared ones.
     pub(crate) entries: u64,
-    /// What it is a fork of, if that stands before it in the export. Then only its own entries follow.
+    /// The session that it was forked from, if that session comes before it in the export. In this
+    /// case only its own entries follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fork: Option<Fork>,
-    /// What is to be stored beside the log: an object, or any other text as a string.
+    /// The settings that are stored beside the log: an object, or any other text as a string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) settings: Option<Box<RawValue>>,
     /// The checksum of the line without this field.
@@ -72,7 +73,7 @@ pub(crate) struct Header {
     pub(crate) sum: Option<String>,
 }
 
-/// A line of an export with the entry exactly as the file has it.
+/// A line of an export with the stored bytes of the entry.
 #[derive(Serialize)]
 struct RawLine<'a> {
     n: u64,
@@ -82,17 +83,22 @@ struct RawLine<'a> {
 }
 
 impl SqliteStore {
-    /// Writes sessions as JSON lines and gives the writer back. Each begins with a line that has its name,
-    /// title and times, `{"session":"tour","version":2,…}`. A line for each entry follows,
-    /// `{"n":1,"at":1767225600,"entry":{…},"sum":"…"}`, byte for byte as the file has it. With each session go
-    /// the settings that [`Self::import`] is to store, if any; nothing else of [`Self::settings`] is written.
+    /// Writes sessions as JSON lines and returns the writer.
     ///
-    /// A fork is written with its own entries only, after what it is a fork of, if that is among `sessions`;
-    /// otherwise with all entries, as a session of its own. What others append meanwhile is left out, and so
-    /// is a session that nothing was ever written to. No more than a page of a log is held at once.
+    /// Each session begins with a line with its name, title and times,
+    /// `{"session":"tour","version":2,…}`. A line for each entry follows,
+    /// `{"n":1,"at":1767225600,"entry":{…},"sum":"…"}`, byte for byte as stored. The values of
+    /// `sessions` are the settings that [`Self::import`] will store, if any; other
+    /// [`Self::settings`] are not written.
+    ///
+    /// A fork is written with its own entries only, after the session that it was forked from, if
+    /// that session is among `sessions`. Otherwise it is written with all entries, as a session of
+    /// its own. Entries that are appended during the export are left out, and so are sessions
+    /// without entries. At most one page of a log is held in memory.
     ///
     /// # Errors
-    /// If a log cannot be read, after writing what comes before; or if `out` refuses.
+    /// If a log cannot be read, after everything before it was written; or if `out` returns an
+    /// error.
     pub async fn export<W>(
         &self,
         sessions: &BTreeMap<SessionId, Option<String>>,
@@ -106,7 +112,7 @@ impl SqliteStore {
     }
 }
 
-/// Writes sessions of a list as JSON lines. `page` returns what a log has behind an entry.
+/// Writes listed sessions as JSON lines. `page` returns the entries of a log after a given one.
 pub(crate) async fn export<W, F>(
     place: &Arc<Path>,
     listed: &[SessionInfo],
@@ -133,8 +139,8 @@ where
             };
             after = last.n;
             let (path, session) = (Arc::clone(place), session.clone());
-            // Apart from the reading, so that a reader of the export who takes their time keeps
-            // nobody else from the file.
+            // Written separately from reading, so that a slow reader of the export does not keep
+            // others from the file.
             let (written, whole) = blocking(place, move || {
                 let (text, whole) = to_lines(&page, &path, &session);
                 Ok((write(out, &text), whole))
@@ -148,7 +154,7 @@ where
 }
 
 impl Header {
-    /// Returns the checksum of the line without its own.
+    /// Returns the checksum of the line without its `sum`.
     pub(crate) fn checksum(&self) -> Option<String> {
         let json = serde_json::to_vec(self).ok()?;
         Some(sum_text(checksum::of_header(&json)))
@@ -162,8 +168,8 @@ impl Header {
     }
 }
 
-/// Returns the first lines of sessions, each after those that it is a fork of. `listed` has the session that
-/// was written last first.
+/// Returns the first lines of sessions. Each session follows the session that it was forked from.
+/// `listed` begins with the session that was written last.
 fn headers(listed: &[SessionInfo], wanted: &BTreeMap<SessionId, Option<String>>) -> Vec<Header> {
     let chosen = listed.iter().filter(|info| wanted.contains_key(&info.id));
     let chosen: Vec<SessionInfo> = chosen.cloned().collect();
@@ -191,7 +197,8 @@ fn headers(listed: &[SessionInfo], wanted: &BTreeMap<SessionId, Option<String>>)
     (1..).zip(parents_first).map(header).collect()
 }
 
-/// Puts settings into JSON of one line: an object as it is, any other text as a string.
+/// Converts settings to JSON of one line: an object stays unchanged, any other text becomes a
+/// string.
 fn settings_json(text: &str) -> Option<Box<RawValue>> {
     if text.starts_with('{')
         && !text.contains(['\n', '\r'])
@@ -202,12 +209,12 @@ fn settings_json(text: &str) -> Option<Box<RawValue>> {
     to_raw_value(text).ok()
 }
 
-/// Writes a checksum as an export has it.
+/// Formats a checksum for an export.
 pub(crate) fn sum_text(sum: i64) -> String {
     format!("{:016x}", sum.cast_unsigned())
 }
 
-/// Reads one entry.
+/// Parses one entry.
 pub(crate) fn line(raw: &Raw, path: &Path, session: &SessionId) -> Result<Line, StoreError> {
     let entry = serde_json::from_slice(&raw.json)
         .map_err(|error| bad_entry(path, session, raw.n, error))?;
@@ -218,7 +225,7 @@ pub(crate) fn line(raw: &Raw, path: &Path, session: &SessionId) -> Result<Line, 
     })
 }
 
-/// Reads the entries of a page.
+/// Parses the entries of a page.
 pub(crate) fn lines(
     page: &[Raw],
     path: &Path,
@@ -227,8 +234,8 @@ pub(crate) fn lines(
     page.iter().map(|raw| line(raw, path, session)).collect()
 }
 
-/// Reads the entries of a log. `page` returns the next page after an entry; it is asked for one while the
-/// page before is parsed on another thread.
+/// Reads the entries of a log. `page` returns the next page after an entry. It is called while the
+/// previous page is parsed on another thread.
 pub(crate) async fn load<F>(
     path: &Arc<Path>,
     session: &SessionId,
@@ -251,8 +258,8 @@ where
     Ok(log)
 }
 
-/// Puts a page into JSON lines. An entry that a newer version wrote is passed on as it is; one that
-/// is no JSON at all is an error, after the lines before it.
+/// Converts a page to JSON lines. Entries of a newer version are passed on unchanged. Invalid JSON
+/// is an error, returned with the lines before it.
 pub(crate) fn to_lines(
     page: &[Raw],
     path: &Path,
@@ -276,7 +283,7 @@ pub(crate) fn to_lines(
     (text, Ok(()))
 }
 
-/// Writes the lines of a page; gives the writer back for the next.
+/// Writes the lines of a page. Returns the writer.
 fn write<W: Write>(mut out: W, text: &[u8]) -> io::Result<W> {
     out.write_all(text)?;
     out.flush()?;

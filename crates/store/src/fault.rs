@@ -1,5 +1,4 @@
-//! What SQLite and the system say, as one sentence that names the file and the cure.
-//! Not where an error is noticed; that is everywhere else.
+//! Converts errors of SQLite and the system to sentences that name the file and the cure.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +6,7 @@ use std::path::Path;
 use plimsoll_core::StoreError;
 use rusqlite::{Error, ErrorCode, ffi};
 
-/// Reads what SQLite says about the file.
+/// Converts an error of SQLite about the file.
 pub(crate) fn sqlite(path: &Path) -> impl Fn(Error) -> StoreError + '_ {
     move |error| {
         let why = match error.sqlite_error_code() {
@@ -18,7 +17,7 @@ pub(crate) fn sqlite(path: &Path) -> impl Fn(Error) -> StoreError + '_ {
                 return corrupt(path, "it is damaged inside");
             }
             Some(ErrorCode::DiskFull) => return full(path),
-            // Where the index of the write-ahead log cannot be made as large as it must be.
+            // The index of the write-ahead log cannot be enlarged.
             Some(ErrorCode::SystemIoFailure) if extended(&error) == ffi::SQLITE_IOERR_SHMSIZE => {
                 return full(path);
             }
@@ -44,7 +43,7 @@ pub(crate) fn sqlite(path: &Path) -> impl Fn(Error) -> StoreError + '_ {
     }
 }
 
-/// Reads what the system says about a file or folder.
+/// Converts an error of the system about a file or folder.
 pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> StoreError + '_ {
     move |error| {
         let why = match error.kind() {
@@ -85,7 +84,7 @@ pub(crate) fn other(path: &Path, why: impl Into<String>) -> StoreError {
     }
 }
 
-/// A path as a person reads it.
+/// Returns a path as text for people.
 pub(crate) fn text(path: &Path) -> String {
     path.display().to_string()
 }

@@ -1,7 +1,8 @@
-//! [`Files`]: what files contained before and after sessions changed them, each content stored once.
+//! [`Files`]: the contents of files before and after sessions changed them. Each content is stored
+//! once.
 //!
-//! It is a file of its own beside the log, opened when it is first needed. Nothing of it can hurt the
-//! log. Which content is put back where is decided elsewhere.
+//! The contents are in a file of their own beside the log, which is opened on first use. It cannot
+//! affect the log. The caller decides which content to restore.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,51 +25,51 @@ use crate::write::now;
 /// The file of kept contents in the data folder.
 pub const FILES: &str = "files.db";
 
-/// What is kept for one session, in bytes of contents. Beyond it the oldest are forgotten.
+/// Maximum size of the kept contents of one session. Beyond it, the oldest are forgotten.
 pub const KEPT_IN_SESSION: Bytes = Bytes(256 << 20);
 
-/// What is kept for all sessions together. Beyond it the oldest are forgotten.
+/// Maximum size of the kept contents of all sessions. Beyond it, the oldest are forgotten.
 pub const KEPT_IN_ALL: Bytes = Bytes(1 << 30);
 
-/// Changes that are recorded for one session. Beyond it the oldest records are removed.
+/// Maximum number of recorded changes of one session. Beyond it, the oldest records are removed.
 pub const MAX_CHANGES: u64 = 10_000;
 
-/// Changes that are recorded for all sessions together.
+/// Maximum number of recorded changes of all sessions.
 pub const MAX_CHANGES_IN_ALL: u64 = 100_000;
 
-/// What the file may grow to: what is kept, and the room that forgotten contents leave until it is used
-/// again.
+/// Maximum size of the file: the kept contents, and the space of forgotten contents until it is
+/// reused.
 const MAX_FILE: Bytes = Bytes(2 * KEPT_IN_ALL.0);
 
 /// The columns of [`change`].
 const COLUMNS: &str = "entry, call, at, root, path, before, after, forgotten";
 
-/// Identifies a content: its BLAKE3 hash.
+/// The BLAKE3 hash of a content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash([u8; 32]);
 
 /// A change of a file by a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedChange {
-    /// The last entry of the session's log when the file was changed, from 1.
+    /// The number of the last log entry when the file was changed, from 1.
     pub entry: u64,
-    /// The tool call that changed it; `None` if a person restored it.
+    /// The tool call that changed the file; `None` if a person restored it.
     pub call: Option<String>,
-    /// Seconds since 1970.
+    /// The time of the change, in seconds since 1970.
     pub at: u64,
     /// The workspace root.
     pub root: PathBuf,
-    /// The file, relative to the root.
+    /// The path of the file, relative to the root.
     pub path: PathBuf,
-    /// What it contained before; `None` if it did not exist.
+    /// The content before the change; `None` if the file did not exist.
     pub before: Option<ContentHash>,
-    /// What it contained afterwards; `None` if it was removed.
+    /// The content after the change; `None` if the file was removed.
     pub after: Option<ContentHash>,
-    /// The contents may not be kept any longer.
+    /// Whether the contents may have been forgotten.
     pub is_forgotten: bool,
 }
 
-/// What is kept, at most.
+/// The limits of the kept contents.
 #[derive(Debug, Clone, Copy)]
 struct KeptLimits {
     session: Bytes,
@@ -125,8 +126,8 @@ impl Files {
         }
     }
 
-    /// Keeps both contents of a change; `of` is the session that makes it, `entries` the length of its
-    /// log.
+    /// Keeps both contents of a change. `of` is the session that makes the change and `entries` is
+    /// the length of its log.
     pub(crate) async fn keep(
         &self,
         session: SessionId,
@@ -156,7 +157,7 @@ impl Files {
         work.await.map_err(as_files)
     }
 
-    /// The changes of a session, the oldest first; of a fork, also those that it shares.
+    /// Returns the changes of a session, oldest first, including the changes that a fork shares.
     pub(crate) async fn changes(&self, of: Vec<Kin>) -> Result<Vec<RecordedChange>, StoreError> {
         if !self.path.exists() {
             return Ok(Vec::new());
@@ -168,7 +169,7 @@ impl Files {
         work.await.map_err(as_files)
     }
 
-    /// Removes the changes of a session that is gone, and what only they needed.
+    /// Removes the changes of a deleted session, and the contents that only they needed.
     pub(crate) async fn remove(
         &self,
         session: &SessionId,
@@ -184,7 +185,7 @@ impl Files {
         work.await.map_err(as_files)
     }
 
-    /// Gives free space back to the system.
+    /// Returns free space to the system.
     pub(crate) async fn shrink(&self) -> Result<(), StoreError> {
         if !self.path.exists() {
             return Ok(());
@@ -193,7 +194,7 @@ impl Files {
         shrunk.await.map_err(as_files)
     }
 
-    /// A content; `None` if it is not kept any longer.
+    /// Returns a content, or `None` if it is no longer kept.
     pub(crate) async fn content(&self, hash: ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let work = self.open().await?.with(move |connection, path| {
             let found = connection
@@ -208,7 +209,8 @@ impl Files {
         work.await.map_err(as_files)
     }
 
-    /// Not kept where it fails: a file that was moved away meanwhile is begun anew.
+    /// Returns the open file. A failure is not remembered: if the file has been moved away in the
+    /// meantime, a new one is created.
     async fn open(&self) -> Result<&Shared, StoreError> {
         let (path, options) = (Arc::clone(&self.path), Arc::clone(&self.options));
         let open = self.open.get_or_try_init(|| async {
@@ -223,7 +225,7 @@ impl Files {
     }
 }
 
-/// A change that is to be recorded.
+/// A change to record.
 struct NewChange<'a> {
     session: &'a SessionId,
     log: Option<&'a [u8]>,
@@ -280,7 +282,7 @@ fn insert(
     Ok(Some(hash))
 }
 
-/// Forgets the oldest until every limit holds. The newest change stays.
+/// Forgets the oldest changes until every limit holds. The newest change stays.
 fn forget_beyond(
     transaction: &Transaction<'_>,
     session: &SessionId,
@@ -325,8 +327,8 @@ fn forget_beyond(
     Ok(())
 }
 
-/// Gives up the contents of a change that no other needs. Returns `false` for the newest change, which
-/// stays.
+/// Removes the contents of a change that no other change needs. Returns `false` for the newest
+/// change, which stays.
 fn forget(transaction: &Transaction<'_>, row: u64) -> rusqlite::Result<bool> {
     let row = to_column(row);
     let newest: i64 =
@@ -385,7 +387,7 @@ fn changes(connection: &mut Connection, of: &[Kin]) -> rusqlite::Result<Vec<Reco
     ))?;
     let mut all: Vec<(i64, RecordedChange)> = Vec::new();
     for kin in of {
-        // The session itself shows all of its changes.
+        // For the session itself, all of its changes are returned.
         let last = kin.below.map_or(i64::MAX, |_| to_column(kin.entries));
         let rows = statement.query_map(params![kin.id.as_str(), kin.born, last], |row| {
             Ok((row.get(0)?, change(row)?))
@@ -419,7 +421,7 @@ fn as_text<'a>(path: &'a Path, place: &Path) -> Result<&'a str, StoreError> {
         .ok_or_else(|| fault::other(place, "the file's path is not UTF-8; rename it"))
 }
 
-/// Says of a fault that it is that of kept files.
+/// Turns an error into one that names the file of kept contents.
 fn as_files(error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { path, why } => StoreError::Files {

@@ -1,5 +1,5 @@
-//! [`Export`]: sessions as an export has them, checked line by line, and how they are taken into a store:
-//! all of them or none. What their logs mean is not looked at.
+//! [`Export`]: parsed and checked sessions of an export, and their import into a store, all or
+//! none. The meaning of their logs is not checked.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,49 +20,49 @@ use crate::read::to_column;
 use crate::sqlite::SqliteStore;
 use crate::write::{self, MAX_ENTRY};
 
-/// What the first line of a session begins with, unless another program wrote it anew.
+/// The beginning of a session's first line, unless another program rewrote it.
 const HEADER: &str = "{\"session\":";
 const DAMAGED: &str = "the file is damaged or was cut; export the session again";
 const OUT_OF_ORDER: &str = "lines are missing or out of order; export the session again";
 const ALTERED: &str = "it was altered; export the session again, or take its \"sum\" out if you changed \
                        the line yourself";
 
-/// Sessions as an export has them.
+/// The sessions of an export.
 #[derive(Debug, Default)]
 pub struct Export {
     sessions: Vec<ExportedSession>,
 }
 
-/// A session as an export has it.
+/// A session of an export.
 #[derive(Debug)]
 pub struct ExportedSession {
-    /// Its name. `None` in an export of the first version; it must be given one before it is imported.
+    /// The name. `None` in an export of version 1; a name must be set before the import.
     pub id: Option<SessionId>,
-    /// What it is a fork of, if that is a session of the same export.
+    /// The session that it was forked from, if that session is in the same export.
     pub fork: Option<Fork>,
-    /// What is to be stored beside the log, as [`SqliteStore::save_settings`] does. It may come from anybody:
-    /// a program looks through it before it imports it.
+    /// The settings that are stored beside the log, as with [`SqliteStore::save_settings`]. They
+    /// may come from an untrusted source: programs check them before the import.
     pub settings: Option<String>,
     title: String,
     created: u64,
     updated: u64,
-    /// Its place by the time of the last write.
+    /// The rank by the time of the last write.
     order: u64,
     entries: Vec<Entry>,
     lines: Vec<OwnedLine>,
 }
 
-/// Why a text is not a whole export.
+/// The reason why a text is not a complete export.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the export: {why}")]
 pub struct BadExport {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// What is wrong with it, and the cure.
+    /// The fault and its cure, as a sentence for a person.
     pub why: String,
 }
 
-/// A line of an export with the entry exactly as it stands there.
+/// A line of an export with the unchanged JSON of its entry.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OwnedLine {
@@ -73,7 +73,7 @@ struct OwnedLine {
     sum: Option<String>,
 }
 
-/// What the first line of a session has in every version.
+/// The fields that the first line of a session has in every version.
 #[derive(Deserialize)]
 struct AnyHeader {
     #[serde(rename = "session")]
@@ -81,15 +81,15 @@ struct AnyHeader {
     version: u64,
 }
 
-/// An export that is being read.
+/// The state of reading an export.
 #[derive(Default)]
 struct Reader {
     sessions: Vec<ExportedSession>,
-    /// The sessions before the last.
+    /// The sessions before the last one.
     names: BTreeMap<SessionId, Known>,
-    /// What the first line of the last session says.
+    /// The expectations set by the first line of the last session.
     due: Option<Due>,
-    /// The number of its next entry.
+    /// The number of the last session's next entry.
     next: u64,
 }
 
@@ -109,7 +109,7 @@ struct Due {
 }
 
 impl Export {
-    /// Checks whether a text begins as an export does.
+    /// Checks whether a text begins like an export.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let first = text.lines().next().unwrap_or_default();
@@ -118,11 +118,11 @@ impl Export {
             || serde_json::from_str::<OwnedLine>(first).is_ok()
     }
 
-    /// Reads an export.
+    /// Parses an export.
     ///
     /// # Errors
-    /// If a line cannot be read or was altered, if lines are missing, out of order or there twice, or if the
-    /// export is of a newer version.
+    /// If a line cannot be read or was altered, if lines are missing, out of order or duplicated,
+    /// or if the export is of a newer version.
     pub fn parse(text: &str) -> Result<Self, BadExport> {
         let (mut reader, mut last) = (Reader::default(), 0);
         for (line, text) in (1..).zip(text.lines()) {
@@ -137,12 +137,13 @@ impl Export {
         })
     }
 
-    /// Reads entries of a log of which others are missing, as [`SqliteStore::salvage`] writes them.
-    /// Returns `None` if the text begins with the first entry of a log or with the first line of a session,
-    /// so that [`Self::parse`] reads it. What is returned is no log that a session can begin with.
+    /// Parses the rest of a log whose first entries are missing, as written by
+    /// [`SqliteStore::salvage`]. Returns `None` if the text begins with the first entry of a log or
+    /// with the first line of a session, so that [`Self::parse`] reads it. A session cannot begin
+    /// with the returned entries.
     ///
     /// # Errors
-    /// If a line is not an entry, or if its number is not above the one before it.
+    /// If a line is not an entry, or if its number is not above the previous one.
     pub fn parse_rest(text: &str) -> Result<Option<Vec<Entry>>, BadExport> {
         let first = text.lines().next().unwrap_or_default();
         if serde_json::from_str::<OwnedLine>(first).map_or(true, |line| line.n <= 1) {
@@ -162,18 +163,18 @@ impl Export {
         Ok(Some(entries))
     }
 
-    /// The sessions. Each comes after what it is a fork of.
+    /// Returns the sessions. Each follows the session that it was forked from.
     #[must_use]
     pub fn sessions(&self) -> &[ExportedSession] {
         &self.sessions
     }
 
-    /// The sessions, to give them other names or settings.
+    /// Returns the sessions, to change their names or settings.
     pub fn sessions_mut(&mut self) -> &mut [ExportedSession] {
         &mut self.sessions
     }
 
-    /// Returns the whole log of a session, with what it shares.
+    /// Returns the whole log of a session, including shared entries.
     #[must_use]
     pub fn log(&self, session: &ExportedSession) -> Vec<Entry> {
         let (mut parts, mut of) = (vec![session.entries.as_slice()], session.fork.as_ref());
@@ -195,13 +196,13 @@ impl Export {
 }
 
 impl ExportedSession {
-    /// Its own entries, in order.
+    /// Returns its own entries, in order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The number of entries that it shares with what it is a fork of.
+    /// Returns the number of entries shared with the session that it was forked from.
     #[must_use]
     pub fn shared(&self) -> u64 {
         self.fork.as_ref().map_or(0, |fork| fork.entries)
@@ -333,7 +334,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns how many sessions a fork goes back to.
+    /// Returns the number of ancestors of a fork.
     fn depth(&self, fork: &Fork) -> Result<u64, String> {
         let from = &fork.from;
         let Some(parent) = self.names.get(from) else {
@@ -418,7 +419,7 @@ impl Reader {
 }
 
 impl ExportedSession {
-    /// A session of the first version, which begins with an entry.
+    /// Creates a session of version 1, which begins with an entry.
     fn headless(first: &OwnedLine) -> Self {
         Self {
             id: None,
@@ -435,13 +436,13 @@ impl ExportedSession {
 }
 
 impl SqliteStore {
-    /// Begins sessions with their logs, numbers, times, titles and settings, and with their forks. All are
-    /// written in one transaction. In the list they are newer than those that were there before, in the order
-    /// that they had.
+    /// Creates sessions with their logs, numbers, times, titles, settings and forks, in one
+    /// transaction. The list shows them as newer than the existing sessions, in the order that they
+    /// had.
     ///
     /// # Errors
-    /// If one of them has no name, is there already or is held by somebody, or if they cannot be written;
-    /// nothing is written then.
+    /// If a session has no name, exists already or is held by another process, or if the file
+    /// cannot be written. In these cases nothing is written.
     pub async fn import(&self, export: Export) -> Result<(), StoreError> {
         let leases = self.leases().clone();
         self.writer()
@@ -485,7 +486,7 @@ fn import(
     transaction.commit().map_err(&fault)
 }
 
-/// Returns settings as they were stored.
+/// Returns settings in their stored form.
 fn settings_text(json: &RawValue) -> String {
     match serde_json::from_str(json.get()) {
         Ok(text) => text,
@@ -497,7 +498,7 @@ fn unread(error: &serde_json::Error) -> String {
     format!("it cannot be read ({}); {DAMAGED}", described(error))
 }
 
-/// Says what is wrong without the place, which is of one line and not of the file.
+/// Returns the error without its position, which refers to one line instead of the file.
 fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {

@@ -1,10 +1,11 @@
-//! [`Leases`]: who writes to which session.
+//! [`Leases`]: the right of one writer per session.
 //!
-//! The lock file of a session says quickly who is there, and is free as soon as its process has ended.
-//! The row of the session in the database decides: it has a number that grows with each writer, and every
-//! write checks that number in its own transaction. A process that stands still keeps its lock file, but
-//! its beats stop; after [`Options::patience`](crate::Options::patience) the session may be taken over, and
-//! when the process wakes up its number is an old one. No clock of another process is ever compared.
+//! The lock file of a session shows quickly whether it is held, and is free as soon as its process
+//! has ended. The row of the session in the database decides: it has a number that grows with each
+//! writer, and every write checks that number in its own transaction. A process that stands still
+//! keeps its lock file, but its beats stop. After [`Options::patience`](crate::Options::patience)
+//! another process may take the session over, and the number of the first process becomes invalid.
+//! Clocks of different processes are never compared.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,14 +21,15 @@ use crate::fault;
 use crate::lock::{Held, Lock, Locks};
 use crate::options::{Durability, Options};
 
-/// Beats within [`Options::patience`]: so many may be late before a session is taken over.
+/// The number of beats within [`Options::patience`]. All of them must be missing before a session
+/// is taken over.
 pub(crate) const BEATS: u32 = 15;
 
-/// The first pause between two looks at a session that somebody else holds. Each pause is twice as long
-/// as the one before, up to a quarter of a beat.
+/// The first pause between two checks of a session that another process holds. Each pause is twice
+/// as long as the previous one, up to a quarter of a beat.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
-/// The leases of one store. A clone is the same.
+/// The leases of one store. Clones share their state.
 #[derive(Debug, Clone)]
 pub(crate) struct Leases {
     locks: Locks,
@@ -35,16 +37,16 @@ pub(crate) struct Leases {
     pulse: Arc<Pulse>,
 }
 
-/// The right to write to one session, as long as anyone holds it.
+/// The right to write to one session, valid while it is held.
 #[derive(Debug, Clone)]
 pub(crate) struct Right {
     session: SessionId,
     token: i64,
-    /// Kept so that nobody else finds the session free.
+    /// Keeps the session locked for others.
     _lock: Arc<Lock>,
 }
 
-/// What a lease holds until it is dropped.
+/// The resources that a lease holds until it is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     // Dropped first: the session is free before the pulse stops.
@@ -60,7 +62,7 @@ struct Seen {
     beats: Option<i64>,
 }
 
-/// The beats of one store, by a thread that lives as long as the store has leases.
+/// The beats of one store, sent by a thread that lives as long as the store has leases.
 #[derive(Debug)]
 struct Pulse {
     period: Duration,
@@ -81,7 +83,7 @@ struct PulseState {
 struct Beating(Arc<Pulse>);
 
 impl Leases {
-    /// Leases whose lock files are in that folder.
+    /// Creates leases with lock files in `folder`.
     pub(crate) fn new(folder: &Path, options: &Options) -> Self {
         Self {
             locks: Locks::new(folder),
@@ -95,8 +97,8 @@ impl Leases {
         }
     }
 
-    /// Becomes the one writer of a session. Blocks for the time of some file operations; if somebody else
-    /// holds it, until it is known whether they are alive.
+    /// Becomes the only writer of a session. Blocks for the time of some file operations; if
+    /// another process holds the session, until it is known whether that process is alive.
     pub(crate) fn acquire(
         &self,
         writer: &Shared,
@@ -105,7 +107,8 @@ impl Leases {
         self.acquire_within(writer, session, Some(self.patience))
     }
 
-    /// Becomes the one writer of a session that nobody holds, not even a process that stands still.
+    /// Becomes the only writer of a session that nobody holds, not even a process that stands
+    /// still.
     pub(crate) fn acquire_idle(
         &self,
         writer: &Shared,
@@ -160,8 +163,8 @@ impl Leases {
         }
     }
 
-    /// Refuses a session that somebody holds. The transaction must be one that writes, so that nobody becomes
-    /// its holder meanwhile.
+    /// Returns an error if another process holds the session. The transaction must be one that
+    /// writes, so that nobody becomes its holder in the meantime.
     pub(crate) fn refuse_held(
         &self,
         transaction: &Transaction<'_>,
@@ -179,7 +182,7 @@ impl Leases {
         Ok(())
     }
 
-    /// The right to write to a session, if this store has a lease on it.
+    /// Returns the right to write to a session, if this store has a lease on it.
     pub(crate) fn right(&self, session: &SessionId) -> Option<Right> {
         let (lock, token) = self.locks.of(session)?;
         Some(Right {
@@ -189,7 +192,7 @@ impl Leases {
         })
     }
 
-    /// Makes this store the holder of a session if `may` says so of its row. Returns the new number.
+    /// Makes this store the holder of a session if `may` accepts its row. Returns the new number.
     fn take(
         &self,
         writer: &Shared,
@@ -223,13 +226,13 @@ impl Leases {
 }
 
 impl Right {
-    /// The session.
+    /// Returns the session.
     pub(crate) fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// Refuses a write if somebody else has become the writer since. The transaction must be one that
-    /// writes, so that nobody can meanwhile.
+    /// Returns an error if another process has become the writer since. The transaction must be one
+    /// that writes, so that the writer cannot change in the meantime.
     pub(crate) fn check(
         &self,
         transaction: &Transaction<'_>,
@@ -256,7 +259,7 @@ impl Pulse {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a further lease, and sees to it that the beats go on while there are any.
+    /// Counts another lease, and keeps the beats going while there are any.
     fn begin(pulse: &Arc<Self>, writer: &Shared) -> Result<Beating, StoreError> {
         let mut state = pulse.lock();
         if !state.is_running {
@@ -274,7 +277,8 @@ impl Pulse {
 
     fn run(&self, connection: &Weak<tokio::sync::Mutex<Connection>>) {
         loop {
-            // Woken early only when the last lease has ended: one that began since waits its own beat.
+            // Woken early only by the end of the last lease. A lease that began since then waits a
+            // full beat.
             let waited = self
                 .ended
                 .wait_timeout_while(self.lock(), self.period, |state| state.leases > 0);
@@ -288,12 +292,12 @@ impl Pulse {
                 return;
             };
             drop(state);
-            // A beat that fails is late, and then another may take over: no write depends on it.
+            // A failed beat is late, and another process may take over. No write depends on it.
             let _ = self.beat(&connection.blocking_lock(), holder);
         }
     }
 
-    /// Counts up. It need not survive a power loss, so it does not wait for the disk.
+    /// Increments the counter. It need not survive a power loss, so it does not wait for the disk.
     fn beat(&self, connection: &Connection, holder: Option<i64>) -> rusqlite::Result<()> {
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let beat = connection
@@ -332,8 +336,8 @@ fn look(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option
         .optional()
 }
 
-/// Gives a session to a holder, which is made if there is none yet. Returns the session's new number and the
-/// holder.
+/// Gives a session to a holder, which is created if necessary. Returns the session's new number and
+/// the holder.
 fn take(
     connection: &mut Connection,
     session: &SessionId,
@@ -344,7 +348,7 @@ fn take(
     if !may(&look(&transaction, session)?) {
         return Ok(None);
     }
-    // Those that hold nothing any longer.
+    // Holders that no longer hold a session.
     transaction.execute(
         "DELETE FROM holders WHERE NOT EXISTS (SELECT 1 FROM leases WHERE holder = holders.key)",
         [],

@@ -1,7 +1,7 @@
-//! Where sessions are kept: [`SqliteStore`], one SQLite file whose logs are only appended to, and
-//! beside it the archive of what has left their views, and what files contained before they were changed.
-//! With the feature `postgres` there is `PostgresStore` as well, for several machines.
-//! It folds nothing and decides nothing; what a log means is the business of `agent`.
+//! Stores for sessions. [`SqliteStore`] keeps append-only logs in one SQLite file, with the evicted
+//! messages and the earlier contents of changed files in files beside it. The feature `postgres`
+//! adds `PostgresStore`, for several machines. The meaning of a log is defined by the crate
+//! `agent`.
 
 mod archive;
 mod check;

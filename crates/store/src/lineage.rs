@@ -1,5 +1,5 @@
-//! [`Kin`]: a session and those that it is a fork of, and how much of each belongs to its log. Not
-//! the reading of the logs themselves.
+//! [`Kin`]: a session or one of its ancestors, with the part of its entries that belongs to the
+//! log.
 
 use plimsoll_context::Seq;
 use plimsoll_core::{MAX_FORK_DEPTH, SessionId};
@@ -8,22 +8,23 @@ use rusqlite::{Connection, Error, Row, params};
 
 use crate::read::{from_column, to_column};
 
-/// A session whose log, or the beginning of it, belongs to another's log.
+/// A session whose log, or the beginning of it, belongs to the log of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Kin {
     pub(crate) key: i64,
     pub(crate) id: SessionId,
-    /// Its own entries are those after this number.
+    /// The number of shared entries. The session's own entries follow them.
     pub(crate) shared: u64,
-    /// The entries of it that belong to the log, those that it shares itself included.
+    /// The number of its entries that belong to the log, including those that it shares itself.
     pub(crate) entries: u64,
-    /// Only items below this number belong to it; `None` of the session itself.
+    /// Only items below this number belong to the log. `None` for the session itself.
     pub(crate) below: Option<Seq>,
-    /// What tells its log from any other of its name.
+    /// Distinguishes its log from other logs of the same name.
     pub(crate) born: Option<Vec<u8>>,
 }
 
-/// The session and those that it is a fork of, itself first; none where nothing was written to it.
+/// Returns the session and its ancestors, beginning with the session. Empty if the session has no
+/// log.
 pub(crate) fn lineage(connection: &Connection, session: &SessionId) -> rusqlite::Result<Vec<Kin>> {
     let mut statement = connection.prepare_cached(
         "WITH RECURSIVE kin (depth, key, id, shared, entries, below, born, parent, items) AS (
@@ -38,7 +39,7 @@ pub(crate) fn lineage(connection: &Connection, session: &SessionId) -> rusqlite:
     rows.collect()
 }
 
-/// A session's name, from its column.
+/// Reads the name of a session from a column.
 pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<SessionId> {
     SessionId::new(row.get::<_, String>(column)?)
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Text, error.into()))

@@ -1,6 +1,6 @@
-//! [`Locks`]: a lock file for each session that is being written, held by the system's own locks. They
-//! end with the process that holds them, however it ends. What a process that stands still may do is
-//! decided in `lease`.
+//! [`Locks`]: a lock file for each session that is being written, with the locks of the operating
+//! system. They end with the process that holds them, however it ends. Processes that stand still
+//! are handled in `lease`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -12,11 +12,11 @@ use plimsoll_core::{SessionId, StoreError};
 use crate::fault;
 use crate::sqlite::make_folder;
 
-/// How often a lock file may vanish between its opening and its locking, because its holder ends
-/// just then, before the session counts as busy.
+/// How often a lock file may vanish between opening and locking it, because its holder ends at that
+/// moment, before the session counts as busy.
 const LOCK_TRIES: u32 = 16;
 
-/// The lock files of a store, and those that it holds. A clone is the same.
+/// The lock files of a store, and the locks that it holds. Clones share their state.
 #[derive(Debug, Clone)]
 pub(crate) struct Locks {
     folder: Arc<Path>,
@@ -33,8 +33,8 @@ pub(crate) struct Lock {
     path: PathBuf,
 }
 
-/// Dropped, the store forgets the session. An append that is under way keeps the lock itself until it
-/// is done.
+/// When it is dropped, the store forgets the session. A running append keeps the lock until it is
+/// finished.
 #[derive(Debug)]
 pub(crate) struct Held {
     session: SessionId,
@@ -42,7 +42,7 @@ pub(crate) struct Held {
 }
 
 impl Locks {
-    /// Lock files in that folder.
+    /// Creates locks with files in `folder`.
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
             folder: folder.into(),
@@ -50,13 +50,13 @@ impl Locks {
         }
     }
 
-    /// Locks the file of a session. Returns `None` if somebody else has locked it.
+    /// Locks the file of a session. Returns `None` if another process has locked it.
     pub(crate) fn try_lock(&self, session: &SessionId) -> Result<Option<Lock>, StoreError> {
         make_folder(&self.folder)?;
         let path = self.folder.join(format!("{session}.lock"));
         let fault = fault::io(&path);
         for _ in 0..LOCK_TRIES {
-            // Never written to: the lock is all that it is for.
+            // Never written to: only the lock matters.
             let file = OpenOptions::new()
                 .create(true)
                 .truncate(false)
@@ -76,7 +76,7 @@ impl Locks {
         Ok(None)
     }
 
-    /// Locks a new file that may take the place of a session's file, which somebody else has locked.
+    /// Locks a new file that may replace a session's file, which another process has locked.
     pub(crate) fn spare(&self, session: &SessionId) -> Result<Lock, StoreError> {
         make_folder(&self.folder)?;
         let path = self.folder.join(format!("{session}.lock"));
@@ -106,7 +106,7 @@ impl Locks {
         self.map().contains_key(session)
     }
 
-    /// The lock of a session that this store may write to, and the number of its lease.
+    /// Returns the lock of a session that this store may write to, and the number of its lease.
     pub(crate) fn of(&self, session: &SessionId) -> Option<(Arc<Lock>, i64)> {
         self.map().get(session).cloned()
     }
@@ -125,13 +125,14 @@ impl Drop for Held {
 }
 
 impl Lock {
-    /// Checks whether this is still the file that others try to lock.
+    /// Checks whether this is still the file that other processes try to lock.
     pub(crate) fn is_in_place(&self) -> bool {
         is_at(&self.file, &self.path)
     }
 
-    /// Puts a spare file in the place of the one that somebody else has locked. If the system does not
-    /// allow that, whoever finds the other file unlocked takes the session over in turn.
+    /// Replaces the file that another process has locked by the spare file. If the system does not
+    /// allow that, the next process that finds the other file unlocked takes the session over in
+    /// turn.
     pub(crate) fn put_in_place(&self) {
         let _ = fs::rename(beside(&self.path), &self.path);
     }
@@ -139,25 +140,26 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is locked and in its place nobody else has the right to remove it. Where it stays,
-        // the next writer takes it as it is.
+        // While the file is locked and in its place, nobody else may remove it. If it stays, the
+        // next writer reuses it.
         for path in [&self.path, &beside(&self.path)] {
             if cfg!(unix) && is_at(&self.file, path) {
                 let _ = fs::remove_file(path);
             }
         }
-        // Said aloud: a child process that was forked just now may still hold a copy of the file.
+        // Explicitly, because a child process that was forked just now may still hold a copy of the
+        // file.
         let _ = self.file.unlock();
     }
 }
 
-/// The path of a spare lock file.
+/// Returns the path of a spare lock file.
 fn beside(path: &Path) -> PathBuf {
     path.with_extension("lock-new")
 }
 
-/// Whether a locked file is still the one at its path: its last holder may have removed it
-/// between our opening and our locking it, and then the lock excludes nobody.
+/// Returns `true` if a locked file is still the one at its path. Its last holder may have removed
+/// it between opening and locking it here, and then the lock excludes nobody.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -168,7 +170,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     (ours.dev(), ours.ino()) == (there.dev(), there.ino())
 }
 
-/// Elsewhere lock files are never removed.
+/// On other systems, lock files are never removed.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true

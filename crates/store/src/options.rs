@@ -1,67 +1,68 @@
-//! [`Options`]: what can be chosen when a store is opened, and why the defaults are what they are.
+//! [`Options`] for opening a store, and the reasons for their defaults.
 
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
 use plimsoll_core::ArchiveBounds;
 
-/// How long a write waits while another process writes. An append takes milliseconds, so five
-/// seconds mean that something is wrong, and a person would rather be told.
+/// How long a write waits while another process writes. An append takes milliseconds, so a wait of
+/// five seconds means that something is wrong, and the user gets an error.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a process may stand still before another may take over its sessions.
+/// How long a process may stand still before another process may take over its sessions.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What the file may grow to: over 2,000 runs of 1,000 turns with 100 KB results each. It keeps a
-/// run that has lost its way from eating the disk of everything else.
+/// Maximum size of the log file: enough for 2,000 runs of 1,000 turns with results of 100 KB. Keeps
+/// a runaway agent from filling the disk.
 pub const MAX_BYTES: Bytes = Bytes(256 << 30);
 
-/// What the archive's file may grow to, in times of what the archive may hold: what is held, the
-/// index of its words, and the room that expired items leave until it is used again.
+/// Maximum size of the archive's file, as a multiple of the archive's bound: the held items, the
+/// word index, and the space of expired items until it is reused.
 pub const ARCHIVE_FILE: u64 = 4;
 
-/// The archive's file may always grow to this, however little it may hold: what an empty one and
-/// its index take, with room.
+/// The least maximum size of the archive's file. Leaves room for an empty archive and its index,
+/// however small the archive's bound is.
 pub const ARCHIVE_FILE_MIN: Bytes = Bytes(64 << 20);
 
-/// Up to this size, the whole archive is checked for damage when it is opened, in less than a tenth
-/// of a second; of a larger one only what every use reads, and damage elsewhere is told when it is
-/// met.
+/// Archives up to this size are checked completely when they are opened, in less than a tenth of a
+/// second. Of larger ones, only the parts that every use reads are checked; other damage is
+/// reported when it is encountered.
 pub const ARCHIVE_CHECKED: Bytes = Bytes(16 << 20);
 
-/// What can be chosen when a store is opened.
+/// The options for opening a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What an append survives.
+    /// The failures that an append survives.
     pub durability: Durability,
     /// How long a write waits while another process writes. Default: [`BUSY_TIMEOUT`].
     pub busy_timeout: Duration,
-    /// What the file may grow to; an append beyond it is refused as on a full disk.
-    /// Default: [`MAX_BYTES`].
+    /// Maximum size of the file. An append beyond it fails like on a full disk. Default:
+    /// [`MAX_BYTES`].
     pub max_bytes: Bytes,
-    /// What the archive holds, and for how long; beyond it the oldest expire.
+    /// The size and age bounds of the archive. Beyond them, the oldest items expire.
     pub archive: ArchiveBounds,
-    /// How long a process that holds a session may stand still, stopped or suspended, before another may
-    /// take the session over. Fifteen times in this time it shows that it is alive. All processes that use
-    /// the file should have the same. Default: [`PATIENCE`].
+    /// How long a process that holds a session may stand still (stopped or suspended) before
+    /// another process may take the session over. The holder shows that it is alive fifteen times
+    /// in this period. All processes that use the file should use the same value. Default:
+    /// [`PATIENCE`].
     pub patience: Duration,
 }
 
-/// What an append survives once it has returned. In both, a log that was cut short still opens
-/// and is a true beginning of what happened.
+/// The failures that a completed append survives. With both variants, a log that lost its end still
+/// opens and contains a correct beginning of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// `kill -9`, and also power loss and a crash of the system: each append waits for the disk.
+    /// Survives `kill -9`, power loss and a crash of the system: each append waits for the disk.
+    /// The default.
     ///
-    /// The default, because a log that forgets its end is not merely short: where the entry that
-    /// a tool call began is lost and the tool had run, resuming runs it again. An append waits for
-    /// about 4 ms on a common disk, a turn makes a handful of them, and the model it waits for
-    /// anyway takes seconds.
+    /// A lost log end does more harm than missing text: if a tool had run and the entry for its
+    /// start is lost, resuming runs the tool again. An append takes about 4 ms on a common disk,
+    /// and a turn makes a handful of them, compared with seconds for a model call.
     #[default]
     Full,
-    /// `kill -9`, not power loss, which may take the newest entries: the disk is waited for only
-    /// when the write-ahead log is folded in. For sessions that nobody would miss, and for many
-    /// writers on a slow disk.
+    /// Survives `kill -9`, but a power loss may take the newest entries: the disk is waited for
+    /// only at checkpoints of the write-ahead log. For dispensable sessions, and for many writers
+    /// on a slow disk.
     Normal,
 }
 

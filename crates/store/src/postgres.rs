@@ -1,5 +1,5 @@
-//! [`PostgresStore`]: sessions in PostgreSQL, for agents on several machines. Logs are read and written
-//! here; who may write is decided in `postgres::lease`, and what left the views is in `postgres::archive`.
+//! [`PostgresStore`]: sessions in PostgreSQL, for agents on several machines. Reads and writes
+//! logs. Leases are in `postgres::lease`, evicted messages in `postgres::archive`.
 
 mod archive;
 mod lease;
@@ -36,32 +36,34 @@ use watch::announce;
 pub use watch::{Changes, Progress, WATCHED};
 use write::{add, head, share};
 
-/// Connections of one store, at most, by default.
+/// Default for the maximum number of connections of one store.
 pub const POSTGRES_CONNECTIONS: u32 = 8;
-/// What [`PostgresOptions::max_connections`] should not exceed: a server has a process for each.
+/// Recommended upper bound of [`PostgresOptions::max_connections`], because a server has a process
+/// for each connection.
 pub const MAX_POSTGRES_CONNECTIONS: u32 = 500;
 
-/// What can be chosen when a store in PostgreSQL is opened.
+/// The options for opening a store in PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// Connections, at most. Default: [`POSTGRES_CONNECTIONS`].
+    /// Maximum number of connections. Default: [`POSTGRES_CONNECTIONS`].
     pub max_connections: u32,
     /// How long a caller waits for a connection. Default: [`BUSY_TIMEOUT`].
     pub timeout: Duration,
-    /// How long a process that holds a session may be silent before another may take the session over: it
-    /// was killed, stands still or has lost its network. All processes should have the same. Default:
-    /// [`PATIENCE`].
+    /// How long a process that holds a session may be silent (killed, stopped or without network)
+    /// before another process may take the session over. All processes should use the same value.
+    /// Default: [`PATIENCE`].
     pub patience: Duration,
-    /// How much the archive holds of a session, and how long; not how much of all together, which is for
-    /// whoever runs the server to say: here [`ArchiveBounds::bytes`] bounds each session, as
-    /// [`ArchiveBounds::session_bytes`] does.
+    /// The size and age bounds of the archive, per session. There is no bound for all sessions
+    /// together, which is left to the server's operator: here [`ArchiveBounds::bytes`] bounds each
+    /// session, like [`ArchiveBounds::session_bytes`].
     pub archive: ArchiveBounds,
 }
 
-/// Sessions in a database of PostgreSQL 15 or newer. A clone is the same store.
+/// Sessions in a database of PostgreSQL 15 or newer. Clones share their state.
 ///
-/// Any number of processes on any number of machines may open it; each session has one writer at a time.
-/// An append is one transaction. The server's `synchronous_commit` decides what it survives.
+/// Any number of processes on any number of machines may open it; each session has one writer at a
+/// time. An append is one transaction. The server's `synchronous_commit` decides which failures it
+/// survives.
 ///
 /// It must be used within one Tokio runtime that has its time driver enabled.
 #[derive(Debug, Clone)]
@@ -85,17 +87,17 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresStore {
-    /// Opens a store with the default [`PostgresOptions`], making its tables if there are none.
-    /// `url` is as in `postgres://user:password@host/database`.
+    /// Opens a store with the default [`PostgresOptions`]. Creates its tables if there are none.
+    /// `url` has the form `postgres://user:password@host/database`.
     ///
     /// # Errors
-    /// If the URL is wrong, the server cannot be reached, or the tables cannot be made or are of a newer
-    /// version.
+    /// If the URL is invalid, the server cannot be reached, or the tables cannot be created or are
+    /// of a newer version.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::connect_with(url, PostgresOptions::default()).await
     }
 
-    /// Opens a store, making its tables if there are none.
+    /// Opens a store. Creates its tables if there are none.
     ///
     /// # Errors
     /// As [`Self::connect`].
@@ -125,10 +127,11 @@ impl PostgresStore {
         })
     }
 
-    /// Ends the leases that were dropped and closes the connections. Without it, a session whose lease was
-    /// dropped just before the end of the process is free only after [`PostgresOptions::patience`].
+    /// Ends the dropped leases and closes the connections. Without this call, a session whose lease
+    /// was dropped just before the end of the process is free only after
+    /// [`PostgresOptions::patience`].
     pub async fn close(&self) {
-        // What is not released now is released by patience.
+        // Sessions that are not released now become free after the patience.
         let _ = self.leases.release().await;
         self.pool.close().await;
     }
@@ -184,7 +187,7 @@ impl SessionStore for PostgresStore {
             let session = session.clone();
             return Err(of.refused(ForkFault::Taken { session }));
         }
-        // It is not deleted before the fork is there.
+        // Prevents the deletion of the parent before the fork exists.
         sqlx::query("SELECT key FROM sessions WHERE id = $1 FOR KEY SHARE")
             .bind(of.from.as_str())
             .fetch_optional(&mut *transaction)

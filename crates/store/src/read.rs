@@ -1,4 +1,4 @@
-//! Reading logs and the list of sessions, page by page. It changes nothing.
+//! Reads logs and the list of sessions, page by page. Changes nothing.
 
 use std::path::Path;
 
@@ -11,11 +11,12 @@ use crate::checksum;
 use crate::fault;
 use crate::lineage::{self, lineage};
 
-/// Entries of one page, at most: enough that asking for pages costs nothing beside reading them.
+/// Maximum number of entries of one page. Large enough that paging costs nothing compared with
+/// reading.
 pub const PAGE_ENTRIES: usize = 1_024;
 
-/// JSON of one page, at most, unless its first entry alone is larger: what reading a log of any
-/// length holds at once.
+/// Maximum size of the JSON of one page, unless its first entry alone is larger. Bounds the memory
+/// for reading a log of any length.
 pub const PAGE_BYTES: Bytes = Bytes(4 << 20);
 
 /// The columns of [`info_of`].
@@ -23,21 +24,21 @@ const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.ti
     parent.id, own.shared, own.items, own.bytes
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
-/// What is wrong with an entry whose checksum is not that of its text.
+/// The fault of an entry whose checksum does not match its text.
 pub(crate) const ALTERED: &str = "it was altered: its checksum is another";
 
-/// One entry as it stands in the file.
+/// One entry as stored in the file.
 #[derive(Debug)]
 pub(crate) struct Raw {
     pub(crate) n: u64,
     pub(crate) at: u64,
     pub(crate) json: Vec<u8>,
-    /// `None` of an entry that was written before there were checksums.
+    /// `None` for an entry that was written before checksums existed.
     pub(crate) sum: Option<i64>,
 }
 
 impl Raw {
-    /// Checks whether the entry is as it was written, as far as it has a checksum.
+    /// Checks whether the entry matches its checksum, if it has one.
     pub(crate) fn is_unaltered(&self) -> bool {
         let (n, at) = (to_column(self.n), to_column(self.at));
         self.sum
@@ -45,7 +46,7 @@ impl Raw {
     }
 }
 
-/// The entries after number `after`, as many as a page holds; none at the end of the log.
+/// Returns the entries after number `after`, up to one page. Empty at the end of the log.
 pub(crate) fn page(
     connection: &mut Connection,
     path: &Path,
@@ -53,7 +54,7 @@ pub(crate) fn page(
     after: u64,
 ) -> Result<Vec<Raw>, StoreError> {
     let fault = fault::sqlite(path);
-    // One transaction, so that the counts and the entries are of one moment.
+    // One transaction, so that the counts and the entries are consistent.
     let transaction = connection.transaction().map_err(&fault)?;
     let kin = lineage(&transaction, session).map_err(&fault)?;
     let mut page: Vec<Raw> = Vec::new();
@@ -111,7 +112,7 @@ pub(crate) fn page(
     Ok(page)
 }
 
-/// The sessions written last, newest first; all of them without a limit.
+/// Returns the sessions, most recently written first. Without a limit, all of them.
 pub(crate) fn newest(
     connection: &Connection,
     path: &Path,
@@ -120,11 +121,12 @@ pub(crate) fn newest(
     let fault = fault::sqlite(path);
     let mut statement = connection
         .prepare_cached(
-            // A fork that has written nothing yet is as new as what was written last before it.
+            // A fork that has no entries of its own yet is ordered by the last write before its
+            // creation.
             &format!("{INFO} ORDER BY own.newest DESC, own.key DESC LIMIT ?1"),
         )
         .map_err(&fault)?;
-    // To SQLite a limit below zero is none.
+    // SQLite treats a negative limit as no limit.
     let limit = limit.map_or(-1, i64::from);
     let mut rows = statement.query([limit]).map_err(&fault)?;
     let mut sessions = Vec::new();
@@ -134,7 +136,7 @@ pub(crate) fn newest(
     Ok(sessions)
 }
 
-/// One session as the list shows it; `None` where nothing was ever written to it.
+/// Returns the list entry of one session, or `None` if the session has no log.
 pub(crate) fn info(
     connection: &Connection,
     path: &Path,
@@ -146,7 +148,7 @@ pub(crate) fn info(
         .map_err(fault::sqlite(path))
 }
 
-/// Says which entry cannot be read.
+/// Creates an error for an entry that cannot be read.
 pub(crate) fn bad_entry(
     path: &Path,
     session: &SessionId,
@@ -165,7 +167,7 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
     Ok(Raw {
         n: from_column(row.get(0)?),
         at: from_column(row.get(1)?),
-        // As bytes: that a damaged text is no text is found where it is parsed.
+        // As bytes: an invalid text is detected by the parser.
         json: row.get_ref(2)?.as_bytes()?.to_vec(),
         sum: row.get(3)?,
     })
@@ -191,7 +193,7 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
     })
 }
 
-/// The file counts in `i64`; nothing that we write there is negative.
+/// Converts a stored number. The file stores `i64`, and Plimsoll writes no negative numbers.
 pub(crate) fn from_column(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

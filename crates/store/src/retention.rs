@@ -1,4 +1,4 @@
-//! Deletes sessions by age and size. Which ones is decided here; how one is deleted, in `delete`.
+//! Selects sessions to delete by age and size. `delete` deletes them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,20 +13,19 @@ use crate::read::from_column;
 use crate::sqlite::SqliteStore;
 use crate::write;
 
-/// What [`SqliteStore::prune`] has done.
+/// The result of [`SqliteStore::prune`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// The sessions that were deleted, forks before what they are forks of.
+    /// The deleted sessions. Forks come before the sessions that they were forked from.
     pub deleted: Vec<SessionInfo>,
-    /// The sessions that were to be deleted and are still there, with the reason:
-    /// [`StoreError::Busy`] if somebody writes to one, [`StoreError::HasForks`] if such a session is a fork
-    /// of it.
+    /// The outdated sessions that still exist, with the reason: [`StoreError::Busy`] if another
+    /// process writes to the session, [`StoreError::HasForks`] if a fork of it is still in use.
     pub kept: Vec<(SessionInfo, StoreError)>,
 }
 
 impl SqliteStore {
-    /// Returns the sessions that [`Self::prune`] would delete, the one written last first. A session whose
-    /// entries a fork needs that is kept is not among them. Nothing is changed.
+    /// Returns the sessions that [`Self::prune`] would delete, most recently written first. A
+    /// session that a retained fork needs is not among them. Changes nothing.
     ///
     /// # Errors
     /// If the sessions cannot be read.
@@ -34,12 +33,12 @@ impl SqliteStore {
         Ok(outdated(&self.list().await?, retention))
     }
 
-    /// Deletes the sessions that are not to be kept, as [`SessionStore::delete`] does, and gives their space
-    /// back as [`Self::shrink`] does. A session that somebody writes to, or has written to since it was
-    /// chosen, is not deleted; nobody is waited for.
+    /// Deletes outdated sessions, like [`SessionStore::delete`], and returns their space to the
+    /// system, like [`Self::shrink`]. A session that another process writes to, or has written to
+    /// since it was selected, is not deleted, and not waited for.
     ///
     /// # Errors
-    /// If the sessions cannot be read. What goes wrong with one of them is in [`Pruned::kept`].
+    /// If the sessions cannot be read. Errors of single sessions are in [`Pruned::kept`].
     pub async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
         let outdated = self.outdated(retention).await?;
         let mut pruned = Pruned::default();
@@ -56,16 +55,18 @@ impl SqliteStore {
         Ok(pruned)
     }
 
-    /// Deletes a session as [`SessionStore::delete`] does. Returns `false` if there is no such session.
+    /// Deletes a session, like [`SessionStore::delete`]. Returns `false` if there is no such
+    /// session.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if somebody writes to it, at once: also if that process stands still, which
-    /// [`SessionStore::acquire`] would take the session from. As [`SessionStore::delete`] otherwise.
+    /// [`StoreError::Busy`], at once, if another process writes to it, even if that process stands
+    /// still and [`SessionStore::acquire`] would take the session over. Otherwise as
+    /// [`SessionStore::delete`].
     pub async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
         self.delete(&self.acquire_idle(session).await?).await
     }
 
-    /// Deletes a session if it is as it was when it was listed.
+    /// Deletes a session if it has not changed since it was listed.
     async fn delete_unchanged(&self, info: &SessionInfo) -> Result<bool, StoreError> {
         let lease = self.acquire_idle(&info.id).await?;
         match self.info(&info.id).await? {
@@ -85,7 +86,7 @@ impl SqliteStore {
     }
 }
 
-/// The sessions of a list that need not be kept, and that no fork needs which is kept.
+/// Returns the outdated sessions of a list, except those that a retained fork needs.
 pub(crate) fn outdated(sessions: &[SessionInfo], retention: &Retention) -> Vec<SessionInfo> {
     let now = from_column(write::now());
     let (mut bytes, mut old) = (0_u64, BTreeSet::new());
@@ -97,7 +98,7 @@ pub(crate) fn outdated(sessions: &[SessionInfo], retention: &Retention) -> Vec<S
             old.insert(&info.id);
         }
     }
-    // Each is seen after all forks of it, which may need it.
+    // Each session comes after all of its forks, which may need it.
     for info in forks_first(sessions) {
         if let (Some(fork), false) = (&info.fork, old.contains(&info.id)) {
             old.remove(&fork.from);
@@ -107,7 +108,7 @@ pub(crate) fn outdated(sessions: &[SessionInfo], retention: &Retention) -> Vec<S
     old.cloned().collect()
 }
 
-/// The sessions, each behind those that are forks of it.
+/// Returns the sessions, each after its forks.
 pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
     let by_id: BTreeMap<&SessionId, &SessionInfo> =
         sessions.iter().map(|info| (&info.id, info)).collect();
@@ -115,7 +116,7 @@ pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
     let mut sorted: Vec<&SessionInfo> = sessions.iter().collect();
     sorted.sort_by_cached_key(|info| {
         let ancestors = std::iter::successors(parent(info), |info| parent(info));
-        // In a damaged file they may go round in a circle.
+        // In a damaged file they may form a circle.
         Reverse(ancestors.take(MAX_FORK_DEPTH as usize).count())
     });
     sorted

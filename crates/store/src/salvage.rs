@@ -1,4 +1,4 @@
-//! A new store made of what can be read of a damaged one.
+//! Creates a new store from the readable part of a damaged one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,36 +14,36 @@ use crate::read::Raw;
 use crate::sqlite::{FILE, SqliteStore};
 use crate::write;
 
-/// What is said of a session whose entries are all there as far as is known.
+/// The reason for a session whose known entries are all readable.
 const MAY_GO_ON: &str = "its row is lost, so that further entries may be missing at its end";
 
-/// What was recovered of one session.
+/// The recovered part of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
-    /// The session.
+    /// The name of the session.
     pub id: SessionId,
-    /// The entries of its log before the damage, as far as that is known.
+    /// The number of entries of its log before the damage, as far as it is known.
     pub entries: u64,
-    /// The entries that its log has in the new store: all before the first that cannot be read.
+    /// The number of entries of its log in the new store: all before the first unreadable one.
     pub recovered: u64,
-    /// The entries behind that one that can be read. They are in [`Self::file`].
+    /// The number of readable entries after the first unreadable one. They are in [`Self::file`].
     pub behind: u64,
-    /// The file with those entries, as lines of an export.
+    /// The file with the entries counted by `behind`, as lines of an export.
     pub file: Option<PathBuf>,
-    /// Why the first entry that is lost cannot be read, or why it is not known whether one is lost. `None`
-    /// if the session is whole.
+    /// The reason why the first lost entry cannot be read, or why it is unknown whether one is
+    /// lost. `None` if the session is complete.
     pub why: Option<String>,
 }
 
-/// The log of one session as far as it can be read.
+/// The readable entries of one log.
 #[derive(Default)]
 struct Readable {
-    /// The entries before the first that cannot be read.
+    /// The entries before the first unreadable one.
     before: Vec<Raw>,
-    /// Those behind it.
+    /// The readable entries after it.
     behind: Vec<Raw>,
     why: Option<String>,
-    /// The last entry that is known of.
+    /// The number of the last known entry.
     last: u64,
 }
 
@@ -58,16 +58,17 @@ impl Salvaged {
 }
 
 impl SqliteStore {
-    /// Makes a new store in the folder `to` of what can be read of the one in `from`: sessions with their
-    /// forks, titles, times and settings, in the same order. A log ends before its first entry that cannot
-    /// be read or was altered; what can be read behind that entry is written to `ID.after-N.jsonl` in `to`,
-    /// where N is the last entry of the log. Nothing in `from` is changed: the store is not brought to a
-    /// newer format, and its write-ahead log stays as it is. The archive and the kept contents of files are
-    /// not copied.
+    /// Creates a new store in the folder `to` from the readable part of the store in `from`:
+    /// sessions with their forks, titles, times and settings, in the same order.
+    ///
+    /// A log ends before its first unreadable or altered entry. The readable entries after it are
+    /// written to `ID.after-N.jsonl` in `to`; N is the number of the last entry of the log. Nothing
+    /// in `from` is changed: the store is not migrated to a newer format, and its write-ahead log
+    /// stays unchanged. The archive and the kept contents of files are not copied.
     ///
     /// # Errors
-    /// If there is a store in `to` already, if the new one cannot be written, or if no session can be
-    /// found in `from`.
+    /// If there is a store in `to` already, if the new one cannot be written, or if no session can
+    /// be found in `from`.
     pub async fn salvage(
         from: impl AsRef<Path>,
         to: impl AsRef<Path>,
@@ -84,7 +85,7 @@ impl SqliteStore {
         let mut salvaged: BTreeMap<SessionId, Salvaged> = BTreeMap::new();
         let mut left: Vec<&SessionInfo> = sessions.iter().rev().collect();
         while !left.is_empty() {
-            // A fork comes after what it is a fork of.
+            // A fork comes after the session that it was forked from.
             let waits = |info: &&SessionInfo| {
                 let from = info.fork.as_ref().map(|fork| &fork.from);
                 from.is_some_and(|from| {
@@ -122,7 +123,8 @@ impl SqliteStore {
             .collect())
     }
 
-    /// Copies one session. If `shared`, the new store has what it shares with its parent.
+    /// Copies one session. If `shared` is true, the new store has the entries shared with its
+    /// parent.
     async fn salvage_one(
         &self,
         target: &Self,
@@ -151,7 +153,7 @@ impl SqliteStore {
             file: None,
             why,
         };
-        // Of a damaged file they are unknown; the archive then finds nothing of this log.
+        // Unknown in a damaged file. The archive then finds no items of this log.
         let kin = self.lineage(&info.id).await.unwrap_or_default();
         let born = kin.into_iter().next().and_then(|kin| kin.born);
         let settings = self.settings(&info.id).await.ok().flatten();
@@ -178,7 +180,7 @@ impl SqliteStore {
         Ok(salvaged)
     }
 
-    /// Reads what can be read of a log after number `after`.
+    /// Reads the readable entries of a log after number `after`.
     async fn readable(&self, info: &SessionInfo, after: u64) -> Readable {
         let mut read = Readable {
             last: after,
@@ -221,7 +223,7 @@ fn copy(
         updated: info.updated.max(info.created),
         ..info.clone()
     };
-    // Read as JSON, so it is UTF-8.
+    // Parsed as JSON before, so it is UTF-8.
     let lines = entries
         .iter()
         .map(|raw| Some((raw.n, raw.at, std::str::from_utf8(&raw.json).ok()?)));

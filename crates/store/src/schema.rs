@@ -1,5 +1,5 @@
-//! The formats of the files: whose one is, which version, and the way from each version to the
-//! next. Not what is written in them.
+//! The formats of the files: their owner, their version, and the migration from each version to the
+//! next.
 
 use std::path::Path;
 
@@ -39,19 +39,19 @@ pub(crate) const FILES: Format = Format {
     steps: &[include_str!("../schema/files-1.sql")],
 };
 
-/// One kind of file.
+/// The format of one kind of file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Format {
-    /// Marks a file as ours in its header: "Plim" in ASCII, "Plia" or "Plif".
+    /// Identifies the program in the header of the file: "Plim", "Plia" or "Plif" in ASCII.
     application: i64,
     /// The steps from an empty file to the newest version: step k leads to version k.
     steps: &'static [&'static str],
 }
 
-/// What a file turned out to be.
+/// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Empty: nobody's yet.
+    /// An empty file.
     New,
     /// A store that this version can read.
     Store,
@@ -59,7 +59,8 @@ pub(crate) enum Found {
     Older,
 }
 
-/// Refuses a file that is another program's or newer than this version. It changes nothing.
+/// Returns an error if a file belongs to another program or is newer than this version. Changes
+/// nothing.
 pub(crate) fn check(
     connection: &Connection,
     path: &Path,
@@ -89,8 +90,8 @@ pub(crate) fn check(
     })
 }
 
-/// Application, version and number of objects, all of one moment: another process may be making
-/// the file just now.
+/// Returns the application, the version and the number of objects in one transaction, because
+/// another process may be creating the file.
 fn marks(connection: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
     let moment = connection.unchecked_transaction()?;
     let objects = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -101,7 +102,7 @@ fn marks(connection: &Connection) -> rusqlite::Result<(i64, i64, i64)> {
     ))
 }
 
-/// Brings a file that [`check`] let pass to the newest version.
+/// Migrates a file accepted by [`check`] to the newest version.
 pub(crate) fn migrate(
     connection: &mut Connection,
     path: &Path,
@@ -110,14 +111,14 @@ pub(crate) fn migrate(
     take(connection, format).map_err(fault::sqlite(path))
 }
 
-/// Takes the steps that the file has not taken yet: all or none, and one process at a time.
+/// Runs the missing migration steps: all or none, and in one process at a time.
 fn take(connection: &mut Connection, format: Format) -> rusqlite::Result<()> {
     let newest = as_version(format.steps.len());
     if header(connection, "user_version")? >= newest {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Asked again: another process may just have taken them.
+    // Read again, because another process may have migrated the file in the meantime.
     let version = header(&transaction, "user_version")?;
     for (step, sql) in format.steps.iter().enumerate() {
         if as_version(step) >= version {

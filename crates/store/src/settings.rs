@@ -1,5 +1,5 @@
-//! The settings that sessions were last run with, as the program wrote them. They are not part of any
-//! log: an export does not contain them.
+//! The settings of the last run of each session, as text from the program. They are not part of any
+//! log, and an export does not contain them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn write(
     transaction.commit()
 }
 
-/// Returns the settings of all sessions that have some of their own.
+/// Returns the settings of all sessions that have settings of their own.
 pub(crate) fn all(
     connection: &Connection,
     path: &Path,
@@ -62,7 +62,7 @@ pub(crate) fn all(
     read().map_err(fault::sqlite(path))
 }
 
-/// Returns the settings of a session, or of the nearest session that it is a fork of.
+/// Returns the settings of a session, or of its nearest ancestor that has some.
 pub(crate) fn find(
     connection: &Connection,
     path: &Path,

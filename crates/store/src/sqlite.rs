@@ -1,5 +1,5 @@
-//! [`SqliteStore`]: sessions in one SQLite file, their archive in another. Not the SQL, which is in `write` and `read`, nor
-//! the rights to write, which are in `lock`.
+//! [`SqliteStore`]: sessions in one SQLite file, with the archive in another. The SQL is in `write`
+//! and `read`; the rights to write are in `lock`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,32 +31,34 @@ use crate::settings;
 use crate::windows::{self, LearnedWindow};
 use crate::write;
 
-/// The file in the data folder. While it is open, `-wal` and `-shm` stand beside it and belong to
-/// it.
+/// The log file in the data folder. While it is open, the files `-wal` and `-shm` beside it belong
+/// to it.
 pub const FILE: &str = "sessions.db";
 
-/// The folder of lock files in the data folder: one for each session that is being written.
+/// The folder of lock files in the data folder, with one file for each session that is being
+/// written.
 const LOCKS: &str = "locks";
 
-/// Sessions in one SQLite file of a data folder. A clone is the same store.
+/// Sessions in one SQLite file of a data folder. Clones share their state.
 ///
 /// Any number of processes may open it; each session has one writer at a time. An append is one
-/// transaction, and what it survives is [`Options::durability`].
+/// transaction; [`Options::durability`] decides which failures it survives.
 ///
-/// Reading needs no room on the disk, and a damaged file is read as far as its pages are whole: what
-/// cannot be read is told of the one session that it belongs to.
+/// Reading needs no free disk space. A damaged file is read as far as its pages are intact:
+/// unreadable entries are reported only for the session that they belong to.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     path: Arc<Path>,
     options: Arc<Options>,
-    /// Opened when something is first written.
+    /// Opened at the first write.
     writer: Arc<OnceCell<Shared>>,
-    /// Why nothing can be written; what there is can be read all the same.
+    /// The reason why nothing can be written. Existing sessions can be read nevertheless.
     unwritable: Option<StoreError>,
     reader: Shared,
-    /// Whether SQL cannot read the file because its format is older and must stay as it is.
+    /// Whether the file cannot be read with SQL because its format is older and must not be
+    /// changed.
     is_older: bool,
-    /// After the connections, so that it is dropped after them.
+    /// Declared after the connections, so that it is dropped after them.
     damaged: Damaged,
     leases: Leases,
     archive: Archive,
@@ -64,17 +66,17 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store of a data folder with the default [`Options`], making both where they are
+    /// Opens the store of a data folder with the default [`Options`]. Creates both if they are
     /// missing.
     ///
     /// # Errors
-    /// Where the folder cannot be made or written, or the file is another program's, a newer
-    /// version's or so damaged that nothing can be found in it.
+    /// If the folder cannot be created or written, or if the file belongs to another program, has a
+    /// newer version or is so damaged that nothing can be read.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(folder, Options::default()).await
     }
 
-    /// Opens the store of a data folder, making both where they are missing.
+    /// Opens the store of a data folder. Creates both if they are missing.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -85,32 +87,32 @@ impl SqliteStore {
         blocking(&path, move || Self::open_now(&folder, at, &options)).await
     }
 
-    /// The file.
+    /// Returns the path of the log file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The sessions written last, newest first, `limit` at most.
+    /// Returns at most `limit` sessions, most recently written first.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub async fn newest(&self, limit: u32) -> Result<Vec<SessionInfo>, StoreError> {
         let mut newest = self.newest_of(Some(limit)).await?;
         newest.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(newest)
     }
 
-    /// Whether the file is damaged, as far as it has been read by now.
+    /// Returns `true` if the file is damaged, as far as it has been read by now.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.damaged.was_read()
     }
 
-    /// One session as a list shows it; `None` where nothing was ever written to it.
+    /// Returns the list entry of one session, or `None` if the session has no log.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
         let (wanted, session) = (session.clone(), session.clone());
         self.read(
@@ -124,10 +126,10 @@ impl SqliteStore {
         .await
     }
 
-    /// The windows that providers have told in refusals, the one told last first.
+    /// Returns the context windows that providers have reported in refusals, most recent first.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
         self.read(
             |connection, path| windows::all(connection, path, write::now()),
@@ -136,12 +138,12 @@ impl SqliteStore {
         .await
     }
 
-    /// Stores the settings that a session is run with, in place of earlier ones. They are the
-    /// program's own text and not part of the log. A text longer than [`MAX_SETTINGS`](crate::MAX_SETTINGS) characters is not
-    /// stored, and earlier settings are forgotten.
+    /// Stores the settings of a session's run in place of earlier ones. They are a text of the
+    /// program and not part of the log. A text longer than [`MAX_SETTINGS`](crate::MAX_SETTINGS)
+    /// characters is not stored, and earlier settings are forgotten.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// If the file cannot be written.
     pub async fn save_settings(&self, session: &SessionId, text: &str) -> Result<(), StoreError> {
         let (session, text) = (session.clone(), text.to_owned());
         self.writer()
@@ -152,11 +154,11 @@ impl SqliteStore {
             .await
     }
 
-    /// Returns the settings that a session was last run with; those of the session that it is a fork
-    /// of if it has none of its own. `None` if there are none.
+    /// Returns the settings of a session's last run. If it has none of its own, returns those of
+    /// the session that it was forked from. `None` if there are none.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub async fn settings(&self, session: &SessionId) -> Result<Option<String>, StoreError> {
         let session = session.clone();
         self.read(
@@ -166,8 +168,8 @@ impl SqliteStore {
         .await
     }
 
-    /// Returns the settings of all sessions that have some of their own, not those of the sessions that
-    /// they are forks of.
+    /// Returns the settings of all sessions that have settings of their own; inherited settings are
+    /// not included.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -179,20 +181,22 @@ impl SqliteStore {
         .await
     }
 
-    /// The entries after number `after`, in order: [`crate::PAGE_ENTRIES`] and about
-    /// [`crate::PAGE_BYTES`] at most, none at the end of the log. Begin with 0 and go on with the
-    /// number of the last, to see a log of any length without holding all of it.
+    /// Returns the entries after number `after`, in order: at most [`crate::PAGE_ENTRIES`] and
+    /// about [`crate::PAGE_BYTES`], and none at the end of the log.
+    ///
+    /// To read a log of any length with bounded memory, begin with 0 and continue with the number
+    /// of the last entry.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
         let page = self.raw_page(session, after).await?;
         export::lines(&page, &self.path, session)
     }
 
-    /// Gives the space of deleted sessions, archived items and kept files back to the system: for each of the
-    /// three files if it is more than a quarter of it and nobody else reads it. This writes the file anew,
-    /// which takes as much space meanwhile.
+    /// Returns the space of deleted sessions, archived items and kept files to the system. A file
+    /// is rewritten if more than a quarter of it is free and nobody else reads it. Rewriting
+    /// temporarily needs as much space again.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -205,7 +209,7 @@ impl SqliteStore {
         self.files.shrink().await
     }
 
-    /// Returns the changes of files by a session, the oldest first; of a fork, also those that it
+    /// Returns the changes of files by a session, oldest first, including the changes that a fork
     /// shares. At most [`MAX_CHANGES`](crate::MAX_CHANGES) of a session are recorded.
     ///
     /// # Errors
@@ -217,7 +221,7 @@ impl SqliteStore {
         self.files.changes(self.lineage(session).await?).await
     }
 
-    /// Returns what a file contained, or `None` if that is not kept any longer.
+    /// Returns a content of a file, or `None` if it is no longer kept.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -244,14 +248,14 @@ impl SqliteStore {
             Ok(Found::New) => writer = open_writer()?,
             Ok(Found::Older) => match open_writer() {
                 Ok(opened) => writer = opened,
-                // It stays as it is, and something of it can be read.
+                // The file stays unchanged, and part of it can be read.
                 Err(error @ StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {
                     unwritable = Some(error);
                     is_older = true;
                 }
                 Err(error) => return Err(error),
             },
-            // Something of it can be read.
+            // Part of the file can be read.
             Err(StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {}
             Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
                 drop(reader);
@@ -273,7 +277,7 @@ impl SqliteStore {
         })
     }
 
-    /// Opens the store of a folder so that nothing is made or changed in it. Only its log may be read.
+    /// Opens the store of a folder without creating or changing anything. Only its log may be read.
     pub(crate) async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let (folder, options) = (folder.to_path_buf(), Options::default());
         let path: Arc<Path> = folder.join(FILE).into();
@@ -331,7 +335,7 @@ impl SqliteStore {
         &self.damaged
     }
 
-    /// Whether the file is of an older format and is left so.
+    /// Returns `true` if the file has an older format and must not be migrated.
     pub(crate) fn is_older(&self) -> bool {
         self.is_older
     }
@@ -351,7 +355,7 @@ impl SqliteStore {
         open.await
     }
 
-    /// Reads with `work`. If the file is damaged, `scan` reads what it can, or finds nothing.
+    /// Reads with `work`. If the file is damaged, `scan` reads the intact part, or finds nothing.
     async fn read<T, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -393,7 +397,7 @@ impl SqliteStore {
         })
     }
 
-    /// The right to write to what belongs to a session but is not in this file.
+    /// Returns the right to write to data of a session outside this file.
     async fn checked_right(&self, lease: &Lease) -> Result<Right, StoreError> {
         let right = self.right(lease)?;
         let checked = self.writer().await?.with(move |connection, path| {
@@ -403,14 +407,15 @@ impl SqliteStore {
         checked.await
     }
 
-    /// Where the archive may look for what a session has archived: at its own items, the first, and
-    /// at those that it shares with what it is a fork of.
+    /// Returns the places to search for the archived items of a session: first its own items, then
+    /// those shared with its ancestors.
     async fn places(&self, session: &SessionId) -> Result<Places, StoreError> {
         let kin = self.lineage(session).await?;
         Ok(Places::new(session.clone(), kin))
     }
 
-    /// The session and those that it is a fork of, itself first; none if nothing was written to it.
+    /// Returns the session and its ancestors, beginning with the session. Empty if the session has
+    /// no log.
     pub(crate) async fn lineage(&self, session: &SessionId) -> Result<Vec<Kin>, StoreError> {
         let session = session.clone();
         self.read(
@@ -420,7 +425,8 @@ impl SqliteStore {
         .await
     }
 
-    /// The number of the first entry after `after` that has a row in the file, whole or not.
+    /// Returns the number of the first entry after `after` that has a row in the file, readable or
+    /// not.
     pub(crate) async fn next_entry(&self, session: &SessionId, after: u64) -> Option<u64> {
         let (damaged, session) = (self.damaged.clone(), session.clone());
         let found = blocking(&self.path, move || damaged.next_entry(&session, after)).await;
@@ -444,7 +450,7 @@ impl SqliteStore {
 #[async_trait]
 impl SessionStore for SqliteStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        // What cannot be written to is told before anything is done.
+        // A read-only store is reported before anything else is done.
         let writer = self.writer().await?.clone();
         let (leases, wanted) = (self.leases.clone(), session.clone());
         let held = blocking(&self.path, move || leases.acquire(&writer, &wanted)).await?;
@@ -465,7 +471,7 @@ impl SessionStore for SqliteStore {
             .await?
             .with(move |connection, path| {
                 let written = write::append(connection, path, &right, &entries);
-                // Not before it is written, even where the caller and the lease are gone by now.
+                // Only after the write, even if the caller and the lease are gone by now.
                 drop(right);
                 written
             })
@@ -580,7 +586,7 @@ impl SessionStore for SqliteStore {
     }
 }
 
-/// Makes a folder that only its owner may look into, as with the file itself.
+/// Creates a folder that only its owner may access, like the file itself.
 pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

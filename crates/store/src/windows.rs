@@ -1,5 +1,5 @@
-//! What providers have said of their windows, by endpoint. Not part of any log: it may be forgotten
-//! without harm, and is, after a while.
+//! The context windows reported by providers, by endpoint. They are not part of any log, and are
+//! forgotten after some time without harm.
 
 use std::path::Path;
 
@@ -10,30 +10,30 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::fault;
 use crate::read::{from_column, to_column};
 
-/// Endpoints whose windows are remembered, at most: beyond it those learned first are forgotten.
-/// Nobody uses as many, but a server on another port each time is another endpoint each time.
+/// Maximum number of remembered endpoints. Beyond it, those learned first are forgotten. Nobody
+/// uses so many, but a server on a new port is a new endpoint each time.
 pub const MAX_WINDOWS: u64 = 1_000;
 
-/// The name of an endpoint, in characters, at most; what is longer is not remembered.
+/// Maximum length of an endpoint's name, in characters. Longer ones are not remembered.
 const MAX_NAME: usize = 512;
 
-/// A window that a provider has told in a refusal.
+/// A context window that a provider has reported in a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedWindow {
-    /// Where the model answers, and its name.
+    /// The address of the model's server, and the model's name.
     pub endpoint: String,
-    /// The window.
+    /// The size of the window.
     pub tokens: Tokens,
-    /// Seconds since 1970 when it was told.
+    /// The time of the report, in seconds since 1970.
     pub at: u64,
 }
 
-/// Whether a window is one that is remembered.
+/// Checks whether a window is to be remembered.
 pub(crate) fn is_kept(endpoint: &str, tokens: Tokens) -> bool {
     !endpoint.is_empty() && endpoint.chars().count() <= MAX_NAME && tokens > Tokens::ZERO
 }
 
-/// Remembers a window; what was said of the endpoint before is forgotten.
+/// Remembers a window. Replaces earlier windows of the endpoint.
 pub(crate) fn learn(
     connection: &mut Connection,
     path: &Path,
@@ -69,7 +69,7 @@ fn write(
     transaction.commit()
 }
 
-/// The window of an endpoint, where it is remembered.
+/// Returns the window of an endpoint, if it is remembered.
 pub(crate) fn learned(
     connection: &Connection,
     path: &Path,
@@ -86,7 +86,7 @@ pub(crate) fn learned(
         .map_err(fault::sqlite(path))
 }
 
-/// All of them, the one learned last first.
+/// Returns all windows, most recently learned first.
 pub(crate) fn all(
     connection: &Connection,
     path: &Path,
@@ -108,7 +108,7 @@ pub(crate) fn all(
     rows.and_then(Iterator::collect).map_err(&fault)
 }
 
-/// What was said before this is forgotten.
+/// Returns the time before which windows are forgotten.
 fn oldest(now: i64) -> i64 {
     now.saturating_sub(to_column(WINDOW_REMEMBERED.as_secs()))
 }

@@ -1,5 +1,5 @@
-//! Appending to a log, and beginning one as a fork: one transaction, all or nothing. Nothing else is
-//! ever written.
+//! Appends to a log, and creates forks, in one transaction each, all or nothing. This is the only
+//! code that writes logs.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,11 +16,11 @@ use crate::lineage::{Kin, lineage};
 use crate::read::to_column;
 use crate::settings::MAX_SETTINGS;
 
-/// One entry, as JSON, at most: what the filters read as one input, and far above a message that
-/// any model takes.
+/// Maximum size of one entry as JSON. Equal to the input limit of the filters, and far above a
+/// message that any model accepts.
 pub const MAX_ENTRY: Bytes = Bytes(256 << 20);
 
-/// A session as the next append finds it.
+/// The state of a session before the next append.
 struct Head {
     key: i64,
     entries: i64,
@@ -28,7 +28,7 @@ struct Head {
     has_title: bool,
 }
 
-/// Appends entries; the clock is read here and nowhere else.
+/// Appends entries, with the current time.
 pub(crate) fn append(
     connection: &mut Connection,
     path: &Path,
@@ -37,7 +37,7 @@ pub(crate) fn append(
 ) -> Result<(), StoreError> {
     let fault = fault::sqlite(path);
     let (lines, title) = (to_lines(entries, path, now())?, title_of(entries));
-    // A transaction that is dropped is rolled back, so any failure leaves the log as it was.
+    // A dropped transaction is rolled back, so any failure leaves the log unchanged.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
@@ -46,7 +46,8 @@ pub(crate) fn append(
     transaction.commit().map_err(&fault)
 }
 
-/// Begins a session with the first entries of another, none of which is copied, and its own first.
+/// Creates a session that shares the first entries of another, without copying them, and appends
+/// its own entries.
 pub(crate) fn fork(
     connection: &mut Connection,
     path: &Path,
@@ -58,7 +59,7 @@ pub(crate) fn fork(
     let now = now();
     let (lines, title) = (to_lines(own, path, now)?, title_of(own));
     let fault = fault::sqlite(path);
-    // Nobody appends to either meanwhile, and where it fails nothing has begun.
+    // Nobody appends to either session in the meantime, and a failure leaves nothing behind.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
@@ -85,7 +86,7 @@ fn share(
     now: i64,
 ) -> rusqlite::Result<()> {
     let (parent, shared) = (kin.first().map(|kin| kin.key), to_column(of.entries));
-    // Its log was written when what it shares was.
+    // Its times are those of the shared entries.
     let owner = kin.iter().find(|kin| kin.shared < of.entries);
     let times = owner.map(|owner| {
         transaction
@@ -124,8 +125,8 @@ fn share(
     Ok(())
 }
 
-/// Begins a session as it was in another file. The number of its first entry of its own is behind what it
-/// shares; the numbers and times of `lines` are those of its own entries.
+/// Creates a session with the data of another file. The numbers and times of `lines` are those of
+/// its own entries, which follow the shared ones.
 pub(crate) fn restore<'a>(
     transaction: &Transaction<'_>,
     info: &SessionInfo,
@@ -165,7 +166,7 @@ pub(crate) fn restore<'a>(
     Ok(())
 }
 
-/// Sets the order of a list: `order` has the session that was written last at its end.
+/// Sets the order of the list. The most recently written session is the last of `order`.
 pub(crate) fn sort<'a>(
     transaction: &Transaction<'_>,
     order: impl ExactSizeIterator<Item = &'a SessionId>,
@@ -180,7 +181,7 @@ pub(crate) fn sort<'a>(
     Ok(())
 }
 
-/// The title that a log's entries give it, of those that stand with this session.
+/// Returns the title that the log's entries give it, from the entries stored with this session.
 fn title_in(
     transaction: &Transaction<'_>,
     kin: &Kin,
@@ -193,7 +194,7 @@ fn title_in(
     )?;
     let mut rows = said.query(params![kin.key, last])?;
     while let Some(row) = rows.next()? {
-        // What cannot be read is told where the log is read.
+        // Unreadable entries are reported when the log is read.
         let entry = serde_json::from_slice(row.get_ref(0)?.as_bytes()?);
         if let Some(entry) = entry.ok().filter(is_said_by_user) {
             return Ok(Some(SessionInfo::title_of(&[entry])));
@@ -223,7 +224,7 @@ fn add(
             .execute(params![head.key, title])?;
     }
     for (n, (time, json)) in (head.entries.saturating_add(1)..).zip(lines) {
-        // A clock that was set back does not make a log run backwards.
+        // A clock that was set back does not make the times of a log decrease.
         at = at.max(*time);
         insert(transaction, head.key, n, at, json)?;
     }
@@ -292,7 +293,7 @@ pub(crate) fn to_lines(
     lines.collect()
 }
 
-/// The title that these entries give their log, where they give it one.
+/// Returns the title for a log with these entries, if they determine one.
 pub(crate) fn title_of(entries: &[Entry]) -> Option<String> {
     let has = entries.iter().any(is_said_by_user);
     has.then(|| SessionInfo::title_of(entries))
@@ -322,7 +323,7 @@ fn is_said_by_user(entry: &Entry) -> bool {
     matches!(entry, Entry::Said { message, .. } if message.is_user())
 }
 
-/// Seconds since 1970; 0 where the clock stands before that.
+/// Returns the seconds since 1970, or 0 if the clock is set to an earlier time.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {

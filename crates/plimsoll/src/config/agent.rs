@@ -1,5 +1,5 @@
-//! [`AgentConfig`]: one agent as its configuration has it, with where each setting comes from; it
-//! becomes a builder's settings in `make.rs`. Not the file; that is a [`super::Config`].
+//! [`AgentConfig`]: the configuration of one agent, with the origin of each setting. `make.rs`
+//! converts it to the settings of a builder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,10 +30,10 @@ use super::mcp::McpServer;
 use super::resolve::Resolved;
 use super::settings::AgentSettings;
 
-/// A prompt of a file, at most: a mistake such as a disk image ends here.
+/// Maximum size of a prompt file. Catches mistakes such as a disk image.
 pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 
-/// Tools that an agent has beside those that are named.
+/// Tools that an agent has besides the named ones.
 const OUR_TOOLS: [&str; 5] = [
     "recall",
     "recall_search",
@@ -42,7 +42,7 @@ const OUR_TOOLS: [&str; 5] = [
     "skill",
 ];
 
-/// One agent, or what holds for all.
+/// The configuration of one agent, or the settings that apply to all agents.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     pub(super) settings: AgentSettings,
@@ -50,7 +50,7 @@ pub struct AgentConfig {
     pub(super) shared: Arc<Shared>,
     pub(super) path: Option<PathBuf>,
     warnings: Vec<Fault>,
-    /// What holds for agents that it calls.
+    /// The restrictions for agents that it calls.
     pub(super) guards: Guards,
 }
 
@@ -71,37 +71,37 @@ impl AgentConfig {
         }
     }
 
-    /// Its settings, every layer in one.
+    /// Returns the settings, merged from all layers.
     #[must_use]
     pub fn settings(&self) -> &AgentSettings {
         &self.settings
     }
 
-    /// The same, to be changed by a program; where they came from is not changed with them.
+    /// Returns the settings, to be changed by a program. Their origins stay the same.
     pub fn settings_mut(&mut self) -> &mut AgentSettings {
         &mut self.settings
     }
 
-    /// What to tell whoever made the settings.
+    /// Returns the warnings for the author of the settings.
     #[must_use]
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
     }
 
-    /// The file that it is of.
+    /// Returns the configuration file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// A setting that was made, by its key's full name, and where; `None` where the default holds.
+    /// Returns a setting and its origin by the key's full name, or `None` if the default applies.
     #[must_use]
     pub fn set(&self, path: &str) -> Option<(&Value, &Origin)> {
         let found = self.found.get(path)?;
         Some((&found.value, &found.origin))
     }
 
-    /// What is known of a model by this configuration, and by what is known at all.
+    /// Returns the facts about a model, from this configuration and the built-in table.
     #[must_use]
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let book = ModelBook::built_in().clone();
@@ -109,35 +109,36 @@ impl AgentConfig {
         book.overlay(self.shared.models.clone()).facts(model)
     }
 
-    /// Adds what a program knows of models, for this agent and those that it calls. What the configuration
-    /// says of them goes before it.
+    /// Adds a program's facts about models, for this agent and those that it calls. The
+    /// configuration takes precedence.
     pub fn add_models(&mut self, models: ModelBook) {
         self.guards.models = std::mem::take(&mut self.guards.models).overlay(models);
     }
 
-    /// Which sessions are kept, by the configuration; all if it does not say.
+    /// Returns how long sessions are kept. If the configuration sets nothing, all are kept.
     #[must_use]
     pub fn retention(&self) -> Retention {
         self.shared.retention
     }
 
-    /// What a model costs by this configuration, or as far as it is known at all.
+    /// Returns the prices of a model, from this configuration or the built-in table.
     #[must_use]
     pub fn prices(&self, model: &ModelRef) -> Option<PriceSheet> {
         self.facts(model).sheet()
     }
 
-    /// What the configuration says of models.
+    /// Returns the facts about models that the configuration sets.
     #[must_use]
     pub fn own_models(&self) -> &ModelBook {
         &self.shared.models
     }
 
-    /// A model's name and the settings of its provider: the key, the address and the headers that
-    /// `[providers.NAME]` says, what `[models]` says of it, and the timeouts and the style of tool calls of the agent.
+    /// Returns a model's name and a client builder with the settings of its provider: the key, the
+    /// address and the headers of `[providers.NAME]`, the facts of `[models]`, and the agent's
+    /// timeouts and style of tool calls.
     ///
     /// # Errors
-    /// Where nobody is named like its provider, or its key is not where it should be.
+    /// If there is no such provider, or if its key is missing.
     pub fn chat(
         &self,
         model: &str,
@@ -161,8 +162,8 @@ impl AgentConfig {
         Ok((model, chat.facts(facts).timeouts(self.timeouts())))
     }
 
-    /// The keys that the configuration knows, so that they can be struck out of what tools return: those of
-    /// all its providers and servers of tools, with the variables that it names.
+    /// Returns the keys that the configuration knows, so that they can be removed from tool
+    /// results: those of all its providers and tool servers, with the variables that it names.
     #[must_use]
     pub fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
         let providers = self.shared.providers.values();
@@ -172,8 +173,8 @@ impl AgentConfig {
         secrets.collect()
     }
 
-    /// The variables of this process that commands, hooks and MCP servers get: all but those that look
-    /// like keys or are named as one here, and those that `pass_env` names.
+    /// Returns the environment variables that commands, hooks and MCP servers inherit: all except
+    /// those that look like keys or are named as one here, plus those named in `pass_env`.
     #[must_use]
     pub fn inherited_variables(
         &self,
@@ -184,7 +185,7 @@ impl AgentConfig {
         InheritedVariables::new(self.settings.pass_env.iter().cloned(), named)
     }
 
-    /// How long silence is waited through.
+    /// Returns the timeouts for connections and silence.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         let default = Timeouts::default();
@@ -195,19 +196,20 @@ impl AgentConfig {
         }
     }
 
-    /// Adds a file that `write` and `edit` change only after a question, for this agent and those that it
-    /// calls. The configuration, its prompts and the files that its commands name are protected anyway.
+    /// Adds a file that `write` and `edit` change only after approval, for this agent and those
+    /// that it calls. The configuration, its prompts and the files named in its commands are always
+    /// protected.
     pub fn protect(&mut self, path: impl Into<PathBuf>) {
         self.guards.protected.push(path.into());
     }
 
-    /// Names the program, with its first arguments, that enters the sandbox of `bash`, for this agent and
-    /// those that it calls. See [`Sandbox::new`].
+    /// Sets the program, with its first arguments, that enters the sandbox of `bash`, for this
+    /// agent and those that it calls. See [`Sandbox::new`].
     pub fn sandbox_launcher(&mut self, words: impl IntoIterator<Item = impl Into<OsString>>) {
         self.guards.sandbox_launcher = words.into_iter().map(Into::into).collect();
     }
 
-    /// The files that this configuration makes Plimsoll obey or run, if they are changed.
+    /// Returns the files whose content this configuration makes Plimsoll obey or run.
     fn protected_paths(&self) -> Vec<PathBuf> {
         let prompts = [&self.settings.system_file, &self.settings.summary_prompt];
         let prompts = prompts.into_iter().flatten().cloned();
@@ -220,18 +222,18 @@ impl AgentConfig {
         files.chain(prompts).chain(commands).collect()
     }
 
-    /// The tools that it names, in its root, and the one that loads its skills.
+    /// Returns the configured tools, in the agent's root, and the tool that loads its skills.
     ///
     /// # Errors
-    /// Where the root is no directory, or no tool has a name.
+    /// If the root is not a directory, or a tool does not exist.
     pub fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         self.tools_with(&self.skills())
     }
 
-    /// The same with skills that were found already.
+    /// Like [`Self::tools`], with skills that were found already.
     ///
     /// # Errors
-    /// Where the root is no directory, or no tool has a name.
+    /// As [`Self::tools`].
     pub fn tools_with(&self, skills: &Skills) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let root = Root::new(&self.settings.root);
         let root = root.map_err(|error| self.fault(error.to_string()))?;
@@ -258,7 +260,7 @@ impl AgentConfig {
         Ok(tools)
     }
 
-    /// Finds the skills that it has. An agent without tools has none.
+    /// Finds the agent's skills. An agent without tools has none.
     #[must_use]
     pub fn skills(&self) -> Skills {
         let has_tools = self.settings.tools.iter().any(|name| name != "none");
@@ -267,10 +269,10 @@ impl AgentConfig {
         Skills::find(places.map(|place| self.settings.root.join(place)))
     }
 
-    /// The system prompt that it names.
+    /// Returns the configured system prompt.
     ///
     /// # Errors
-    /// Where its file cannot be read.
+    /// If its file cannot be read.
     pub fn system(&self) -> Result<Option<String>, ConfigError> {
         match (&self.settings.system, &self.settings.system_file) {
             (Some(text), _) => Ok(Some(text.clone())),
@@ -279,17 +281,17 @@ impl AgentConfig {
         }
     }
 
-    /// What its summariser is told, where it says.
+    /// Returns the configured prompt of the summarizer, if any.
     ///
     /// # Errors
-    /// Where its file cannot be read.
+    /// If its file cannot be read.
     pub fn summary_prompt(&self) -> Result<Option<String>, ConfigError> {
         let path = self.settings.summary_prompt.as_deref();
         path.map(|path| self.prompt(path, "a summary prompt"))
             .transpose()
     }
 
-    /// A builder's faults, each with the lines of the settings that it is of.
+    /// Converts a builder's faults, and adds the lines of the settings that caused them.
     #[must_use]
     pub fn place(&self, error: &Error) -> ConfigError {
         let mut faults = Faults::default();
@@ -305,7 +307,7 @@ impl AgentConfig {
         faults.error(self.path.as_deref())
     }
 
-    /// Something that is wrong with the agent, and of no line.
+    /// Creates an error about the agent that belongs to no line.
     #[must_use]
     pub fn fault(&self, text: String) -> ConfigError {
         let mut faults = Faults::default();
@@ -313,7 +315,7 @@ impl AgentConfig {
         faults.error(self.path.as_deref())
     }
 
-    /// What is wrong with all settings taken together.
+    /// Reports the faults of all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
         let settings = &self.settings;
         let sets_trigger = matches!(
@@ -365,7 +367,7 @@ impl AgentConfig {
             let line = self.found.get("hosted_tools").and_then(Found::line);
             faults.push(line, fault);
         }
-        // The trial below has no rules: those for tools of a program would be faults there.
+        // The trial below has no rules, because rules for a program's tools would be faults there.
         let permissions = self.permissions();
         for tool in &settings.hosted_tools {
             if let Err(fault) = permissions.hosted(tool) {
@@ -373,8 +375,8 @@ impl AgentConfig {
                 faults.push(line, fault);
             }
         }
-        // The builder knows what goes together; no model is asked, and no file is read. What a
-        // model costs is known when there is one.
+        // The builder checks the combination of settings. No model is called and no file is read.
+        // The prices of the model are known when there is one.
         let builder = settings
             .apply(Agent::builder(Nobody))
             .counter(Arc::new(Chars4))
@@ -386,7 +388,7 @@ impl AgentConfig {
         }
     }
 
-    /// Whether the agents that it may call can be tools beside its others.
+    /// Checks whether the agents that it may call can be tools beside its other tools.
     fn check_called(&self, faults: &mut Faults) {
         let settings = &self.settings;
         let line = self.found.get("sub_agents").and_then(Found::line);
@@ -418,11 +420,10 @@ impl AgentConfig {
         }
     }
 
-    /// Tools of `max_calls_per_tool` that neither we nor the configuration have, a fault each; a
-    /// program may have such tools of its own.
+    /// Checks the tool names of `max_calls_per_tool`. A program may have more tools of its own.
     ///
     /// # Errors
-    /// Where there are any.
+    /// One fault for each name that is neither a built-in nor a configured tool.
     pub fn check_tools(&self) -> Result<(), ConfigError> {
         let agents = self.shared.agents.iter().map(|part| part.name.as_str());
         let known = plimsoll_tools::NAMES.iter().copied();
@@ -463,11 +464,11 @@ impl AgentConfig {
         }
     }
 
-    /// A model by its name, at the agent's own address if it is the agent's own model.
+    /// Returns a model by its name. The agent's own model is called at the agent's own address.
     pub(super) fn model(&self, name: &str) -> Result<AgentModel, ConfigError> {
         let environment = &plimsoll_providers::environment;
         let (model, mut chat) = self.chat(name, environment)?;
-        // The address is the agent's own model's, and not the summariser's.
+        // The address belongs to the agent's own model, not to the summarizer.
         let is_own = self.settings.model.as_deref() == Some(name);
         if let Some(url) = self.settings.base_url.as_ref().filter(|_| is_own) {
             chat = chat.base_url(url);
@@ -492,7 +493,7 @@ impl AgentConfig {
     }
 }
 
-/// A file with a prompt.
+/// Reads a file with a prompt.
 pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
     use std::io::{ErrorKind, Read};
     let shown = path.display();

@@ -1,5 +1,5 @@
-//! Agents as Markdown files: settings of `[[agents]]` between two lines `---`, and below them the system
-//! prompt. Files of Claude Code are read too.
+//! Agents as Markdown files: settings of `[[agents]]` between two lines `---`, followed by the
+//! system prompt. Files of Claude Code are read too.
 
 use std::path::Path;
 
@@ -13,31 +13,34 @@ use super::key::NAMES;
 use super::kind::{Value, as_text};
 use super::layer::{Found, Named, Origin, Owner, Reader};
 
-/// Agents that are files, at most.
+/// Maximum number of agents that are files.
 pub const MAX_AGENT_FILES: usize = 50;
 
-/// What a file of Claude Code says that an agent of ours takes as it is.
+/// Fields of a Claude Code file that are used unchanged.
 const SHARED: [&str; 2] = ["name", "description"];
-/// What says nothing about what the agent does.
+/// Fields that do not affect the agent's behavior.
 const COSMETIC: [&str; 1] = ["color"];
 
-/// Whose agents a file has.
+/// The format of an agent file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentFileForm {
-    /// Ours: every setting of `[[agents]]`.
+    /// Plimsoll's own: every setting of `[[agents]]`.
     Plimsoll,
-    /// Those of Claude Code: `name`, `description` and `tools`. The rest has no counterpart.
+    /// The format of Claude Code: `name`, `description` and `tools`. Other fields have no
+    /// counterpart.
     ClaudeCode,
 }
 
 impl Config {
-    /// Adds the agent that a Markdown file describes, to be called by agents that do not say in `sub_agents`
-    /// whom they call. If there is an agent of its name already, that one stays. `is_users` is true of a file
-    /// in a directory of the user's own; any other was merely found, and may not choose a model, allow
-    /// tools, run commands or name addresses. Its description and its system prompt count all the same: they
-    /// are instructions, as AGENTS.md is, and an agent that is called may never do more than its caller.
+    /// Adds the agent that a Markdown file describes. It can be called by agents without
+    /// `sub_agents`. If there is an agent of this name already, that one stays.
     ///
-    /// A file that is faulty adds nothing, and [`Config::warnings`] says why.
+    /// `is_users` is true for a file in a directory of the user. Any other file was merely found,
+    /// and must not choose a model, allow tools, run commands or name addresses. Its description
+    /// and its system prompt are used nevertheless: they are instructions like AGENTS.md, and a
+    /// called agent may never do more than its caller.
+    ///
+    /// A faulty file adds nothing; [`Config::warnings`] reports the reason.
     #[must_use]
     pub fn agent_file(mut self, path: &Path, form: AgentFileForm, is_users: bool) -> Self {
         let mut faults = Faults::default();
@@ -102,7 +105,7 @@ impl Config {
             Some(Entry { key, line, node })
         });
         let mut table = Table(entries.collect());
-        // These two instruct a model as AGENTS.md does, which is read unasked too.
+        // These two instruct a model, like AGENTS.md, which is also read without trust.
         let mut told = vec![("system", 1, body.trim().to_owned())];
         table.0.retain(|entry| match &entry.node.value {
             Written::Text(text) if entry.key == "description" => {
@@ -148,7 +151,7 @@ impl Config {
     }
 }
 
-/// A field of a file of Claude Code as ours; `None` if there is no counterpart.
+/// Converts a field of a Claude Code file. Returns `None` if there is no counterpart.
 fn counterpart(key: &str, value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
     match key {
         key if SHARED.contains(&key) => Some(value),
@@ -172,7 +175,7 @@ fn counterpart(key: &str, value: Json, line: usize, warnings: &mut Faults) -> Op
     }
 }
 
-/// The tools that a file of Claude Code names, by our names; `None` if it names none, which means all.
+/// Converts the tool names of a Claude Code file. Returns `None` if it names none, which means all.
 fn tools(value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
     let given: Vec<String> = match value {
         Json::String(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),

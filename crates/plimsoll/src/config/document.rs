@@ -1,4 +1,5 @@
-//! [`Node`]: a TOML text as a tree in which every key knows its line. Not what any key means.
+//! [`Node`]: a TOML text as a tree with the line of every key. The meaning of keys is defined
+//! elsewhere.
 
 use std::fmt;
 
@@ -6,22 +7,22 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{Fault, Faults};
 
-/// A value with the line on which it begins.
+/// A value with its first line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) line: usize,
     pub(crate) value: Written,
 }
 
-/// What a value is, as it is written.
+/// A value as written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Written {
     Flag(bool),
-    /// A whole number; `None` where it is larger than TOML's.
+    /// A whole number; `None` if it exceeds the range of TOML.
     Whole(Option<i64>),
     Number(f64),
     Text(String),
-    /// A date or a time: no setting is one.
+    /// A date or a time. No setting has this type.
     Date(String),
     /// An expression of a program, in a file that is [imported](super::import).
     Code,
@@ -29,7 +30,7 @@ pub(crate) enum Written {
     Table(Table),
 }
 
-/// A table: its keys in the order in which they stand.
+/// A table: its keys in their order in the text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Table(pub(crate) Vec<Entry>);
 
@@ -42,14 +43,14 @@ pub(crate) struct Entry {
 }
 
 impl Table {
-    /// Takes the entry of this name out.
+    /// Removes and returns the entry of this name.
     pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
         let at = self.0.iter().position(|entry| entry.key == name)?;
         Some(self.0.remove(at))
     }
 }
 
-/// Reads a text. Every mistake in its form is said, not only the first.
+/// Parses a text. Reports every syntax error, not only the first.
 pub(crate) fn parse(text: &str) -> Result<Table, Faults> {
     let lines = Lines::of(text);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -63,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Result<Table, Faults> {
     Err(Faults(faults.collect()))
 }
 
-/// Reads one value, as `--set` and the environment give it; what is no TOML is a text.
+/// Parses one value of `--set` or of the environment. Invalid TOML is treated as a text.
 pub(crate) fn parse_value(text: &str) -> Node {
     let line = 1;
     let text_node = || Node {
@@ -77,7 +78,7 @@ pub(crate) fn parse_value(text: &str) -> Node {
     }
 }
 
-/// Where each line of a text begins.
+/// The first byte of each line of a text.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -90,7 +91,7 @@ impl Lines {
         )
     }
 
-    /// The line of a byte, from 1.
+    /// Returns the line of a byte, from 1.
     fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|begin| *begin <= byte).max(1)
     }
@@ -99,7 +100,7 @@ impl Lines {
 fn table_of(table: &DeTable<'_>, lines: &Lines) -> Table {
     let entries = table.iter().map(|(key, value)| {
         let line = lines.at(key.span().start);
-        // The header of a table is where its key stands; a value may begin further down.
+        // The line of a table is that of its header; any other value may begin further down.
         let at = match value.get_ref() {
             DeValue::Table(_) => line,
             _ => lines.at(value.span().start),
@@ -111,7 +112,7 @@ fn table_of(table: &DeTable<'_>, lines: &Lines) -> Table {
         }
     });
     let mut entries: Vec<Entry> = entries.collect();
-    // The parser sorts by name; a person reads from the top.
+    // The parser sorts by name; faults are reported from the top of the file.
     entries.sort_by_key(|entry| entry.line);
     Table(entries)
 }
@@ -123,7 +124,7 @@ fn node_of(value: &DeValue<'_>, line: usize, lines: &Lines) -> Node {
             Written::Whole(i64::from_str_radix(whole.as_str(), whole.radix()).ok())
         }
         DeValue::Float(number) => {
-            // A float that is no number has been refused as TOML.
+            // Invalid numbers have been refused by the TOML parser.
             Written::Number(number.as_str().parse().unwrap_or(f64::NAN))
         }
         DeValue::Boolean(flag) => Written::Flag(*flag),
@@ -141,7 +142,7 @@ fn node_of(value: &DeValue<'_>, line: usize, lines: &Lines) -> Node {
 }
 
 impl fmt::Display for Written {
-    /// As a fault says what was given, in a few words.
+    /// Describes the given value in a few words, for a fault.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(flag) => flag.fmt(f),

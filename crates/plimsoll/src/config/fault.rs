@@ -1,24 +1,23 @@
-//! [`ConfigError`]: all that is wrong with a configuration, each fault with its place in the file.
-//! Not the looking for it.
+//! [`ConfigError`]: all faults of a configuration, each with its place in the file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing that is wrong, or worth knowing.
+/// A fault or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The line in the file, from 1; `None` where it is of no line, such as a flag.
+    /// The line in the file, from 1. `None` if it belongs to no line, such as a flag.
     pub line: Option<usize>,
-    /// What is wrong, and what to do.
+    /// The fault and its cure, as a sentence for a person.
     pub text: String,
 }
 
-/// Why a configuration cannot be used: every fault in it.
+/// The faults that make a configuration unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// The file, where there is one.
+    /// The file, if there is one.
     pub path: Option<PathBuf>,
-    /// What is wrong, from the top of the file.
+    /// The faults, from the top of the file.
     pub faults: Vec<Fault>,
 }
 
@@ -36,7 +35,7 @@ impl Faults {
             line,
             text: text.into(),
         };
-        // One setting can be at fault for two agents; it is said once.
+        // One setting can be at fault for two agents; it is reported once.
         if !self.0.contains(&fault) {
             self.0.push(fault);
         }
@@ -52,7 +51,7 @@ impl Faults {
 }
 
 impl Fault {
-    /// `plimsoll.toml:3: what is wrong`.
+    /// Returns the fault with its place: `plimsoll.toml:3: …`.
     #[must_use]
     pub fn in_file(&self, path: Option<&Path>) -> String {
         match (path, self.line) {

@@ -1,5 +1,5 @@
-//! [`Field`]: a setting within a list of tables, such as `[[mcp]]` or `[providers.NAME]`: read by a
-//! table of its own. Not the keys of an agent; those are in `keys/`.
+//! [`Field`]: a setting within a table of its own, such as `[[mcp]]` or `[providers.NAME]`. The
+//! keys of an agent are in `keys/`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::kind::{text, texts, time};
 /// One setting of such a table.
 #[derive(Debug)]
 pub struct Field {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of its value.
     pub kind: FieldKind,
-    /// What it is, in one line.
+    /// The description, in one line.
     pub doc: &'static str,
 }
 
-/// What a field takes.
+/// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
     /// True or false.
@@ -32,7 +32,7 @@ pub enum FieldKind {
     Texts,
     /// Texts by name.
     Map,
-    /// A time longer than none.
+    /// A time above zero.
     Time,
     /// A whole number, 1 or more.
     Whole,
@@ -50,18 +50,18 @@ enum FieldValue {
     Whole(u64),
 }
 
-/// What was read of one table.
+/// The parsed fields of one table.
 #[derive(Debug)]
 pub(crate) struct Fields {
-    /// Where the table begins.
+    /// The first line of the table.
     pub(crate) line: usize,
     values: BTreeMap<&'static str, (FieldValue, usize)>,
-    /// Fields that are there, and wrong, which has been said.
+    /// Fields whose values are invalid and have been reported.
     failed: Vec<&'static str>,
 }
 
 impl Fields {
-    /// Reads a table called `place`, say `[[mcp]]`.
+    /// Parses a table. `place` is its name in faults, such as `[[mcp]]`.
     pub(crate) fn read(
         fields: &'static [Field],
         place: &str,
@@ -98,7 +98,7 @@ impl Fields {
             let Some(value) = field.kind.read(&entry.node.value) else {
                 read.failed.push(field.name);
                 let expected = field.kind.expects();
-                // What holds a key is not said, whatever it is.
+                // The value of a field that holds a key is never printed.
                 let text = match field.kind == FieldKind::Map || field.name == "api_key" {
                     true => format!("`{}` is wrong; give {expected}", entry.key),
                     false => format!("`{}` is {}; give {expected}", entry.key, entry.node.value),
@@ -111,12 +111,12 @@ impl Fields {
         read
     }
 
-    /// Where a field stands, or else its table.
+    /// Returns the line of a field, or else that of its table.
     pub(crate) fn line_of(&self, name: &str) -> usize {
         self.values.get(name).map_or(self.line, |(_, line)| *line)
     }
 
-    /// Whether a field was there and wrong.
+    /// Returns `true` if a field is present and invalid.
     pub(crate) fn failed(&self, name: &str) -> bool {
         self.failed.contains(&name)
     }
@@ -201,7 +201,7 @@ impl FieldKind {
         }
     }
 
-    /// What it takes, in words.
+    /// Describes the expected value.
     #[must_use]
     pub fn expects(self) -> String {
         match self {

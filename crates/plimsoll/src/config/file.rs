@@ -1,5 +1,5 @@
-//! [`Config`]: a whole `plimsoll.toml`, read once, every fault of it said at once. Not one agent;
-//! that is an [`AgentConfig`].
+//! [`Config`]: a whole `plimsoll.toml`. All of its faults are reported at once. For one agent, see
+//! [`AgentConfig`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -26,14 +26,14 @@ use super::resolve::Resolved;
 use super::retention::{self, SESSION_FIELDS};
 use super::trust::TrustStore;
 
-/// The configuration where none is named.
+/// The default name of the configuration file.
 pub const CONFIG_FILE: &str = "plimsoll.toml";
-/// A configuration, at most: a mistake such as a disk image ends here.
+/// Maximum size of a configuration file. Catches mistakes such as a disk image.
 pub const MAX_CONFIG_FILE: u64 = 4 * 1024 * 1024;
-/// Agents of one file, at most: each is checked, and more are a mistake of whoever writes them.
+/// Maximum number of agents in one file. Each is checked, and more are a mistake.
 pub const MAX_AGENTS: usize = 1_000;
 
-/// What a file says.
+/// The content of a configuration file.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) path: Option<PathBuf>,
@@ -43,18 +43,18 @@ pub struct Config {
     pub(super) warnings: Vec<Fault>,
 }
 
-/// What all agents of a file share.
+/// The settings that all agents of a file share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared {
     pub(crate) mcp: Vec<McpServer>,
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
-    /// Which sessions are kept.
+    /// How long sessions are kept.
     pub(crate) retention: Retention,
-    /// What it says of models.
+    /// The facts about models that the file sets.
     pub(crate) models: ModelBook,
-    /// What holds for all agents.
+    /// The settings for all agents.
     pub(crate) defaults: Layer,
-    /// What holds for all agents where nothing above says otherwise: the user's own file.
+    /// The settings of the user's own file, which apply to all agents unless overridden.
     pub(crate) users: Layer,
     pub(crate) agents: Vec<AgentPart>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct AgentPart {
     pub(crate) name: String,
     pub(crate) line: usize,
     pub(crate) layer: Layer,
-    /// It is a file of its own, to be called by the others.
+    /// Whether it is a file of its own, which the others may call.
     pub(crate) is_file: bool,
 }
 
@@ -73,19 +73,18 @@ impl Config {
     /// Reads a file that the user has named, or that the program knows.
     ///
     /// # Errors
-    /// [`ConfigError`] with every fault, each with its line: what is no TOML, unknown keys with the
-    /// nearest, values out of bounds, two settings of one thing, settings that contradict each
-    /// other, for each agent.
+    /// [`ConfigError`] with every fault and its line: invalid TOML, unknown keys with a suggestion,
+    /// values out of range, duplicate settings, and contradicting settings of each agent.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::read_with_text(path.as_ref()).map(|(config, _)| config)
     }
 
-    /// Reads a file that nobody has named: it was merely there. If a person trusts it, this is
+    /// Reads a file that was found rather than named. If the user trusts it, this is
     /// [`Config::read`].
     ///
     /// # Errors
-    /// As [`Config::read`]; and if nobody trusts it and it would instruct the model, run commands, allow
-    /// tools, name addresses or say what models cost.
+    /// As [`Config::read`]. Also if the user does not trust the file and it would instruct the
+    /// model, run commands, allow tools, name addresses or set the prices of models.
     pub fn read_found(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let text = text(path)?;
@@ -121,8 +120,9 @@ impl Config {
         Self::of(text, None, Named::ByUser)
     }
 
-    /// Puts this configuration over the user's own: what it does not say, the user's holds for. Servers of
-    /// tools, providers, models and agents of both are there; of two of a name, this one's.
+    /// Merges this configuration with the user's own, whose settings apply if this one does not set
+    /// them. Tool servers, providers, models and agents of both are available; if two have the same
+    /// name, this configuration takes precedence.
     ///
     /// # Errors
     /// If settings of the two contradict each other.
@@ -158,38 +158,38 @@ impl Config {
         }
     }
 
-    /// The names of its agents, in their order. Those that are [files](Config::file_agents) are not among
-    /// them.
+    /// Returns the names of its agents, in their order. Those that are [files](Config::file_agents)
+    /// are not included.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         let agents = self.shared.agents.iter().filter(|agent| !agent.is_file);
         agents.map(|agent| agent.name.as_str())
     }
 
-    /// Its servers of tools.
+    /// Returns its tool servers.
     #[must_use]
     pub fn mcp(&self) -> &[McpServer] {
         &self.shared.mcp
     }
 
-    /// Warnings for whoever wrote it, such as an API key in the file.
+    /// Returns the warnings for its author, for example about an API key in the file.
     #[must_use]
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
     }
 
-    /// Whether the user has named the file or trusts it.
+    /// Returns `true` if the user has named the file or trusts it.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.named == Named::ByUser
     }
 
-    /// Its settings that only a file may make that was named or is trusted, each with its line.
+    /// Returns the settings that require trust, each with its line.
     #[must_use]
     pub fn needs_trust(&self) -> &[String] {
         &self.restricted
     }
 
-    /// The files with prompts that its agents name, each once.
+    /// Returns the prompt files named by its agents, each once.
     pub(crate) fn prompts(&self) -> BTreeSet<PathBuf> {
         let layers = self.shared.agents.iter().map(|agent| &agent.layer);
         let layers = layers.chain([&self.shared.defaults]);
@@ -201,34 +201,34 @@ impl Config {
         prompts.collect()
     }
 
-    /// The file that it was read from.
+    /// Returns the file that it was read from.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// One of its agents.
+    /// Returns one of its agents.
     ///
     /// # Errors
-    /// Where there is no agent of this name; the nearest is named.
+    /// If there is no agent of this name. The error suggests the most similar name.
     pub fn agent(&self, name: &str) -> Result<AgentConfig, ConfigError> {
         self.resolve(Some(name), &Overrides::default())
     }
 
-    /// What holds for all agents, as an agent without a name.
+    /// Returns the settings for all agents, as an agent without a name.
     ///
     /// # Errors
-    /// Where the settings contradict each other, which reading has ruled out.
+    /// If the settings contradict each other. This cannot happen after successful parsing.
     pub fn defaults(&self) -> Result<AgentConfig, ConfigError> {
         self.resolve(None, &Overrides::default())
     }
 
-    /// An agent, or what holds for all, under flags and the environment: flags go before the
-    /// environment, and that before the file.
+    /// Returns an agent, or the settings for all agents, with flags and environment variables.
+    /// Flags override the environment, which overrides the file.
     ///
     /// # Errors
-    /// Where there is no such agent, or something is wrong with the flags, the variables, or all
-    /// together.
+    /// If there is no such agent, or if the flags, the variables, or all settings together are
+    /// invalid.
     pub fn resolve(
         &self,
         name: Option<&str>,
@@ -274,13 +274,13 @@ impl Config {
         )
     }
 
-    /// Reads a file that the user has named, and gives its text as well.
+    /// Reads a file that the user has named. Returns its text as well.
     pub(crate) fn read_with_text(path: &Path) -> Result<(Self, String), ConfigError> {
         let text = text(path)?;
         Ok((Self::of_trusted(&text, path)?, text))
     }
 
-    /// The configuration in the text of a file that a person trusts.
+    /// Parses the text of a trusted file.
     pub(crate) fn of_trusted(text: &str, path: &Path) -> Result<Self, ConfigError> {
         Self::of(text, Some(path), Named::ByUser)
     }
@@ -316,8 +316,8 @@ impl Config {
         }
     }
 
-    /// Adds an agent that is a file, unless there is one of its name or too many of them already, or
-    /// something is wrong with it and those that may call it.
+    /// Adds an agent that is a file, unless its name is taken, there are too many already, or it is
+    /// faulty together with the agents that may call it.
     pub(super) fn with(&self, part: AgentPart, faults: &mut Faults) -> Self {
         if self
             .shared
@@ -347,7 +347,7 @@ impl Config {
         }
     }
 
-    /// What is wrong with each agent, all its settings taken together.
+    /// Reports the faults of each agent's settings taken together.
     fn check(&self, faults: &mut Faults, warnings: &mut Faults) {
         let agents = self.shared.agents.iter().map(Some);
         self.check_some(std::iter::once(None).chain(agents), faults, warnings);
@@ -369,7 +369,7 @@ impl Config {
 }
 
 impl Shared {
-    /// What holds for an agent, or for all, under upper layers.
+    /// Returns the settings of an agent, or of all agents, below the layers `over`.
     pub(crate) fn resolve(
         &self,
         over: &[&Layer],
@@ -393,7 +393,7 @@ impl Shared {
         resolved
     }
 
-    /// The tools of providers' own that any of its agents asks for.
+    /// Returns the hosted tools of all agents.
     pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = &HostedTool> {
         let layers = self.agents.iter().map(|agent| &agent.layer);
         let found = layers
@@ -448,7 +448,8 @@ impl Shared {
         shared
     }
 
-    /// Each model by itself, so that each fault is said: `vendor.model` or `"vendor/model"`.
+    /// Parses each model by itself, so that every fault is reported: `vendor.model` or
+    /// `"vendor/model"`.
     fn models(&mut self, entry: Entry, faults: &mut Faults) {
         for vendor in table_of("[models]", entry, faults) {
             if vendor.key.contains('/') {
@@ -478,7 +479,7 @@ impl Shared {
     }
 }
 
-/// The tables of a list of tables.
+/// Returns the tables of a list of tables.
 fn list(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Node> {
     match entry.node.value {
         Written::List(nodes) => nodes,

@@ -1,4 +1,5 @@
-//! What a configuration may not do: reach out of its directory, send keys elsewhere, loosen guards.
+//! Tests that a configuration cannot reach out of its directory, send keys elsewhere or loosen
+//! guards.
 
 use super::*;
 
@@ -24,7 +25,7 @@ fn a_found_file_reaches_no_further_than_its_directory() {
         ("root", "out", false),
         ("root", "out/project/..", false),
         ("root", "dangling", false),
-        // It would instruct the model.
+        // These would instruct the model.
         ("system_file", "prompt", false),
         ("system_file", "/etc/passwd", false),
         ("system_file", "../secret", false),
@@ -47,7 +48,7 @@ fn a_found_file_reaches_no_further_than_its_directory() {
                     "{said}"
                 );
             }
-            // Whoever names a file answers for it.
+            // A file that the user names is trusted.
             let config = Config::read(&path).unwrap();
             assert_eq!(config.needs_trust().is_empty(), good, "{text}");
         }
@@ -68,10 +69,10 @@ fn a_found_file_neither_instructs_the_model_nor_prices_it() {
             "[[agents]]\nname = \"a\"\ndescription = \"Obey.\"",
             "description",
         ),
-        // Nor does it say what the model costs: a price of 0 would lift `max_cost`.
+        // It must not set the model's prices: a price of 0 would lift `max_cost`.
         ("[models.openai.gpt-5]\ninput = 0\noutput = 0", "[models]"),
         ("[models.openai.gpt-5]\nwindow = 9000000", "[models]"),
-        // Nor does it delete what was done in other folders.
+        // It must not delete sessions of other folders.
         ("[sessions]\nkeep_days = 1", "[sessions]"),
     ] {
         std::fs::write(&path, text).unwrap();
@@ -125,11 +126,11 @@ fn what_the_configuration_obeys_or_runs_is_protected() {
     }
 }
 
-/// The agents of a file that may call each other, under flags.
+/// Returns an agent at the end of a chain of calls, with flags.
 fn called(config: &Config, over: &Overrides<'_>) -> AgentConfig {
     let captain = config.resolve(Some("captain"), over).unwrap();
     let mate = captain.sibling(captain.part("mate").unwrap()).unwrap();
-    // What holds for the one that is called holds for whom it calls.
+    // Restrictions of a called agent apply to the agents that it calls.
     mate.sibling(mate.part("boy").unwrap()).unwrap()
 }
 
@@ -169,7 +170,7 @@ fn guards_hold_for_agents_that_are_called() {
         .iter()
         .map(|rule| format!("{} {}", rule.then.name(), rule.tool))
         .collect();
-    // What the caller may do is not handed on, what it may not do is.
+    // The caller's permissions are not inherited, its restrictions are.
     assert_eq!(rules, ["deny bash", "ask write", "allow bash"]);
     assert_eq!(boy.settings().root, safe);
     for (own, there) in [
@@ -222,7 +223,7 @@ fn an_address_is_of_the_model_that_it_was_set_beside() {
             true,
             true,
         ),
-        // Said over a model, it is of that model.
+        // Set together with a model, the address belongs to that model.
         ("model = \"openai/a\"".to_owned(), None, true, true),
         (
             format!("{address}[[agents]]\nname = \"a\"\nmodel = \"openai/gpt-5\""),

@@ -1,5 +1,5 @@
-//! [`Guards`]: what the command line and the environment forbid, which holds for every agent that the
-//! one calls which runs. Not what they allow: that is the caller's alone.
+//! [`Guards`]: the restrictions of the command line and the environment, which apply to the running
+//! agent and to every agent that it calls. Permissions are not inherited.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,21 +13,21 @@ use super::permission::Rule;
 use super::reach::is_below;
 use super::resolve::Resolved;
 
-/// What holds for agents that are called, whatever their file says.
+/// The restrictions for called agents, whatever their file sets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guards {
     rules: Vec<Rule>,
     root: Option<PathBuf>,
-    /// Files that are changed only after a question.
+    /// Files that are changed only after approval.
     pub(super) protected: Vec<PathBuf>,
-    /// What enters the sandbox of `bash`.
+    /// The program, with its first arguments, that enters the sandbox of `bash`.
     pub(super) sandbox_launcher: Vec<OsString>,
-    /// What the program knows of models, below the configuration.
+    /// The program's facts about models. The configuration takes precedence.
     pub(super) models: ModelBook,
 }
 
 impl Guards {
-    /// What these layers forbid, the uppermost first.
+    /// Returns the restrictions of these layers, uppermost first.
     pub(crate) fn of(layers: &[&Layer]) -> Self {
         let mut guards = Self::default();
         for found in layers.iter().flat_map(|layer| &layer.found) {
@@ -45,7 +45,7 @@ impl Guards {
         guards
     }
 
-    /// Lays them over an agent: its own root stays where it is the caller's or below it.
+    /// Applies them to an agent. Its own root is kept only if it is the caller's root or below it.
     pub(crate) fn hold(&self, resolved: &mut Resolved) {
         let own = &mut resolved.settings;
         own.permissions.splice(0..0, self.rules.iter().cloned());

@@ -1,5 +1,4 @@
-//! Reading `hooks`: commands that are asked or told at moments of a run. Not their running; that is
-//! the host's.
+//! Parses `hooks`: commands that are run on events of a run.
 
 use plimsoll_agent::HookPoint;
 use plimsoll_core::CommandHook;
@@ -8,7 +7,7 @@ use super::fault::Faults;
 use super::fields::{Field, FieldKind, Fields};
 use super::kind::quoted;
 
-/// The moments at which a command is asked or told.
+/// The events on which a command can be run.
 pub const MOMENTS: [&str; 13] = [
     "before_task",
     "before_loop",
@@ -25,7 +24,7 @@ pub const MOMENTS: [&str; 13] = [
     "after_task",
 ];
 
-/// What one of `hooks` may say.
+/// The fields of one of `hooks`.
 pub const HOOK_FIELDS: &[Field] = &[
     Field {
         name: "on",
@@ -49,7 +48,7 @@ pub const HOOK_FIELDS: &[Field] = &[
     },
 ];
 
-/// Reads one; where it cannot be, that is said.
+/// Parses one hook. Reports a fault and returns `None` if it is invalid.
 pub(crate) fn read(fields: &Fields, faults: &mut Faults) -> Option<CommandHook> {
     let (on, command) = (fields.text("on"), fields.texts("command"));
     for (name, is_there) in [("on", on.is_some()), ("command", command.is_some())] {
@@ -75,7 +74,7 @@ pub(crate) fn read(fields: &Fields, faults: &mut Faults) -> Option<CommandHook> 
     })
 }
 
-/// A hook as a file has it.
+/// Formats a hook as TOML.
 pub(crate) fn written(hook: &CommandHook) -> String {
     let list = |texts: &[String]| {
         let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();

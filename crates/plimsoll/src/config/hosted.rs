@@ -1,5 +1,5 @@
-//! Reading `hosted_tools`: tools of the provider's own, as the provider takes them. Not whether it does;
-//! that is the provider's to say.
+//! Parses `hosted_tools`: tools that run at the provider, in the provider's own format. The
+//! provider checks them.
 
 use plimsoll_context::HostedTool;
 use serde_json::{Map, Value};
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::document::{Node, Written};
 use super::kind::quoted;
 
-/// Keys of such tools that hold secrets: a file, a list of processes and a report are no place for them.
+/// Keys of such tools that hold secrets, which must not be in a file, a process list or a report.
 const SECRETS: [&str; 2] = ["authorization", "headers"];
 
-/// Reads a list of tables, or one table; as JSON too, which a variable or a flag may hold.
+/// Parses a list of tables, or one table. Variables and flags may also contain JSON.
 pub(crate) fn read(given: &Written) -> Option<Vec<HostedTool>> {
     let tools: Vec<Value> = match given {
         Written::List(nodes) => nodes.iter().map(|node| json(&node.value)).collect(),
@@ -28,7 +28,7 @@ pub(crate) fn read(given: &Written) -> Option<Vec<HostedTool>> {
     tools.collect()
 }
 
-/// What is wrong with a tool that a configuration has.
+/// Returns the fault of a configured tool, if any.
 pub(crate) fn fault(tool: &HostedTool) -> Option<String> {
     let secret = SECRETS.iter().find(|key| tool.0.get(**key).is_some())?;
     let name = tool.name();
@@ -38,7 +38,7 @@ pub(crate) fn fault(tool: &HostedTool) -> Option<String> {
     ))
 }
 
-/// A tool as a file has it.
+/// Formats a tool as TOML.
 pub(crate) fn written(tool: &HostedTool) -> String {
     toml(&tool.0)
 }
@@ -70,7 +70,7 @@ fn bare(key: &str) -> String {
     }
 }
 
-/// What is written, as JSON.
+/// Converts a value to JSON.
 fn json(written: &Written) -> Value {
     match written {
         Written::Flag(flag) => (*flag).into(),

@@ -1,5 +1,5 @@
-//! [`Instructions`]: what the model is told before anything else: the system prompt and the instructions
-//! that stand in files (AGENTS.md, CLAUDE.md). Also where and when it works.
+//! [`Instructions`]: the system prompt and the instruction files (AGENTS.md, CLAUDE.md), and a
+//! sentence about the place and time of the work.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,17 +12,17 @@ use super::agent::{AgentConfig, read_prompt};
 use super::fault::ConfigError;
 use super::project::{MAX_FOLDERS, ProjectFiles};
 
-/// Files with instructions; of a folder, the first that is there.
+/// Names of instruction files. In each folder, the first existing one is used.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// What opens and closes a pinned passage of such a file.
+/// The start and the end of a pinned passage in an instruction file.
 const PIN: &str = "<!-- pin -->";
 const UNPIN: &str = "<!-- /pin -->";
-/// Of each file, at most: it is sent with every request.
+/// Maximum size per file, because it is sent with every request.
 const FILE_LIMIT: Bytes = Bytes(32 * 1024);
-/// Of the file that names the branch, at most.
+/// Maximum size of the file that names the branch.
 const HEAD_LIMIT: u64 = 4 * 1024;
 
-/// What a user tells the model in files and settings. See [`ProjectFiles`] for an example.
+/// The user's instructions to the model in files and settings. See [`ProjectFiles`] for an example.
 #[derive(Debug, Clone)]
 pub struct Instructions {
     /// The configured system prompt.
@@ -30,18 +30,18 @@ pub struct Instructions {
     files: Vec<InstructionFile>,
 }
 
-/// A file with instructions.
+/// An instruction file.
 #[derive(Debug, Clone)]
 struct InstructionFile {
     path: PathBuf,
-    /// Its text without what it pins.
+    /// The text without its pinned passages.
     text: String,
     pins: Vec<String>,
 }
 
 impl Instructions {
-    /// Reads the system prompt and the files: the user's own first, then those from the top of the git
-    /// repository down to the root.
+    /// Reads the system prompt and the files: first the user's own, then those from the top of the
+    /// git repository down to the root.
     ///
     /// # Errors
     /// If one of them cannot be read.
@@ -69,8 +69,8 @@ impl Instructions {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Gives them to an agent: the system prompt, or `built_in` if none is configured, with the texts of the
-    /// files after it; and what the files pin.
+    /// Applies the instructions to an agent: sets the system prompt (`built_in` if none is
+    /// configured) followed by the texts of the files, and adds the pinned passages.
     pub fn apply(&self, agent: &mut AgentConfig, built_in: &str) {
         let system = self.system.as_deref().unwrap_or(built_in);
         let mut parts = vec![system.trim_end().to_owned()];
@@ -91,7 +91,7 @@ impl Instructions {
     }
 }
 
-/// The first file with instructions in a folder.
+/// Reads the first instruction file in a folder.
 fn read_first(folder: &Path) -> Result<Option<InstructionFile>, String> {
     for name in NAMES {
         let path = folder.join(name);
@@ -103,8 +103,8 @@ fn read_first(folder: &Path) -> Result<Option<InstructionFile>, String> {
     Ok(None)
 }
 
-/// The text without what it pins, and what it pins: all between `<!-- pin -->` and `<!-- /pin -->`.
-/// A pin that is never closed goes to the end.
+/// Returns the text without its pinned passages, and these passages: those between `<!-- pin -->`
+/// and `<!-- /pin -->`. An unclosed passage extends to the end.
 fn pinned(text: &str) -> (String, Vec<String>) {
     let (mut rest, mut pins) = (String::new(), Vec::new());
     let mut left = text;
@@ -121,8 +121,8 @@ fn pinned(text: &str) -> (String, Vec<String>) {
 }
 
 impl ProjectFiles {
-    /// Returns a sentence that says where and when the model works. It is the same for all runs of a day on
-    /// one branch, so the provider's cache is kept.
+    /// Returns a sentence about the place and time of the work. It is the same for all runs of a
+    /// day on one branch, so the provider's cache stays valid.
     #[must_use]
     pub fn surroundings(&self) -> String {
         let now = httpdate::fmt_http_date(SystemTime::now());
@@ -141,12 +141,12 @@ impl ProjectFiles {
     }
 }
 
-/// The branch that is checked out; `None` if it is none, or cannot be read.
+/// Returns the checked-out branch. `None` if there is none, or it cannot be read.
 fn branch(repository: &Path) -> Option<String> {
     let git = repository.join(".git");
     let git = match git.is_dir() {
         true => git,
-        // A worktree has a file there that names the folder.
+        // A worktree has a file that names the folder.
         false => {
             let file = read_start(&git)?;
             repository.join(file.strip_prefix("gitdir:")?.trim())

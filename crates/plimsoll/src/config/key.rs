@@ -1,5 +1,5 @@
-//! [`Key`]: one row of the table that says what can be set: its names, kind, default and place.
-//! Not the rows; those are in `keys/`. Not their reading; that is in `kind.rs`.
+//! [`Key`]: one row of the table of settings, with its names, type, default and place. The rows are
+//! in `keys/`; values are parsed in `kind.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,41 +7,41 @@ use std::sync::LazyLock;
 use super::keys;
 use super::kind::Kind;
 
-/// One setting: everything there is to know of it stands here, once.
+/// One setting, with everything there is to know of it.
 #[derive(Debug)]
 pub struct Key {
-    /// The table in which it stands, "" for the agent's own.
+    /// The table of the setting; empty for the agent's own table.
     pub table: &'static str,
-    /// Its name there.
+    /// The name within the table.
     pub name: &'static str,
-    /// What it takes, and what it does with that.
+    /// The type of the value, and the effect of setting it.
     pub kind: Kind,
-    /// What holds where it is not set: a value as TOML, or words.
+    /// The default: a value as TOML, or a description.
     pub default: Preset,
-    /// What it is, in one line.
+    /// The description, in one line.
     pub doc: &'static str,
-    /// Its flag at the command line.
+    /// The command-line flag.
     pub flag: Option<&'static str>,
-    /// The method of the builder that does the same.
+    /// The method of the builder with the same effect.
     pub method: &'static str,
-    /// Where it may be set.
+    /// The places that may set it.
     pub scope: Scope,
-    /// What becomes of it where it is set in several layers.
+    /// How values of several layers are merged.
     pub merge: Merge,
-    /// Whether a file that was found, not named, may set it.
+    /// The files that may set it.
     pub trust: Trust,
 }
 
-/// What holds where nothing is set.
+/// The default of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
     /// A value, written as in a file.
     Value(&'static str),
-    /// Something that is no value, in words.
+    /// A description of a default that is not a value.
     Words(&'static str),
 }
 
-/// Where a key may be set.
+/// The places that may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// For all agents, and for each.
@@ -50,16 +50,16 @@ pub enum Scope {
     AgentOnly,
 }
 
-/// What becomes of a key that is set in several layers.
+/// How the values of several layers are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// The upper one holds.
+    /// The upper one replaces the lower one.
     Replaces,
-    /// All hold, the upper one first.
+    /// All apply, the upper one first.
     Adds,
 }
 
-/// Which files may set a key.
+/// The files that may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// Any file.
@@ -69,11 +69,11 @@ pub enum Trust {
     Named,
 }
 
-/// Every key by its name.
+/// All keys by name.
 pub(crate) static NAMES: LazyLock<BTreeMap<String, &'static Key>> =
     LazyLock::new(|| keys::all().map(|key| (key.path(), key)).collect());
 
-/// A row: a key of this table.
+/// Creates a row: a key of this table.
 pub(crate) const fn key(
     table: &'static str,
     name: &'static str,
@@ -121,13 +121,13 @@ impl Key {
         self
     }
 
-    /// Its full name, such as `compaction.keep_recent_turns`.
+    /// Returns its full name, such as `compaction.keep_recent_turns`.
     #[must_use]
     pub fn path(&self) -> String {
         join(self.table, self.name)
     }
 
-    /// Its variable in the environment.
+    /// Returns its environment variable.
     #[must_use]
     pub fn variable(&self) -> String {
         let path = self.path().replace('.', "_").to_ascii_uppercase();
@@ -135,10 +135,10 @@ impl Key {
     }
 }
 
-/// What the variables of settings begin with.
+/// The prefix of the environment variables for settings.
 pub(crate) const PREFIX: &str = "PLIMSOLL_";
 
-/// A table's name and a key's in one.
+/// Joins the names of a table and a key.
 pub(crate) fn join(table: &str, name: &str) -> String {
     match table.is_empty() {
         true => name.to_owned(),
@@ -146,14 +146,14 @@ pub(crate) fn join(table: &str, name: &str) -> String {
     }
 }
 
-/// Whether there are keys within the table of this name.
+/// Checks whether there are keys within the table of this name.
 pub(crate) fn is_table(path: &str) -> bool {
     let begin = format!("{path}.");
     let after = NAMES.range(begin.clone()..).next();
     after.is_some_and(|(name, _)| name.starts_with(&begin))
 }
 
-/// The names that are known directly within a table, tables too.
+/// Returns the known names directly within a table, including tables.
 pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
     let begin = match table.is_empty() {
         true => String::new(),

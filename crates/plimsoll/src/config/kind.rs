@@ -1,5 +1,4 @@
-//! [`Kind`]: what a key takes, and which setting it becomes; [`Value`]: what was taken. Not what the
-//! settings do together.
+//! [`Kind`]: the type of a key's value and the setting that it changes. [`Value`]: a parsed value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,37 +15,37 @@ use super::hosted;
 use super::permission::Rule;
 use super::settings::AgentSettings;
 
-/// A time, at most: what is longer is no limit.
+/// Maximum of a time in seconds. Longer times are effectively no limit.
 const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
-/// What says that there is no limit.
+/// Values that mean "no limit".
 const NO_LIMIT: [&str; 2] = ["none", "unlimited"];
 
 type Set<T> = fn(&mut AgentSettings, T);
 
-/// What a key takes, and what it sets.
+/// The type of a key's value, and the setting that it changes.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// True or false.
     Flag(Set<bool>),
-    /// A whole number, at least so much.
+    /// A whole number, at least this one.
     Whole(u64, Set<u64>),
-    /// The same, of things that are counted.
+    /// A number of items, at least this one.
     Count(usize, Set<usize>),
-    /// Tokens, at least so many.
+    /// Tokens, at least this number.
     Tokens(u64, Set<Tokens>),
     /// Tokens, at least 1, or no limit.
     TokensOrNone(Set<Option<Tokens>>),
     /// A fraction of 1.
     Share(Set<Ppm>),
-    /// A share of room, or tokens.
+    /// A share of the available tokens, or a number of tokens.
     Size(Set<Threshold>),
     /// A number from 0 to this one.
     Number(f64, Set<f64>),
-    /// Dollars, more than none.
+    /// Dollars, more than 0.
     Dollars(Set<Money>),
-    /// A time longer than none.
+    /// A time above zero.
     Time(Set<Duration>),
-    /// A time longer than none, or no limit.
+    /// A time above zero, or no limit.
     TimeOrNone(Set<Option<Duration>>),
     /// A text.
     Text(Set<String>),
@@ -56,7 +55,7 @@ pub enum Kind {
     Paths(Set<Vec<PathBuf>>),
     /// One of these names.
     Choice(&'static [&'static str], Set<&'static str>),
-    /// Names, in a list or with commas between them.
+    /// Names, as a list or separated by commas.
     Names(Set<Vec<String>>),
     /// Texts.
     Texts(Set<Vec<String>>),
@@ -64,32 +63,32 @@ pub enum Kind {
     Counts(Set<BTreeMap<String, u64>>),
     /// Tokens, or "unknown".
     Window(Set<Option<Tokens>>),
-    /// Which earlier runs go into a summary.
+    /// The earlier runs that go into a summary.
     Earlier(Set<CompactionScope>),
-    /// How many tool calls run at once, by a name.
+    /// The number of concurrent tool calls, by a name.
     Execution(Set<ToolExecutionStrategy>),
-    /// Rules for what may run.
+    /// Permission rules.
     Rules(Set<Vec<Rule>>),
-    /// Commands that are asked or told at moments of a run.
+    /// Commands for events of a run.
     Hooks(Set<Vec<CommandHook>>),
-    /// Tools of the provider's own.
+    /// Tools that run at the provider.
     Hosted(Set<Vec<HostedTool>>),
 }
 
-/// What was taken.
+/// A parsed value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// True or false.
     Flag(bool),
     /// A whole number.
     Whole(u64),
-    /// A share.
+    /// A fraction of 1, or of the available tokens.
     Share(Ppm),
     /// Any other number.
     Number(f64),
     /// Dollars.
     Dollars(Money),
-    /// A time.
+    /// A duration.
     Time(Duration),
     /// A text.
     Text(String),
@@ -103,24 +102,24 @@ pub enum Value {
     Texts(Vec<String>),
     /// Whole numbers by name.
     Counts(BTreeMap<String, u64>),
-    /// That there is no limit.
+    /// No limit.
     None,
-    /// That it is not known.
+    /// Not known.
     Unknown,
-    /// Which earlier runs go into a summary.
+    /// The earlier runs that go into a summary.
     Earlier(CompactionScope),
-    /// How many tool calls run at once.
+    /// The number of concurrent tool calls.
     Execution(ToolExecutionStrategy),
-    /// Rules for what may run.
+    /// Permission rules.
     Rules(Vec<Rule>),
-    /// Commands that are asked or told.
+    /// Commands for events of a run.
     Hooks(Vec<CommandHook>),
-    /// Tools of the provider's own.
+    /// Tools that run at the provider.
     Hosted(Vec<HostedTool>),
 }
 
 impl Kind {
-    /// Reads a value. Where it is none of this kind, what one is.
+    /// Parses a value. If it has the wrong type, returns a description of the expected one.
     pub(crate) fn read(self, node: &Node) -> Result<Value, String> {
         let given = &node.value;
         let value = match self {
@@ -166,14 +165,14 @@ impl Kind {
             Self::Rules(_) => text(given)
                 .and_then(|text| Rule::all_of(&text))
                 .map(Value::Rules),
-            // In a file they are tables, which are read elsewhere; there is no other form.
+            // In a file they are tables, which are parsed elsewhere. There is no other form.
             Self::Hooks(_) => None,
             Self::Hosted(_) => hosted::read(given).map(Value::Hosted),
         };
         value.ok_or_else(|| self.expects())
     }
 
-    /// A text of the command line or the environment as a file would have it.
+    /// Converts a text of the command line or the environment to the form of a file.
     pub(crate) fn node(self, raw: &str) -> Node {
         let plain = matches!(
             self,
@@ -208,7 +207,7 @@ impl Kind {
         }
     }
 
-    /// Sets what was taken.
+    /// Applies a parsed value.
     pub(crate) fn set(self, settings: &mut AgentSettings, value: &Value) {
         match (self, value) {
             (Self::Flag(set), Value::Flag(flag)) => set(settings, *flag),
@@ -246,12 +245,12 @@ impl Kind {
             (Self::Rules(set), Value::Rules(rules)) => set(settings, rules.clone()),
             (Self::Hooks(set), Value::Hooks(hooks)) => set(settings, hooks.clone()),
             (Self::Hosted(set), Value::Hosted(tools)) => set(settings, tools.clone()),
-            // A key reads only values of its own kind.
+            // A key accepts only values of its own type.
             _ => {}
         }
     }
 
-    /// What it takes, in words.
+    /// Describes the expected value.
     #[must_use]
     pub fn expects(self) -> String {
         let at_least = |least: u64, what: &str| match least {
@@ -321,7 +320,7 @@ fn whole(given: &Written, least: u64) -> Option<Value> {
     (whole >= least).then_some(Value::Whole(whole))
 }
 
-/// A number of tokens: a whole number, or a text such as "100k".
+/// Parses a number of tokens: a whole number, or a text such as "100k".
 fn tokens(given: &Written, least: u64) -> Option<Value> {
     match given {
         Written::Text(text) => {
@@ -432,7 +431,7 @@ fn counts(given: &Written) -> Option<BTreeMap<String, u64>> {
     counts.collect()
 }
 
-/// `fixed_count(3)`, as a text or a table, or `token_budget`.
+/// Parses `fixed_count(3)`, as a text or a table, or `token_budget`.
 fn earlier(given: &Written) -> Option<CompactionScope> {
     match named_count(given)? {
         (name, None) if name == "token_budget" => Some(CompactionScope::TokenBudget),
@@ -441,7 +440,7 @@ fn earlier(given: &Written) -> Option<CompactionScope> {
     }
 }
 
-/// `sequential`, `parallel` or `batched(4)`, likewise.
+/// Parses `sequential`, `parallel` or `batched(4)`, as a text or a table.
 fn execution(given: &Written) -> Option<ToolExecutionStrategy> {
     match named_count(given)? {
         (name, None) if name == "sequential" => Some(ToolExecutionStrategy::Sequential),
@@ -451,7 +450,7 @@ fn execution(given: &Written) -> Option<ToolExecutionStrategy> {
     }
 }
 
-/// `name`, `name(3)` or `{ name = 3 }`.
+/// Parses `name`, `name(3)` or `{ name = 3 }`.
 fn named_count(given: &Written) -> Option<(String, Option<usize>)> {
     let plain = |text: &str| text.trim().to_owned();
     match given {
@@ -476,7 +475,7 @@ fn named_count(given: &Written) -> Option<(String, Option<usize>)> {
 }
 
 impl fmt::Display for Value {
-    /// As a file has it.
+    /// Formats the value as TOML.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(flag) => flag.fmt(f),
@@ -534,12 +533,12 @@ impl fmt::Display for Value {
     }
 }
 
-/// A text as TOML writes it.
+/// Returns a text as a TOML string.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// The text of a value that is one.
+/// Returns the text of a text value; any other value in its TOML form.
 pub(crate) fn as_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),

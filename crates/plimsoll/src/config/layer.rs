@@ -1,5 +1,5 @@
-//! [`Layer`]: the settings that one source makes (a file, one of its agents, the environment, the
-//! command line), each with where it stands. Not which of them holds; see `resolve.rs`.
+//! [`Layer`]: the settings of one source (a file, one of its agents, the environment, the command
+//! line), each with its origin. `resolve.rs` merges layers.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,57 +17,57 @@ use super::kind::{Kind, Value};
 use super::permission::{PERMISSION_FIELDS, Rule};
 use super::reach;
 
-/// More names than this are not listed after a mistake.
+/// Maximum number of names that are suggested after a mistake.
 const MAX_LISTED: usize = 16;
 
-/// Tables of a file that are no settings of an agent.
+/// Tables of a file that are not settings of an agent.
 const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "sessions"];
 
-/// Where a setting comes from.
+/// The origin of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A flag at the command line, as it is written.
+    /// A command-line flag, as written.
     Flag(String),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
     /// A line of a file.
     File(PathBuf, usize),
-    /// Nowhere: it is the default.
+    /// The built-in default.
     Default,
 }
 
-/// A setting that was made.
+/// A setting with its origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) key: &'static Key,
     pub(crate) value: Value,
     pub(crate) origin: Origin,
-    /// Its name as it was written.
+    /// The name as written.
     pub(crate) written: String,
 }
 
-/// What one source says.
+/// The settings of one source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer {
     pub(crate) found: Vec<Found>,
-    /// Tables that stand in it, empty or not.
+    /// The tables in the source, empty or not.
     pub(crate) tables: Vec<(String, Origin)>,
 }
 
-/// Whose settings a layer holds.
+/// The owner of a layer's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     All,
     OneAgent,
 }
 
-/// Whether a person answers for the file.
+/// Whether the user is responsible for the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// It was named, or is [trusted](super::TrustStore).
+    /// Named by the user, or [trusted](super::TrustStore).
     #[default]
     ByUser,
-    /// It was merely there: it may not instruct the model, run commands, allow tools or name addresses.
+    /// Merely found. It must not instruct the model, run commands, allow tools or name addresses.
     Found,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum Named {
 pub(crate) struct Reader<'a> {
     pub(crate) path: &'a Path,
     pub(crate) named: Named,
-    /// What only a file may say that is trusted, each with its line.
+    /// The settings that require trust, each with its line.
     pub(crate) restricted: Vec<String>,
     pub(crate) faults: &'a mut Faults,
     pub(crate) warnings: &'a mut Faults,
@@ -160,7 +160,7 @@ impl Reader<'_> {
         });
     }
 
-    /// The tables of a list, each read by its own fields.
+    /// Parses a list of tables, each by its own fields.
     fn tables(&mut self, kind: Kind, node: Node) -> Value {
         let Written::List(nodes) = node.value else {
             return Value::None;
@@ -195,10 +195,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Notes a setting that is for trusted files only; elsewhere it is a fault.
+    /// Records a setting that requires trust. In a file that was merely found it is a fault.
     pub(crate) fn restrict(&mut self, name: &str, line: usize) {
         if self.named == Named::Found {
-            // Once is enough for what to do about it.
+            // The advice is given once.
             let text = match self.restricted.is_empty() {
                 true => not_trusted(name, self.path),
                 false => format!("`{name}` needs trust too"),
@@ -209,7 +209,7 @@ impl Reader<'_> {
     }
 }
 
-/// What to say of a setting that needs trust, in a file that nobody trusts.
+/// Returns the fault of a setting that requires trust, in an untrusted file.
 fn not_trusted(name: &str, path: &Path) -> String {
     format!(
         "`{name}` may only be set in a file that you trust, and this one was found, not named; {}",
@@ -217,7 +217,7 @@ fn not_trusted(name: &str, path: &Path) -> String {
     )
 }
 
-/// What to do with a file that was found.
+/// Returns the advice for an untrusted file.
 fn advice(path: &Path) -> String {
     let path = path.display();
     format!(
@@ -225,7 +225,7 @@ fn advice(path: &Path) -> String {
     )
 }
 
-/// What to say of a path that leaves the directory of a file that nobody named.
+/// Returns the fault of a path that leaves the directory of an untrusted file.
 fn leads_out(name: &str, path: &Path) -> String {
     format!(
         "`{name}` leads out of the directory of this file, which was found, not named; {}",
@@ -233,7 +233,7 @@ fn leads_out(name: &str, path: &Path) -> String {
     )
 }
 
-/// A path in a file is beside that file.
+/// Resolves a path relative to its file.
 fn beside(file: &Path, value: Value) -> Value {
     match (value, file.parent()) {
         (Value::Path(path), Some(folder)) => Value::Path(folder.join(path)),
@@ -244,7 +244,7 @@ fn beside(file: &Path, value: Value) -> Value {
     }
 }
 
-/// What to say of two settings of one thing.
+/// Returns the fault of two settings for the same thing.
 pub(crate) fn two_of_one(first: &Found, second: &Found) -> String {
     format!(
         "{} and {} are two settings of one thing; keep the one you mean",
@@ -253,7 +253,7 @@ pub(crate) fn two_of_one(first: &Found, second: &Found) -> String {
     )
 }
 
-/// What to say of a name that nothing has.
+/// Returns the fault of an unknown name.
 pub(crate) fn unknown(place: &str, name: &str) -> String {
     let hint = import::hint(&join(place, name)).or_else(|| import::hint(name));
     let known = key::known_in(place);
@@ -307,7 +307,7 @@ pub(crate) fn unknown(place: &str, name: &str) -> String {
 }
 
 impl Layer {
-    /// What flags say: each with its key's full name and its text.
+    /// Parses flags. Each has the flag as written, the key's full name and the text.
     pub(crate) fn of_flags<'a>(
         flags: impl IntoIterator<Item = &'a (String, String, String)>,
         faults: &mut Faults,
@@ -320,7 +320,7 @@ impl Layer {
         layer
     }
 
-    /// What variables say.
+    /// Parses environment variables.
     pub(crate) fn of_variables(
         variables: &dyn Fn(&str) -> Option<String>,
         faults: &mut Faults,
@@ -328,7 +328,7 @@ impl Layer {
         let mut layer = Self::default();
         for key in super::keys::all() {
             let name = key.variable();
-            // An empty variable is none.
+            // An empty variable counts as unset.
             let raw = variables(&name).filter(|raw| !raw.trim().is_empty());
             if let (Some(raw), Scope::Everywhere) = (raw, key.scope) {
                 let origin = Origin::Variable(name.clone());
@@ -367,14 +367,14 @@ impl Layer {
         self.put(key, value, origin, written);
     }
 
-    /// Adds a value. A key that is given more than once holds as it was given last; lists are joined.
+    /// Adds a value. If a key is given more than once, the last value applies; lists are joined.
     fn put(&mut self, key: &'static Key, value: Value, origin: Origin, written: &str) {
         let before = self
             .found
             .iter_mut()
             .find(|found| found.key.path() == key.path());
         match (before.map(|found| &mut found.value), value) {
-            // Given more than once, the texts are a list.
+            // Repeated texts form a list.
             (Some(Value::Texts(before)), Value::Texts(more)) => before.extend(more),
             (Some(Value::Rules(before)), Value::Rules(more)) => before.extend(more),
             (Some(before), value) => *before = value,
@@ -393,7 +393,7 @@ impl Found {
         self.origin.line()
     }
 
-    /// Its name and where it stands.
+    /// Returns the name and the line.
     pub(crate) fn named(&self) -> String {
         match &self.origin {
             Origin::File(_, line) => format!("`{}` (line {line})", self.written),
@@ -422,7 +422,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Variables that begin like ours and are none of ours.
+/// Returns warnings for unknown variables with the prefix of settings.
 pub(crate) fn unknown_variables<'a>(
     names: impl Iterator<Item = &'a str>,
     others: &[&str],

@@ -1,5 +1,5 @@
-//! What an [`AgentConfig`] becomes: the settings of an [`AgentBuilder`], with its tools, the agents that
-//! it may call, and the rules for both. Not the reading of settings.
+//! Converts an [`AgentConfig`] to an [`AgentBuilder`], with its tools, the agents that it may call,
+//! and the permission rules for both.
 
 use std::sync::Arc;
 
@@ -15,23 +15,24 @@ use super::mcp::McpServer;
 use super::permission::Rule;
 use super::settings::WindowSetting;
 
-/// Makes the settings of an agent that another calls, or says why it cannot be made.
+/// Creates the builder of an agent that another agent calls.
 pub type MakeAgent = Arc<MakeAgentFn>;
 type MakeAgentFn = dyn Fn(&AgentConfig) -> Result<AgentBuilder, ConfigError> + Send + Sync;
 
-/// A model that an agent is put on, and what is known of it.
+/// The model of an agent, with its properties.
 #[derive(Clone)]
 pub struct AgentModel {
-    /// Calls it.
+    /// The provider that calls the model.
     pub provider: Arc<dyn Provider>,
-    /// Its window, unless the configuration says something of that.
+    /// The context window, unless the configuration sets it.
     pub window: Window,
-    /// What it costs. `None` if that is not known.
+    /// The prices. `None` if they are not known.
     pub prices: Option<PriceSheet>,
 }
 
 impl AgentModel {
-    /// A model whose window is found out when a session begins, and whose price is not known.
+    /// Creates a model whose window is discovered when a session begins, and whose prices are not
+    /// known.
     #[must_use]
     pub fn new(provider: Arc<dyn Provider>) -> Self {
         Self {
@@ -43,8 +44,8 @@ impl AgentModel {
 }
 
 impl AgentConfig {
-    /// The rules for what may run. Those for a tool that there is, but not for this agent, are left
-    /// out: a file's rules hold for all of its agents.
+    /// Returns the permission rules. Rules for tools that exist but that this agent does not have
+    /// are left out, because a file's rules apply to all of its agents.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
         let rules = self.settings.permissions.iter();
@@ -52,9 +53,9 @@ impl AgentConfig {
         Permissions::new(rules.map(Rule::rule)).with_mode(self.settings.permission_mode())
     }
 
-    /// The same if it has these tools: no rule that fits one of them, or a tool that one of them calls,
-    /// is left out. Rules for tools of an MCP server that is not there are left out too, since a run
-    /// goes on without such a server.
+    /// Returns the permission rules for an agent with these tools. Rules that match one of the
+    /// tools, or a tool that one of them calls, are kept. Rules for tools of a missing MCP server
+    /// are left out, because a run continues without such a server.
     #[must_use]
     pub fn permissions_for(&self, tools: &[Arc<dyn Tool>]) -> Permissions {
         let is_of_mcp = |rule: &Rule| {
@@ -81,7 +82,7 @@ impl AgentConfig {
         Permissions::new(rules.map(Rule::rule)).with_mode(self.settings.permission_mode())
     }
 
-    /// Whether a rule is for tools that there are, and that this agent has none of.
+    /// Checks whether a rule only matches existing tools that this agent does not have.
     fn is_of_another(&self, rule: &Rule) -> bool {
         let settings = &self.settings;
         let fits = |name: &str| fits(&rule.tool, name);
@@ -101,16 +102,16 @@ impl AgentConfig {
         let is_own = tools().any(|name| has(name))
             || agents().any(|part| settings.sub_agents.contains(&part.name))
             || settings.hosted_tools.iter().any(is_called);
-        // What is of every tool is of this agent's too, whoever gives it some.
+        // A rule for all tools applies to this agent, whatever tools it gets.
         is_known && !is_own && rule.tool != "*"
     }
 
-    /// The agents that it may call, as tools. `make` makes the settings of one, with its own tools,
-    /// whenever it is called.
+    /// Returns the agents that it may call, as tools. `make` creates the builder of one, with its
+    /// own tools, at each call.
     ///
     /// # Errors
-    /// Where one of them, or of those that they may call, cannot be made: each is made once, so that
-    /// a key that is missing is said before the run begins.
+    /// If one of them, or of the agents that they may call, cannot be created. Each is created once
+    /// in advance, so that a missing key is reported before the run begins.
     pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         for agent in self.reached() {
             let cannot = |error: &ConfigError| {
@@ -138,7 +139,7 @@ impl AgentConfig {
             let description = description.unwrap_or_else(|| format!("The agent {}.", part.name));
             let make = Arc::clone(make);
             let again = Arc::clone(&make);
-            // Made anew for each call: agents may call each other, and themselves.
+            // Created anew for each call, because agents may call each other and themselves.
             let agent = move || {
                 let own = config.called(&again).ok()?;
                 make(&config).ok()?.tools(own).build().ok()
@@ -149,8 +150,8 @@ impl AgentConfig {
         tools.collect()
     }
 
-    /// Adds servers of tools that a program knows of, for this agent. Returns the names of those that it
-    /// has already, which stay as they are.
+    /// Adds a program's tool servers to this agent. Returns the names that are already in use;
+    /// these servers are not replaced.
     pub fn add_mcp(&mut self, servers: impl IntoIterator<Item = McpServer>) -> Vec<String> {
         let shared = Arc::make_mut(&mut self.shared);
         let mut known = Vec::new();
@@ -167,14 +168,14 @@ impl AgentConfig {
         known
     }
 
-    /// Whether it has the tools of this server.
+    /// Checks whether it uses the tools of this server.
     #[must_use]
     pub fn uses_mcp(&self, server: &str) -> bool {
         let named = self.settings.mcp.as_ref();
         named.is_none_or(|names| names.iter().any(|name| name == server))
     }
 
-    /// The servers whose tools it has, and those that the agents have which it may call.
+    /// Returns the servers whose tools it uses, and those used by the agents that it may call.
     #[must_use]
     pub fn mcp(&self) -> Vec<&McpServer> {
         let users: Vec<Self> = std::iter::once(self.clone())
@@ -186,8 +187,8 @@ impl AgentConfig {
             .collect()
     }
 
-    /// The agents that it may call, and those that they may call, each once; itself only as the one
-    /// that began.
+    /// Returns the agents that it may call, and those that they may call, each once. The agent
+    /// itself is not among them.
     fn reached(&self) -> Vec<Self> {
         let mut users = vec![self.clone()];
         let mut at = 0;
@@ -206,11 +207,11 @@ impl AgentConfig {
         users.split_off(1)
     }
 
-    /// The settings of an agent: the model, its prices, the tools and the prompts with them. The
-    /// model's key is looked up in this process's environment.
+    /// Returns a builder with the model, its prices, the tools and the prompts. The model's key is
+    /// read from this process's environment.
     ///
     /// # Errors
-    /// Where no model is named or something cannot be read, found or reached.
+    /// If no model is named, or something cannot be read, found or reached.
     pub fn builder(&self) -> Result<AgentBuilder, ConfigError> {
         let Some(model) = &self.settings.model else {
             return Err(self.fault(
@@ -221,11 +222,11 @@ impl AgentConfig {
         Ok(builder.tools(self.tools()?))
     }
 
-    /// The same on a provider of your own, which those it may call share where they name no other model;
-    /// and without the tools of the root.
+    /// Returns a builder for a provider of the caller, without the tools of the root. Agents that
+    /// it may call share the provider unless they name another model.
     ///
     /// # Errors
-    /// Where a prompt cannot be read, or the summariser's model cannot be reached.
+    /// If a prompt cannot be read, or the summarizer's model cannot be reached.
     pub fn builder_on(&self, provider: Arc<dyn Provider>) -> Result<AgentBuilder, ConfigError> {
         let name = ModelRef::parse(provider.model()).ok();
         let prices = name.and_then(|model| self.prices(&model));
@@ -245,11 +246,11 @@ impl AgentConfig {
         self.assembled(model, self.permissions(), self.sub_agents(&make)?)
     }
 
-    /// Returns the model of an agent that another calls: its own if it names one, else the caller's, `model`,
-    /// which the caller names `name`.
+    /// Returns the model of an agent that another agent calls: its own if it names one, else the
+    /// caller's `model`. `name` is the caller's name for that model.
     ///
     /// # Errors
-    /// If its own cannot be reached.
+    /// If its own model cannot be reached.
     pub fn model_beside(
         &self,
         name: Option<&str>,
@@ -261,8 +262,8 @@ impl AgentConfig {
         }
     }
 
-    /// The settings of an agent on a model that was chosen, with these tools and no others: the rules for what
-    /// may run are checked against them.
+    /// Returns a builder with the given model and tools. The permission rules are checked against
+    /// these tools.
     ///
     /// # Errors
     /// If a prompt cannot be read, or the summarizer's model cannot be reached.
@@ -274,7 +275,8 @@ impl AgentConfig {
         self.assembled(model, self.permissions_for(&tools), tools)
     }
 
-    /// Checks what [`AgentConfig::builder_with`] needs besides the model, before time is spent on that.
+    /// Checks the requirements of [`AgentConfig::builder_with`] except the model, before time is
+    /// spent on that.
     ///
     /// # Errors
     /// If the summary prompt cannot be read, or the summarizer's model cannot be reached.
@@ -285,7 +287,7 @@ impl AgentConfig {
         self.summary_prompt().map(drop)
     }
 
-    /// The one place in which an agent is made of its parts.
+    /// Assembles an agent from its parts. All builders are created here.
     fn assembled(
         &self,
         model: AgentModel,
@@ -324,13 +326,13 @@ impl AgentConfig {
         self.shared.agents.iter().find(|part| part.name == name)
     }
 
-    /// Another agent of the same file.
+    /// Returns another agent of the same file.
     pub(super) fn sibling(&self, part: &AgentPart) -> Result<Self, ConfigError> {
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
         let mut resolved = self
             .shared
             .resolve(&[], Some(part), &mut faults, &mut warnings);
-        // Who is called may do no more than whoever calls it was allowed at the command line.
+        // A called agent must not do more than the command line allowed its caller.
         self.guards.hold(&mut resolved);
         let path = self.path.as_deref();
         match faults.0.is_empty() {
@@ -344,7 +346,7 @@ impl AgentConfig {
     }
 }
 
-/// Whether a rule's pattern is of a tool.
+/// Checks whether a rule's pattern matches a tool.
 fn fits(pattern: &str, tool: &str) -> bool {
     Pattern::new(pattern).fits(tool)
 }

@@ -1,5 +1,5 @@
-//! [`McpServer`]: a server of tools as `[[mcp]]` names it. Not the client; that is in `tools`, and
-//! here by the feature `mcp`.
+//! [`McpServer`]: the configuration of a tool server, from `[[mcp]]`. The client is in `tools`, and
+//! available here with the feature `mcp`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use plimsoll_providers::Secret;
 use super::fault::Faults;
 use super::fields::{Field, FieldKind, Fields};
 
-/// How long a server is waited for where nothing is said.
+/// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What `[[mcp]]` may say.
+/// The fields of `[[mcp]]`.
 pub const MCP_FIELDS: &[Field] = &[
     Field {
         name: "name",
@@ -70,83 +70,83 @@ pub const MCP_FIELDS: &[Field] = &[
     },
 ];
 
-/// A server of tools.
+/// The configuration of a tool server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// How it is reached.
     pub reach: McpReach,
-    /// How long one of its answers is waited for.
+    /// The timeout for each of its answers.
     pub timeout: Duration,
-    /// The variable that holds the token that it is shown.
+    /// The environment variable with its bearer token.
     pub bearer_env: Option<String>,
-    /// How its tools are offered.
+    /// How its tools are offered to the model.
     pub offer: McpOffer,
-    /// Whether its hints about its tools count.
+    /// Whether its hints about its tools are trusted.
     pub trust: McpTrust,
-    /// Whether a run can do without it.
+    /// Whether a run requires it.
     pub need: McpNeed,
-    /// The line that it stands on.
+    /// The line in the file.
     pub line: usize,
 }
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpReach {
-    /// As a child, by its standard input and output.
+    /// As a child process, by its standard input and output.
     Command {
         /// The program.
         command: String,
-        /// Its arguments.
+        /// The arguments.
         args: Vec<String>,
-        /// Variables of its environment.
+        /// Environment variables.
         env: Vec<(String, Secret)>,
     },
-    /// At an address.
+    /// By URL.
     Url {
-        /// The address.
+        /// The URL.
         url: String,
         /// Headers of every request.
         headers: Vec<(String, Secret)>,
     },
 }
 
-/// How a server's tools are offered.
+/// How a server's tools are offered to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpOffer {
-    /// Each with its schema.
+    /// Each tool with its schema.
     Whole,
-    /// Three stand for all.
+    /// Three tools to find and call all others.
     Lazy,
 }
 
-/// Whether a server's hints about its tools count.
+/// Whether a server's hints about its tools are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpTrust {
-    /// They do.
+    /// The hints are trusted.
     Hints,
-    /// They do not: each call is asked for.
+    /// The hints are ignored, and each call needs approval.
     Nothing,
 }
 
-/// Whether a run can do without a server.
+/// Whether a run requires a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum McpNeed {
-    /// It cannot.
+    /// The run fails without it.
     Required,
-    /// It can.
+    /// The run continues without it.
     Welcome,
 }
 
 impl McpServer {
-    /// How it is reached, in a few words without anything secret.
+    /// Describes how it is reached in a few words, without secrets.
     #[must_use]
     pub fn place(&self) -> String {
         match &self.reach {
             McpReach::Command { command, .. } => command.clone(),
             McpReach::Url { url, .. } => {
-                // What follows a `?` may be a key, and what is before an `@` a password.
+                // The part after a `?` may be a key, and the part before an `@` a password.
                 let bare = url.split('?').next().unwrap_or_default();
                 let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
                 let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -156,7 +156,7 @@ impl McpServer {
         }
     }
 
-    /// The program and its arguments.
+    /// Returns the program and its arguments.
     pub(super) fn words(&self) -> impl Iterator<Item = &String> {
         let words = match &self.reach {
             McpReach::Command { command, args, .. } => Some(std::iter::once(command).chain(args)),
@@ -165,11 +165,11 @@ impl McpServer {
         words.into_iter().flatten()
     }
 
-    /// The server as it can be connected to. A command starts in `root` with the `inherited` variables
-    /// of this process; the token is looked up with `variables`.
+    /// Returns the client for the server. A command is started in `root` with the `inherited`
+    /// variables of this process. The token is looked up with `variables`.
     ///
     /// # Errors
-    /// The variable of its token is not set.
+    /// If the variable of its token is not set.
     #[cfg(feature = "mcp")]
     pub fn client(
         &self,
@@ -220,8 +220,8 @@ impl McpServer {
         Ok(client.timeout(self.timeout))
     }
 
-    /// Its keys, as far as they are there: its token, and the headers and variables that are named for
-    /// keys.
+    /// Returns its keys, if they are set: the token, and the headers and variables whose names
+    /// suggest keys.
     pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
         let variable = self.bearer_env.as_deref();
         let token = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));

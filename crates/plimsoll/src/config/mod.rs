@@ -1,9 +1,10 @@
-//! Configuration: one file, `plimsoll.toml`, under the environment and the command line; read once,
-//! with everything that is wrong said at once, each fault with its line. It decides nothing about a
-//! run; it fills in the settings of an `AgentBuilder`.
+//! Configuration from the file `plimsoll.toml`, the environment and the command line.
 //!
-//! Everything that can be set is one row of one table ([`keys`]), which drives reading, flags,
-//! variables, the schema for editors, the docs and the tests.
+//! All faults are reported at once, each with its line. The result is the settings of an
+//! `AgentBuilder`.
+//!
+//! Every setting is one row of one table ([`keys`]), which drives parsing, flags, environment
+//! variables, the schema for editors, the documentation and the tests.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,13 +1,13 @@
-//! [`Overrides`]: what the command line and the environment say over a file. Not how a command line
-//! is parsed.
+//! [`Overrides`]: the settings of the command line and the environment, which override those of a
+//! file. Parsing a command line is left to the program.
 
 use super::fault::Faults;
 use super::layer::Layer;
 
-/// Looks a variable of the environment up.
+/// Looks up an environment variable.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Settings over a file's.
+/// Settings that override a file.
 #[derive(Default)]
 pub struct Overrides<'a> {
     flags: Vec<(String, String, String)>,
@@ -15,8 +15,8 @@ pub struct Overrides<'a> {
 }
 
 impl<'a> Overrides<'a> {
-    /// One more flag: as it is written (`--max-turns`), the key's full name (`max_turns`) and its
-    /// text. A key that is given more than once holds as it was given last; texts are a list.
+    /// Adds a flag: as written (`--max-turns`), the key's full name (`max_turns`) and the text. If
+    /// a key is given more than once, the last value applies; texts form a list.
     #[must_use]
     pub fn flag(
         mut self,
@@ -28,10 +28,10 @@ impl<'a> Overrides<'a> {
         self
     }
 
-    /// `KEY=VALUE`, as `--set` has it.
+    /// Adds `KEY=VALUE`, the argument of `--set`.
     ///
     /// # Errors
-    /// Where there is no `=`.
+    /// If there is no `=`.
     pub fn set(self, text: &str) -> Result<Self, String> {
         let Some((path, value)) = text.split_once('=') else {
             return Err(format!(
@@ -42,15 +42,15 @@ impl<'a> Overrides<'a> {
         Ok(self.flag(format!("--set {path}"), path, value.trim()))
     }
 
-    /// The environment, in which each key has a variable: `PLIMSOLL_MAX_TURNS`.
+    /// Adds the environment, which has a variable for each key, such as `PLIMSOLL_MAX_TURNS`.
     #[must_use]
     pub fn environment(mut self, variables: &'a dyn Fn(&str) -> Option<String>) -> Self {
         self.variables = Some(variables);
         self
     }
 
-    /// What to say of variables that begin like ours and are none of ours: `others` are no settings,
-    /// but known.
+    /// Returns warnings for unknown variables with the prefix of settings. `others` are known
+    /// variables that are not settings.
     #[must_use]
     pub fn strange<'n>(names: impl Iterator<Item = &'n str>, others: &[&str]) -> Vec<String> {
         super::layer::unknown_variables(names, others)

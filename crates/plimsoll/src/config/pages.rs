@@ -1,4 +1,5 @@
-//! Texts that are made of the table: a `plimsoll.toml` to begin with, and the table of the docs.
+//! Generates texts from the table of settings: a template of `plimsoll.toml`, and the tables of the
+//! documentation.
 
 use std::fmt::Write;
 
@@ -42,7 +43,7 @@ const TAIL: &str = "
 # output = 8.0
 ";
 
-/// A `plimsoll.toml` to begin with: every key in it, as a comment.
+/// Returns a template of `plimsoll.toml` with every key as a comment.
 #[must_use]
 pub fn template() -> String {
     let mut text = HEAD.to_owned();
@@ -52,7 +53,7 @@ pub fn template() -> String {
             tables.push(key.table);
         }
     }
-    // What is of no table has to stand before the first.
+    // Keys without a table must precede the first table.
     tables.sort_by_key(|table| !table.is_empty());
     for table in tables {
         if !table.is_empty() {
@@ -78,7 +79,7 @@ fn everywhere() -> impl Iterator<Item = &'static Key> {
     keys::all().filter(|key| key.scope == Scope::Everywhere)
 }
 
-/// The tables of the docs.
+/// Returns the tables of the documentation.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::new();

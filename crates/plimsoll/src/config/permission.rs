@@ -1,4 +1,4 @@
-//! [`Rule`]: a rule for what may run, as `permissions` has it. What it means is the machine's.
+//! [`Rule`]: a permission rule of `permissions`. The agent applies it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use super::kind::quoted;
 
 const PERMISSIONS: [&str; 3] = ["allow", "deny", "ask"];
 
-/// What one of `permissions` may say.
+/// The fields of one of `permissions`.
 pub const PERMISSION_FIELDS: &[Field] = &[
     Field {
         name: "tool",
@@ -30,19 +30,19 @@ pub const PERMISSION_FIELDS: &[Field] = &[
     },
 ];
 
-/// A rule for what may run; of several the first that matches decides.
+/// A permission rule. The first matching rule decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Which tools, `*` standing for anything.
+    /// A pattern for the tool's name; `*` matches anything.
     pub tool: String,
-    /// Which arguments; any where it is `None`.
+    /// A pattern for the arguments. `None` matches any.
     pub arguments: Option<String>,
-    /// What becomes of the call.
+    /// The decision about the call.
     pub then: Permission,
 }
 
 impl Rule {
-    /// As the machine has it.
+    /// Converts the rule to that of the agent.
     #[must_use]
     pub fn rule(&self) -> PermissionRule {
         let rule = PermissionRule::new(&self.tool, self.then);
@@ -69,7 +69,7 @@ impl Rule {
         })
     }
 
-    /// `allow TOOL:PATTERN`, one a line.
+    /// Parses rules of the form `allow TOOL:PATTERN`, one per line.
     pub(crate) fn all_of(text: &str) -> Option<Vec<Self>> {
         let rules = text
             .lines()

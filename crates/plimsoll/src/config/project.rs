@@ -1,5 +1,5 @@
-//! [`ProjectFiles`]: where a project and its user keep what agents are told: instructions, skills, and
-//! agents that are files. The folders are our own, and those that other agents have.
+//! [`ProjectFiles`]: the folders of a project and its user with instructions, skills and agents.
+//! They include Plimsoll's own folders and those of other agents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
 use super::file::Config;
 
-/// Our own folder in a project.
+/// Plimsoll's own folder in a project.
 const OURS: &str = ".plimsoll";
-/// Where others have skills, in a project and in the user's home.
+/// Folders of other programs with skills, in a project and in the user's home.
 const SKILLS_OF_OTHERS: [&str; 2] = [".agents", ".claude"];
-/// And agents.
+/// Folders of other programs with agents.
 const AGENTS_OF_OTHERS: [&str; 1] = [".claude"];
-/// Files of one folder that are looked at, at most.
+/// Maximum number of files that are read in one folder.
 const MAX_FILES: usize = 1_000;
-/// Folders above the root that are looked at, at most.
+/// Maximum number of folders above the root that are searched.
 pub(super) const MAX_FOLDERS: usize = 16;
 
-/// The files of a project, and of its user, that tell agents what to do.
+/// The files of a project, and of its user, that instruct agents.
 ///
 /// ```no_run
 /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,13 +36,13 @@ pub(super) const MAX_FOLDERS: usize = 16;
 #[derive(Debug, Clone)]
 pub struct ProjectFiles {
     pub(super) root: PathBuf,
-    /// The git repository that the root is in.
+    /// The git repository that contains the root.
     pub(super) repository: Option<PathBuf>,
     pub(super) user: Option<PathBuf>,
     home: Option<PathBuf>,
 }
 
-/// A folder to look at.
+/// A folder to search.
 struct Place {
     folder: PathBuf,
     is_ours: bool,
@@ -50,7 +50,8 @@ struct Place {
 }
 
 impl ProjectFiles {
-    /// Creates the places of a project by its root. Those of its user are added by the other methods.
+    /// Creates the places of a project by its root. Those of its user are added by the other
+    /// methods.
     pub fn new(root: impl AsRef<Path>) -> Self {
         let root = root.as_ref();
         let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
@@ -64,21 +65,21 @@ impl ProjectFiles {
         }
     }
 
-    /// Adds the folder in which the user keeps settings of Plimsoll.
+    /// Adds the folder with the user's settings of Plimsoll.
     #[must_use]
     pub fn user_folder(mut self, folder: Option<PathBuf>) -> Self {
         self.user = folder;
         self
     }
 
-    /// Adds the user's home, in which other agents have folders.
+    /// Adds the user's home, which contains folders of other agents.
     #[must_use]
     pub fn home(mut self, folder: Option<PathBuf>) -> Self {
         self.home = folder;
         self
     }
 
-    /// Sets the places where an agent's skills are looked for, unless its settings name some.
+    /// Sets the folders to search for an agent's skills, unless its settings name some.
     pub fn add_skills(&self, agent: &mut AgentConfig) {
         let skills = &mut agent.settings_mut().skills;
         if skills.is_none() {
@@ -87,7 +88,7 @@ impl ProjectFiles {
         }
     }
 
-    /// Adds the agents that are files. What is found in the project goes before what belongs to the user.
+    /// Adds the agents that are files. Those of the project take precedence over those of the user.
     #[must_use]
     pub fn add_agents(&self, mut config: Config) -> Config {
         for place in self.places("agents", &AGENTS_OF_OTHERS) {
@@ -112,7 +113,7 @@ impl ProjectFiles {
         config
     }
 
-    /// The folders of one kind. What is found in the first of them counts.
+    /// Returns the folders of one kind. The first folder with a given name takes precedence.
     fn places(&self, kind: &str, others: &[&str]) -> Vec<Place> {
         let top = self.repository.iter().filter(|top| **top != self.root);
         let mut places = Vec::new();

@@ -1,15 +1,15 @@
-//! [`ProviderSettings`]: how a provider is reached, as `[providers.NAME]` says it. Keys stay
-//! secret: they are read here and never printed.
+//! [`ProviderSettings`]: the connection to a provider, from `[providers.NAME]`. Keys are read here
+//! and never printed.
 
 use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
 
 use super::fault::Faults;
 use super::fields::{Field, FieldKind, Fields};
 
-/// The provider that any other server of the same speech is.
+/// The provider for servers with an OpenAI-compatible API.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
 
-/// What `[providers.NAME]` may say.
+/// The fields of `[providers.NAME]`.
 pub const PROVIDER_FIELDS: &[Field] = &[
     Field {
         name: "base_url",
@@ -33,20 +33,20 @@ pub const PROVIDER_FIELDS: &[Field] = &[
     },
 ];
 
-/// How a provider is reached.
+/// The settings of the connection to a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSettings {
-    /// Its name, before the first slash of a model's.
+    /// The name, which is the part of a model's name before the first slash.
     pub name: String,
-    /// The address of its API.
+    /// The address of the API.
     pub base_url: Option<String>,
-    /// The variable that holds its key.
+    /// The environment variable with the key.
     pub api_key_env: Option<String>,
-    /// Its key, where it stands in the file.
+    /// The key, if it is in the file.
     pub api_key: Option<Secret>,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(String, Secret)>,
-    /// The line that it stands on.
+    /// The line in the file.
     pub line: usize,
 }
 
@@ -87,7 +87,7 @@ impl ProviderSettings {
         if let Some(variable) = fields.text("api_key_env") {
             let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if !variable.chars().all(good) {
-                // It may be the key itself: it is not said.
+                // It may be the key itself, so it is not printed.
                 let text =
                     "`api_key_env` is no name of a variable; name the variable that holds the key";
                 faults.at(fields.line_of("api_key_env"), text);
@@ -106,7 +106,7 @@ impl ProviderSettings {
         }
     }
 
-    /// Its keys, as far as they are there.
+    /// Returns its keys, if they are set.
     pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
         let variable = self.api_key_env.as_deref();
         let key = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));
@@ -116,7 +116,7 @@ impl ProviderSettings {
         keys.chain(headers).collect()
     }
 
-    /// A provider for a model of this one's.
+    /// Returns a client builder for a model of this provider.
     pub(crate) fn chat(
         &self,
         model: &str,

@@ -1,17 +1,16 @@
-//! How far a file may reach that was found and not named: no path of it leaves its directory. Not
-//! what is read there.
+//! Confines the paths of a file that was merely found to the file's directory.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Whether a path of this file stays in the file's directory, links followed. One that is absolute
-/// does not, even where it leads there: it is of one machine.
+/// Checks whether a path of this file stays in the file's directory, following links. An absolute
+/// path does not, even if it leads there, because it depends on the machine.
 pub(super) fn stays(file: &Path, given: &Path) -> bool {
     let home = file.parent().filter(|folder| *folder != Path::new(""));
     let home = home.unwrap_or(Path::new("."));
     given.is_relative() && is_below(&home.join(given), home)
 }
 
-/// Whether a path is this directory or in it, links followed.
+/// Checks whether a path is this directory or inside it, following links.
 pub(super) fn is_below(path: &Path, home: &Path) -> bool {
     let Ok(home) = home.canonicalize() else {
         return false;
@@ -19,8 +18,8 @@ pub(super) fn is_below(path: &Path, home: &Path) -> bool {
     real(path).is_some_and(|path| path.starts_with(home))
 }
 
-/// Where a path leads; of one that is not there, where it would be made. `None` where that is not
-/// known: a link to nothing may lead anywhere later on.
+/// Returns the target of a path. For a missing file, returns the path that would be created. `None`
+/// if the target is unknown: a dangling link may lead anywhere later.
 fn real(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = path.canonicalize() {
         return Some(real);

@@ -1,5 +1,5 @@
-//! [`Resolved`]: layers laid over each other, the upper ones first: which settings hold, and which
-//! contradict each other. Not what the settings do together; a builder judges that.
+//! [`Resolved`]: merges layers, the upper ones first, and reports contradictions. The combined
+//! effect of the settings is checked by a builder.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::layer::{Found, Layer, Origin, two_of_one};
 use super::provider::COMPATIBLE;
 use super::settings::AgentSettings;
 
-/// Keys of which, in one layer, only one side may be set; an upper layer's side replaces a lower
+/// Pairs of key groups of which one layer may set only one. An upper layer's group replaces a lower
 /// one's.
 const EITHER_OR: [(&[&str], &[&str]); 5] = [
     (&["system"], &["system_file"]),
@@ -33,22 +33,22 @@ const EITHER_OR: [(&[&str], &[&str]); 5] = [
     (&["context_strategy"], CONTEXT),
     (&["trigger", "target"], CONTEXT),
 ];
-/// The same of keys that may both be set in one layer, where they agree; a builder judges that.
+/// Pairs that one layer may set both if they agree. A builder checks that.
 const OR_BOTH: [(&[&str], &[&str]); 1] = [(&["max_parallel_tools"], &["tool_execution"])];
-/// Stands for every key of `[context]` and `[compaction]`, and for the tables.
+/// Represents every key of `[context]` and `[compaction]`, and the tables themselves.
 const CONTEXT: &[&str] = &["[context]"];
-/// The tables by whose presence a context is kept by its size.
+/// The tables whose presence selects a context that is limited by its size.
 const CONTEXT_TABLES: [&str; 2] = ["context", "compaction"];
 
-/// What holds.
+/// The merged settings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resolved {
     pub(crate) settings: AgentSettings,
-    /// By full name.
+    /// The settings that were set, by full name.
     pub(crate) found: BTreeMap<String, Found>,
 }
 
-/// A setting with its layer, 0 the uppermost.
+/// A setting with the rank of its layer; 0 is the uppermost.
 #[derive(Debug, Clone)]
 struct Ranked {
     rank: usize,
@@ -57,7 +57,7 @@ struct Ranked {
 }
 
 impl Resolved {
-    /// Lays layers over each other, the uppermost first.
+    /// Merges layers, uppermost first.
     pub(crate) fn of(layers: &[&Layer], faults: &mut Faults, warnings: &mut Faults) -> Self {
         let mut all: Vec<Ranked> = Vec::new();
         let mut tables: Vec<(usize, &str, &Origin)> = Vec::new();
@@ -99,7 +99,7 @@ impl Resolved {
         resolved
     }
 
-    /// A fault of several settings with the lines on which they stand.
+    /// Adds the lines of the settings to a fault that names them.
     pub(crate) fn placed(&self, fault: &str) -> (Option<usize>, String) {
         let words: Vec<&str> = fault
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
@@ -126,8 +126,9 @@ impl Resolved {
     }
 }
 
-/// Leaves out an address that was set for another model: a key would go to whoever is there. It is of
-/// the model that is set in its layer or below it, and of others of the same provider.
+/// Removes an address that was set for another model, because a key would be sent to its server. An
+/// address belongs to the model that is set in its layer or below, and to other models of the same
+/// provider.
 fn foreign_address(all: &mut Vec<Ranked>, warnings: &mut Faults) {
     let first = |all: &[Ranked], name: &str, from: usize| {
         let of_name = all.iter().filter(|ranked| ranked.path == name);
@@ -141,7 +142,7 @@ fn foreign_address(all: &mut Vec<Ranked>, warnings: &mut Faults) {
             return;
         }
         let beside = first(all, "model", url.rank);
-        // An address alone is of whatever server speaks there.
+        // An address without a model belongs to any compatible server.
         let of = beside.as_ref().map_or(COMPATIBLE.to_owned(), &name);
         let model = name(&model);
         if vendor(&of) == vendor(&model) {
@@ -171,7 +172,7 @@ fn add(upper: &mut Value, lower: &Value) {
     }
 }
 
-/// Keeps one of two sides, or says that both are set in one layer.
+/// Keeps one of two groups, or reports that both are set in one layer.
 fn either_or(
     one: &[&str],
     other: &[&str],
@@ -222,7 +223,7 @@ fn either_or(
     }
 }
 
-/// What is set of one side.
+/// A setting of one group.
 enum Side<'a> {
     Key(Ranked),
     Table((usize, &'a str, &'a Origin)),

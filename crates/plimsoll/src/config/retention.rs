@@ -1,4 +1,4 @@
-//! `[sessions]`: how long sessions are kept. Nothing is deleted here.
+//! Parses `[sessions]`: how long sessions are kept. The store deletes them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::fields::{Field, FieldKind, Fields};
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// What `[sessions]` may say. By default all sessions are kept.
+/// The fields of `[sessions]`. By default all sessions are kept.
 pub const SESSION_FIELDS: &[Field] = &[
     Field {
         name: "keep_days",
@@ -23,7 +23,7 @@ pub const SESSION_FIELDS: &[Field] = &[
     },
 ];
 
-/// Which sessions are kept.
+/// Returns how long sessions are kept.
 pub(super) fn of(fields: &Fields) -> Retention {
     let days = fields.whole("keep_days");
     Retention {

@@ -1,5 +1,5 @@
-//! The JSON Schema of `plimsoll.toml`, for editors. Made of the tables of keys and fields, so that it
-//! knows what reading knows.
+//! The JSON Schema of `plimsoll.toml`, for editors. It is generated from the tables of keys and
+//! fields, so it always agrees with the parser.
 
 use plimsoll_wire::Effort;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use super::provider::PROVIDER_FIELDS;
 use super::retention::SESSION_FIELDS;
 use plimsoll_providers::MODEL_KEYS;
 
-/// The schema.
+/// Returns the schema.
 #[must_use]
 pub fn schema() -> Value {
     let mut agent = Map::new();
@@ -62,10 +62,10 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Puts a key's schema into the tables that lead to it.
+/// Adds a key's schema to the tables that lead to it.
 fn put(table: &mut Map<String, Value>, path: &str, schema: Value) {
     let Some((first, rest)) = path.split_once('.') else {
-        // What is a table and a value of its own takes either.
+        // A key that is a table and a value accepts either.
         let schema = match table.remove(path) {
             Some(other) => json!({ "anyOf": [schema, other] }),
             None => schema,
@@ -103,7 +103,7 @@ fn is_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object")
 }
 
-/// Says one more thing of a schema.
+/// Adds a keyword to a schema.
 fn put_word(schema: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(object) = schema.as_object_mut() {
         object.insert(name.to_owned(), value.into());

@@ -1,5 +1,5 @@
-//! [`AgentSettings`]: what a configuration says of one agent, every layer in one; it becomes the
-//! settings of an [`AgentBuilder`]. Not where a value came from; that is a `Layer`'s.
+//! [`AgentSettings`]: the settings of one agent, merged from all layers. They become the settings
+//! of an [`AgentBuilder`]. The origins of the values are in the `Layer`s.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,144 +23,144 @@ use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::permission::Rule;
 
-/// What a configuration says of one agent; what it does not say is at its default.
+/// The settings of one agent. Settings that are not configured have their defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSettings {
-    /// Its name, where it has one.
+    /// The name, if any.
     pub name: Option<String>,
-    /// What it is for.
+    /// The purpose of the agent, as told to agents that may call it.
     pub description: Option<String>,
     /// The model, as PROVIDER/NAME.
     pub model: Option<String>,
-    /// The server's address, where it is not the vendor's.
+    /// The server's address, if it is not the vendor's.
     pub base_url: Option<String>,
-    /// Where the model's window comes from.
+    /// The source of the model's context window.
     pub window: WindowSetting,
     /// The system prompt.
     pub system: Option<String>,
-    /// A file with it.
+    /// A file with the system prompt.
     pub system_file: Option<PathBuf>,
-    /// What is sent after the history of each request.
+    /// A text that is sent after the history in each request.
     pub dynamic_context: Option<String>,
     /// Names of tools, or `all` or `none`.
     pub tools: Vec<String>,
-    /// How the model calls them.
+    /// How the model calls tools.
     pub tool_style: Option<ToolStyle>,
-    /// The directory that file tools may not leave.
+    /// The directory that file tools must not leave.
     pub root: PathBuf,
     /// Agents of the same file that it may call.
     pub sub_agents: Vec<String>,
-    /// Folders with skills; `None` for those that the program looks at.
+    /// Folders with skills; `None` for the program's default folders.
     pub skills: Option<Vec<PathBuf>>,
-    /// Servers of tools that it uses; all where none are named.
+    /// The tool servers that it uses; `None` for all.
     pub mcp: Option<Vec<String>>,
-    /// The preset policy's name, where one is named.
+    /// The name of the preset policy, if any.
     pub strategy: Option<&'static str>,
-    /// When a plan is due.
+    /// The size that triggers a compaction.
     pub trigger: Option<Threshold>,
-    /// Where a plan ends.
+    /// The size after a compaction.
     pub target: Option<Threshold>,
-    /// One tool result, at most.
+    /// Maximum size of one tool result.
     pub max_result: Option<Tokens>,
-    /// Exchanges that stay.
+    /// The number of most recent exchanges that are kept.
     pub keep_recent: usize,
-    /// Messages of the view, at most.
+    /// Maximum number of messages in the view.
     pub max_history: Option<usize>,
-    /// Whether long texts in old arguments become digests.
+    /// Whether long texts in old arguments are replaced by digests.
     pub has_digest: bool,
-    /// How.
+    /// The settings of these digests.
     pub digest: ArgumentDigest,
-    /// Whether what leaves is summarised.
+    /// Whether evicted messages are summarized.
     pub summarization: Summarization,
-    /// Whether the context is kept by its size rather than by a preset.
+    /// Whether the context is limited by its size instead of a preset.
     pub has_context: bool,
-    /// How.
+    /// The settings of a context limited by its size.
     pub context: ContextConfig,
-    /// How old results shrink.
+    /// How old results are shortened.
     pub prune: Option<SessionPruneConfig>,
-    /// How large summaries may be and who writes them.
+    /// The size and the author of summaries.
     pub summary: SummaryConfig,
-    /// Where in the run they are begun, if it is said.
+    /// The share of the limit at which summaries are prepared, if set.
     pub soft_mark: Option<Ppm>,
-    /// The model that writes them.
+    /// The model that writes summaries.
     pub summarizer: Option<String>,
-    /// A file with what the summariser is told.
+    /// A file with the summarizer's prompt.
     pub summary_prompt: Option<PathBuf>,
-    /// How long one call of it may take.
+    /// The timeout of one call of the summarizer.
     pub summary_timeout: Option<Duration>,
-    /// When plans are due.
+    /// When to compact.
     pub economy: Option<Economy>,
     /// How the provider's prompt cache is used.
     pub cache: CacheConfig,
-    /// How long it is to be kept.
+    /// How long the provider is to keep its cache.
     pub retention: CacheRetention,
-    /// Tools of the provider's own.
+    /// Tools that run at the provider.
     pub hosted_tools: Vec<HostedTool>,
-    /// Whether what leaves is archived.
+    /// Whether evicted messages are archived.
     pub archive: Archive,
-    /// Whether `recall` is offered by its other name too.
+    /// Whether `recall` is also offered under its other name.
     pub get_tool_response: bool,
-    /// Rules that stay in view.
+    /// Rules that are never evicted or shortened.
     pub pins: Vec<String>,
-    /// What counts tokens.
+    /// The name of the token counter.
     pub counter: &'static str,
-    /// How long a run may be.
+    /// The limits of a run.
     pub limits: ExecutionLimits,
-    /// Tool calls at once.
+    /// Maximum number of concurrent tool calls.
     pub max_parallel_tools: Option<usize>,
-    /// Tokens of one answer.
+    /// Maximum number of tokens of one answer.
     pub max_tokens: Option<Tokens>,
-    /// Temperature.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Seed.
+    /// The sampling seed.
     pub seed: Option<u64>,
-    /// How hard the model thinks.
+    /// The model's thinking level.
     pub thinking: Option<ThinkingLevel>,
-    /// How many tool calls of one message run at once.
+    /// How the tool calls of one message are executed.
     pub tool_execution: Option<ToolExecutionStrategy>,
-    /// A tool result among a run's steps, at most.
+    /// Maximum size of a tool result in the steps of a run.
     pub max_step_result: Bytes,
-    /// Rules for what may run.
+    /// Permission rules.
     pub permissions: Vec<Rule>,
-    /// What happens to calls that no rule decides about, if it is said.
+    /// The treatment of calls that no rule matches, if set.
     pub permission_mode: Option<PermissionMode>,
-    /// What commands may write to and reach.
+    /// The files and the network that commands may access.
     pub sandbox: SandboxMode,
-    /// Variables that children get although they look like keys.
+    /// Variables that child processes inherit although they look like keys.
     pub pass_env: Vec<String>,
-    /// Commands that are asked or told.
+    /// Commands that are run on events of a run.
     pub hooks: Vec<CommandHook>,
-    /// How long a hook may take.
+    /// The timeout of a hook.
     pub hook_timeout: Duration,
     /// How long a question about a tool call may stay open.
     pub gate_timeout: Option<Duration>,
-    /// How often an idempotent tool is called again.
+    /// The number of retries of an idempotent tool.
     pub tool_retries: u32,
-    /// How steers are delivered.
+    /// How steering messages are delivered.
     pub steering: QueueMode,
     /// How follow-ups are delivered.
     pub follow_ups: QueueMode,
-    /// What the configuration is called in loop ids.
+    /// The name of the configuration in loop ids.
     pub config_id: Option<String>,
-    /// What the first turn of a run answers.
+    /// The trigger of a run's first turn.
     pub first_turn_trigger: TurnTrigger,
-    /// When a failed call is made again.
+    /// When a failed model call is retried.
     pub retry: RetryConfig,
-    /// How long a connection is waited for.
+    /// The timeout for connecting.
     pub connect_timeout: Option<Duration>,
-    /// How long silence is waited through.
+    /// The maximum silence during a response.
     pub idle_timeout: Option<Duration>,
 }
 
-/// Where a model's window comes from, as a configuration says it.
+/// The configured source of a model's context window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WindowSetting {
-    /// Whoever knows it is asked.
+    /// The server, or else the table of models.
     #[default]
     Ask,
-    /// Refusals teach it.
+    /// Unknown; the provider's refusals reveal it.
     Unknown,
-    /// It is this.
+    /// This number of tokens.
     Tokens(Tokens),
 }
 
@@ -234,13 +234,13 @@ impl Default for AgentSettings {
 }
 
 impl AgentSettings {
-    /// Returns what happens to calls that no rule decides about. Default: [`PermissionMode::AutoEdit`].
+    /// Returns the treatment of calls that no rule matches. Default: [`PermissionMode::AutoEdit`].
     #[must_use]
     pub fn permission_mode(&self) -> PermissionMode {
         self.permission_mode.unwrap_or_default()
     }
 
-    /// The preset policy with its trigger.
+    /// Returns the preset policy with its trigger.
     #[must_use]
     pub fn context_strategy(&self) -> ContextStrategy {
         let trigger = match self.trigger {
@@ -258,7 +258,7 @@ impl AgentSettings {
         })
     }
 
-    /// How the context is kept small by its size, if it is, all that was said of it in one.
+    /// Returns the complete settings of a context limited by its size, if enabled.
     #[must_use]
     pub fn context_config(&self) -> Option<ContextConfig> {
         if !self.has_context {
@@ -270,13 +270,13 @@ impl AgentSettings {
         Some(context)
     }
 
-    /// How old arguments shrink, if they do.
+    /// Returns the settings for shortening old arguments, if enabled.
     #[must_use]
     pub fn argument_digest(&self) -> Option<ArgumentDigest> {
         self.has_digest.then_some(self.digest)
     }
 
-    /// What counts tokens.
+    /// Returns the token counter.
     #[must_use]
     pub fn counter(&self) -> Arc<dyn TokenCounter> {
         match self.counter {
@@ -287,8 +287,8 @@ impl AgentSettings {
         }
     }
 
-    /// A builder's settings with all of these on top, but for what is made outside of it: the
-    /// model, the system prompt, the tools, the rules for them and the store.
+    /// Applies all of these settings to a builder, except those created elsewhere: the model, the
+    /// system prompt, the tools, the permission rules and the store.
     pub fn apply(&self, mut builder: AgentBuilder) -> AgentBuilder {
         builder = self.apply_context(builder);
         builder = match self.window {
@@ -320,7 +320,7 @@ impl AgentSettings {
         if let Some(timeout) = self.gate_timeout {
             builder = builder.gate_timeout(timeout);
         }
-        // Its name tells its runs apart from those of another agent in one session.
+        // The name distinguishes its runs from those of another agent in the same session.
         let name = self.name.as_ref().filter(|name| !name.is_empty());
         if let Some(id) = self.config_id.as_ref().or(name) {
             builder = builder.config_id(id);
@@ -394,7 +394,7 @@ impl AgentSettings {
             .summarization(self.summarization)
     }
 
-    /// Sets a part of [`CacheStrategy::Manual`], which it becomes.
+    /// Sets parts of [`CacheStrategy::Manual`], and selects that strategy.
     pub(crate) fn manual(&mut self, set: impl FnOnce(&mut bool, &mut bool, &mut bool)) {
         let (mut system, mut tools, mut messages) = match self.cache.strategy {
             CacheStrategy::Manual {

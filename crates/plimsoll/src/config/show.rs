@@ -1,5 +1,5 @@
-//! [`Effective`]: every setting with the value that holds and where it comes from. Keys and secrets
-//! are never among them.
+//! [`Effective`]: every setting with its effective value and its origin. Keys and secrets are never
+//! included.
 
 use serde_json::{Map, json};
 
@@ -10,19 +10,19 @@ use super::keys;
 use super::kind::Value;
 use super::layer::Origin;
 
-/// A setting as it holds.
+/// A setting with its effective value.
 #[derive(Debug, Clone)]
 pub struct Effective {
     /// The key.
     pub key: &'static Key,
-    /// Its value; `None` where the default is none, but what [`Preset::Words`] says.
+    /// The value. `None` if the default is not a value; [`Preset::Words`] describes it.
     pub value: Option<Value>,
-    /// Where it comes from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
 impl AgentConfig {
-    /// Every setting, in the order of the table.
+    /// Returns all settings, in the order of the table.
     pub fn effective(&self) -> impl Iterator<Item = Effective> {
         keys::all().map(|key| match self.set(&key.path()) {
             Some((value, origin)) => Effective {
@@ -39,7 +39,7 @@ impl AgentConfig {
     }
 }
 
-/// A value as it may be shown: of an address, neither who calls nor what is asked.
+/// Returns a value without secrets: an address loses its user, password and query.
 fn shown(key: &Key, value: &Value) -> Value {
     match value {
         Value::Text(url) if key.name == "base_url" => Value::Text(masked(url)),
@@ -47,13 +47,13 @@ fn shown(key: &Key, value: &Value) -> Value {
     }
 }
 
-/// An address without who calls and what is asked.
+/// Returns an address without its user, password and query.
 pub(super) fn masked(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),
     };
-    // A password may hold any sign, so that all up to the last `@` may be of it.
+    // A password may contain any character, so everything up to the last `@` may belong to it.
     let (who, rest) = match rest.rsplit_once('@') {
         Some((_, rest)) => ("***@", rest),
         None => ("", rest),
@@ -68,7 +68,7 @@ pub(super) fn masked(url: &str) -> String {
 }
 
 impl Key {
-    /// The value of its default, where that is one.
+    /// Returns the default as a value, if it is one.
     #[must_use]
     pub fn preset(&self) -> Option<Value> {
         match self.default {
@@ -79,8 +79,8 @@ impl Key {
 }
 
 impl Effective {
-    /// A line of TOML; a comment where the default holds, so that all lines together say again
-    /// what was said.
+    /// Returns a line of TOML. Defaults are comments, so that all lines together reproduce the
+    /// configuration.
     #[must_use]
     pub fn line(&self) -> String {
         let path = self.key.path();
@@ -92,7 +92,7 @@ impl Effective {
         }
     }
 
-    /// The same as JSON.
+    /// Returns the setting as JSON.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         let mut object = Map::new();
@@ -116,7 +116,7 @@ impl Effective {
 }
 
 impl Value {
-    /// As JSON; a time in seconds, money in dollars.
+    /// Returns the value as JSON: times in seconds, money in dollars.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         match self {

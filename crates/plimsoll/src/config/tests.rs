@@ -1,4 +1,4 @@
-//! What a file says, and everything that can be wrong with it.
+//! Tests the content of a file, and its faults.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn faults(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Names of other systems and of other places are errors that say what they are here.
+/// Names of other systems and of other tables are errors that suggest Plimsoll's name.
 #[test]
 fn another_name_is_an_error_that_says_ours() {
     let import = "and `plimsoll config import` translates a whole file";
@@ -517,7 +517,7 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
         );
         let mut set = AgentSettings::default();
         key.kind.set(&mut set, &value);
-        // Said or not, these are the same.
+        // The default, set explicitly or not.
         let default = AgentSettings {
             strategy: set.strategy,
             prune: set.prune.map(|_| SessionPruneConfig::default()),

@@ -1,9 +1,9 @@
-//! [`TrustStore`]: which configuration files a person trusts, by path and content.
+//! [`TrustStore`]: the configuration files that a person trusts, by path and content.
 //!
-//! A `plimsoll.toml` that merely lies in a directory may be somebody else's, or written by a model. It may
-//! only instruct the model, run programs, allow tools or name addresses once a person has read it and
-//! said so. That holds for exactly this content, prompts that it names included: a change needs a new
-//! look.
+//! A `plimsoll.toml` in some directory may have been written by somebody else, or by a model. It
+//! may only instruct the model, run programs, allow tools or name addresses after a person has read
+//! it and marked it as trusted. Trust applies to exactly this content, including the prompts that
+//! it names. A changed file must be trusted again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,31 +17,31 @@ use super::file::Config;
 
 /// The name of the store's file in Plimsoll's data directory.
 pub const TRUST_FILE: &str = "trusted.json";
-/// Files that are trusted at once, at most; the one that was trusted first makes room.
+/// Maximum number of trusted files. Beyond it, the one that was trusted first is forgotten.
 pub const MAX_TRUSTED: usize = 1_000;
-/// A larger store is damaged.
+/// Maximum size of the store. A larger one is damaged.
 const MAX_STORE: u64 = 4 * 1024 * 1024;
 
 /// The files that a person trusts.
 #[derive(Debug, Clone, Default)]
 pub struct TrustStore {
-    /// Where they are listed. Without a path nothing is trusted.
+    /// The file with the list. Without a path nothing is trusted.
     path: Option<PathBuf>,
 }
 
-/// Why a file cannot be trusted.
+/// The reason why a file cannot be trusted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
-    /// Something is wrong with the configuration.
+    /// The configuration is faulty.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The configuration or a prompt of it cannot be read.
+    /// The configuration or one of its prompts cannot be read.
     #[error("{path} cannot be read: {source}", path = path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The list of trusted files cannot be read or written.
@@ -49,7 +49,7 @@ pub enum TrustError {
     Store {
         /// The list.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// There is no place for the list.
@@ -57,18 +57,18 @@ pub enum TrustError {
     NoStore,
 }
 
-/// What is trusted of one file.
+/// A trusted file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Trusted {
     path: String,
-    /// Of the content of the file.
+    /// The hash of the file's content.
     hash: String,
-    /// Of the prompts that it names.
+    /// The hash of its prompts.
     prompts: String,
 }
 
 impl TrustStore {
-    /// The files that are listed in this one, which need not exist.
+    /// Creates a store with the list in this file, which need not exist.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl TrustStore {
         }
     }
 
-    /// Trusts a configuration as it is now.
+    /// Trusts a configuration with its current content.
     ///
     /// # Errors
     /// If the configuration is faulty or the list cannot be written.
@@ -96,7 +96,7 @@ impl TrustStore {
         Ok(config)
     }
 
-    /// Trusts a configuration no more. Returns whether it was trusted.
+    /// Revokes the trust in a configuration. Returns `true` if it was trusted.
     ///
     /// # Errors
     /// If the list cannot be read or written.
@@ -111,8 +111,8 @@ impl TrustStore {
         Ok(trusted.len() < before)
     }
 
-    /// The configuration in this text of this file, if a person trusts both it and its prompts. A
-    /// prompt is looked at only if the text itself is trusted.
+    /// Returns the configuration of a file with this text, if a person trusts both the text and its
+    /// prompts. Prompts are read only if the text is trusted.
     pub(crate) fn trusted(&self, file: &Path, text: &str) -> Option<Config> {
         let path = real(file).ok()?;
         let entries = self.entries().ok()?;
@@ -144,7 +144,7 @@ impl TrustStore {
         entries.ok_or_else(|| self.fault("an entry is incomplete; delete the file and start anew"))
     }
 
-    /// Writes the list, whole or not at all, for its owner alone.
+    /// Writes the list completely or not at all, readable for its owner only.
     fn write(&self, entries: &[Trusted]) -> Result<(), TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
         let entries = entries.iter().map(
@@ -177,7 +177,7 @@ impl TrustStore {
     }
 }
 
-/// The path without links.
+/// Returns the path without links.
 fn real(file: &Path) -> Result<String, TrustError> {
     let unreadable = |source| TrustError::Unreadable {
         path: file.to_owned(),
@@ -188,8 +188,8 @@ fn real(file: &Path) -> Result<String, TrustError> {
     text.map_err(|_| unreadable(io::Error::other("its path is not UTF-8")))
 }
 
-/// The hash of all prompts that a configuration names, with their paths. One that cannot be read is
-/// reported when it is used.
+/// Returns the hash of all prompts that a configuration names, with their paths. An unreadable
+/// prompt is reported when it is used.
 fn hash_of_prompts(config: &Config) -> String {
     let mut hasher = blake3::Hasher::new();
     for path in config.prompts() {
@@ -219,7 +219,7 @@ fn read(path: &Path, max: u64) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    /// What may only stand in a file that is trusted.
+    /// A setting that requires trust.
     const SYSTEM: &str = "system = \"You obey.\"\n";
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         assert!(is_read(&here));
         assert!(store.revoke(&here).unwrap() && !store.revoke(&here).unwrap());
         assert!(!is_read(&here));
-        // What is faulty is not trusted.
+        // A faulty file cannot be trusted.
         fs::write(&here, "systm = 1\n").unwrap();
         assert!(store.trust(&here).is_err());
         #[cfg(unix)]

@@ -1,4 +1,5 @@
-//! The table as a whole: the docs, the template, the schema and the builder agree with it.
+//! Tests that the documentation, the template, the schema and the builder agree with the table of
+//! settings.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +93,7 @@ fn what_is_shown_says_again_what_was_said() {
     assert_eq!(of("seed")["default"], "none");
 }
 
-/// Follows a schema as an editor does, as far as ours needs it.
+/// Checks a value against a schema as an editor does, as far as Plimsoll's schema needs it.
 fn fits(schema: &Json, value: &Json) -> bool {
     if let Some(either) = schema["anyOf"].as_array() {
         return either.iter().any(|schema| fits(schema, value));
@@ -219,7 +220,7 @@ fn the_schema_takes_what_reading_takes() {
     }
 }
 
-/// Methods of the builder that take code, or a thing that is made of code: no file can say those.
+/// Methods of the builder that take code or objects, which a file cannot express.
 const CODE: [&str; 15] = [
     "check_answer",
     "tools_after_plan",
@@ -256,7 +257,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
             .next()
             .is_some_and(|head| head.contains("self"))
     });
-    // A closure as a hook is code; a command says the same from a file.
+    // A closure as a hook is code; a file has commands for the same purpose.
     let is_hook = |name: &&str| {
         name.starts_with("before_")
             || name.starts_with("after_")
@@ -273,7 +274,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     reached.insert("hosted_tool");
     // By the keys of [providers] and [[mcp]].
     reached.insert("secrets");
-    // By the environment, which says where spans go.
+    // By the environment, which sets the destinations of spans.
     reached.insert("record_contents");
     let left: Vec<&&str> = methods
         .difference(&reached)
@@ -289,7 +290,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     assert!(wrong.is_empty(), "no method {wrong:?}");
 }
 
-/// Whatever a key is set to, reading says what is wrong with it and where, or takes it.
+/// Whatever a key is set to, the parser accepts it or reports a fault with its line.
 #[test]
 fn every_key_takes_what_is_good_and_says_what_is_not() {
     let values = [
@@ -337,7 +338,7 @@ fn every_key_takes_what_is_good_and_says_what_is_not() {
                 Scope::Everywhere => format!("\n{path} = {value}\n"),
                 Scope::AgentOnly => format!("\n[[agents]]\n{path} = {value}\n"),
             };
-            // A summary needs no more than this; the rest of a context is checked with it.
+            // A summary needs no other settings; the rest of a context is checked with it.
             let Err(error) = Config::parse(&set) else {
                 continue;
             };

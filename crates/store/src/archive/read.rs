@@ -1,5 +1,5 @@
-//! Reading the archive: one item, a search, the list of a session, and whether the file is whole.
-//! It changes nothing.
+//! Reads the archive: single items, searches, the list of a session, and damage checks. Changes
+//! nothing.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,29 +21,30 @@ use crate::checksum;
 use crate::fault;
 use crate::read::{ALTERED, from_column, to_column};
 
-/// Matches that are looked at in one session: more only where a fork's parent has gone on.
+/// Matches examined in one session. More than the limit are needed only if the parent of a fork has
+/// continued.
 const LOOKED_AT: usize = 10_000;
 
 /// The columns of [`row`].
 const COLUMNS: &str = "seq, kind, tool, call, bytes, left_at, why, held IS NULL";
 
-/// What the file has of a session.
+/// The part of the archive that belongs to one session.
 struct Shelf {
     key: i64,
-    /// The highest number that is forgotten.
+    /// The highest forgotten number.
     forgotten: Option<Seq>,
     /// Only items below this number may be seen.
     below: Option<Seq>,
 }
 
-/// An item as it stands in the file.
+/// An item as stored in the file.
 struct Body {
     json: String,
-    /// `None` of an item that was archived before there were checksums.
+    /// `None` for an item that was archived before checksums existed.
     sum: Option<i64>,
 }
 
-/// What one search sees: the shelves of a session and of those that it is a fork of.
+/// The data of one search: the shelves of a session and of the sessions that it was forked from.
 struct View<'a> {
     moment: &'a Transaction<'a>,
     path: &'a Path,
@@ -57,13 +58,13 @@ impl Shelf {
         self.below.map_or(i64::MAX, |below| to_column(below.0))
     }
 
-    /// Checks whether the item of that number may be seen.
+    /// Checks whether the item with this number may be seen.
     fn shows(&self, seq: Seq) -> bool {
         self.below.is_none_or(|below| seq < below)
     }
 }
 
-/// Looks whether the file can be used; `whole` says to look at every page of it.
+/// Checks whether the file is usable. If `whole` is true, every page is checked.
 pub(super) fn check(connection: &Connection, path: &Path, whole: bool) -> Result<(), StoreError> {
     let fault = fault::sqlite(path);
     if whole {
@@ -74,7 +75,7 @@ pub(super) fn check(connection: &Connection, path: &Path, whole: bool) -> Result
             return Err(fault::corrupt(path, "it is damaged inside"));
         }
     }
-    // What every use reads, the index of words included.
+    // Everything that each use reads, including the word index.
     let probes = [
         "SELECT count(*) FROM sessions",
         "SELECT count(*) FROM (SELECT * FROM items ORDER BY row DESC LIMIT 16)",
@@ -87,7 +88,7 @@ pub(super) fn check(connection: &Connection, path: &Path, whole: bool) -> Result
     Ok(())
 }
 
-/// One item, whole.
+/// Returns one complete item.
 pub(super) fn recall(
     connection: &mut Connection,
     path: &Path,
@@ -97,7 +98,7 @@ pub(super) fn recall(
     now: u64,
 ) -> Result<Recalled, RecallError> {
     let fault = fault::sqlite(path);
-    // All of one moment.
+    // Everything is read in one transaction.
     let moment = connection.transaction().map_err(&fault)?;
     let shelves = shelves(&moment, of).map_err(&fault)?;
     let id = match key {
@@ -169,7 +170,7 @@ pub(super) fn search(
     archive::search(&view, query, limit)
 }
 
-/// What is or was there of a session, in the order of its log.
+/// Returns the present and expired items of a session, in the order of its log.
 pub(super) fn rows(
     connection: &mut Connection,
     path: &Path,
@@ -190,7 +191,7 @@ pub(super) fn rows(
         for row in rows.map_err(&fault)? {
             let mut row = row.map_err(&fault)?;
             row.expired |= bounds.is_too_old(row.left, now);
-            // Where it is held, if it is held anywhere.
+            // Prefer a shelf that still holds the item.
             match all.entry(row.id) {
                 Entry::Vacant(place) => {
                     place.insert(row);
@@ -205,12 +206,12 @@ pub(super) fn rows(
     Ok(all.into_values().collect())
 }
 
-/// The word that stands for a session in the index.
+/// Returns the word that represents a session in the index.
 pub(super) fn owner(session: i64) -> String {
     format!("s{session}")
 }
 
-/// The shelves that there are: not those of another log that had a session's name.
+/// Returns the existing shelves. The shelves of another log of the same name are excluded.
 fn shelves(moment: &Transaction<'_>, of: &Places) -> rusqlite::Result<Vec<Shelf>> {
     let mut statement = moment.prepare_cached(
         "SELECT key, forgotten FROM sessions WHERE id = ?1 AND (log IS NULL OR log = ?2)",
@@ -247,8 +248,8 @@ fn item(
         .optional()
 }
 
-/// Returns the items of a call id and whether each is held, the newest held ones first. Of more than
-/// eleven, a caller needs none: eleven are ambiguous already.
+/// Returns the items with a call id and whether each is held, the newest held ones first. At most
+/// eleven are returned, because eleven are already ambiguous.
 fn of_call(
     moment: &Transaction<'_>,
     shelf: &Shelf,
@@ -276,7 +277,7 @@ impl View<'_> {
 }
 
 impl SearchIndex for View<'_> {
-    /// The item's row.
+    /// The row of the item.
     type Key = i64;
 
     fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError> {
@@ -322,8 +323,8 @@ impl SearchIndex for View<'_> {
     }
 }
 
-/// The rows of a shelf that match, the newest first. The index of words is the outer loop and yields
-/// its rows in this order, so that only as many are read as are wanted.
+/// Selects the matching rows of a shelf, newest first. The word index is the outer loop and yields
+/// its rows in this order, so that no more rows are read than requested.
 const NEWEST: &str =
     "SELECT words.rowid, seq FROM words CROSS JOIN items ON items.row = words.rowid
      WHERE words MATCH ?1 AND items.session = ?2 ORDER BY words.rowid DESC";
@@ -352,8 +353,8 @@ fn newest(
     Ok(rows)
 }
 
-/// The words of the index that begin with `prefix`. Words are letters and digits, so the next one
-/// after a word is not below that word and a `0`.
+/// Returns the words of the index that begin with `prefix`. Words consist of letters and digits, so
+/// the word that follows another is not below that word plus `0`.
 fn vocabulary(
     moment: &Transaction<'_>,
     prefix: &str,
@@ -374,7 +375,8 @@ fn vocabulary(
     Ok(words)
 }
 
-/// A term in the index's language: words in quotes, and they are letters and digits only.
+/// Returns a term in the query language of the index. The words can be quoted because they consist
+/// of letters and digits only.
 fn phrases(wanted: &Wanted<'_>) -> String {
     let before = wanted
         .term
@@ -401,7 +403,7 @@ impl Body {
     }
 }
 
-/// The columns `message` and `sum` behind [`COLUMNS`]; `None` of an item that has expired.
+/// Returns the columns `message` and `sum` after [`COLUMNS`], or `None` if the item has expired.
 fn body(columns: &Row<'_>) -> rusqlite::Result<Option<Body>> {
     let json: Option<String> = columns.get(8)?;
     let sum = columns.get(9)?;

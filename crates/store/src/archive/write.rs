@@ -1,4 +1,4 @@
-//! Writing to the archive: items come in, and what is over a bound goes, in one transaction.
+//! Writes to the archive: adds items and expires those beyond a bound, in one transaction.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::checksum;
 use crate::fault;
 use crate::read::{from_column, to_column};
 
-/// Takes items in, all or none; the clock is the caller's.
+/// Adds all items or none. `now` is the caller's time.
 pub(super) fn archive(
     connection: &mut Connection,
     path: &Path,
@@ -46,7 +46,7 @@ pub(super) fn archive(
     transaction.commit().map_err(&fault)
 }
 
-/// Takes away what is of a log that is gone: what has this number or a higher one.
+/// Removes items of a deleted log: those with the number `next` or a higher one.
 pub(super) fn keep_up_to(
     connection: &mut Connection,
     path: &Path,
@@ -64,7 +64,7 @@ pub(super) fn keep_up_to(
         })?;
         rows.collect::<rusqlite::Result<Vec<(i64, Seq)>>>()
     };
-    // Nearly always there is none, and then nobody has to wait for the right to write.
+    // Usually there are none, and then nobody has to wait for the write lock.
     if find(connection).map_err(&fault)?.is_empty() {
         return Ok(());
     }
@@ -77,7 +77,7 @@ pub(super) fn keep_up_to(
     transaction.commit().map_err(&fault)
 }
 
-/// The session's key; what stood there of another log of its name is gone.
+/// Returns the key of the session. Items of another log with the same name are removed.
 fn key(transaction: &Transaction<'_>, of: &Place) -> rusqlite::Result<i64> {
     let session = of.session.as_str();
     transaction
@@ -104,9 +104,9 @@ fn key(transaction: &Transaction<'_>, of: &Place) -> rusqlite::Result<i64> {
     Ok(key)
 }
 
-/// Makes room for an item whose number was used before. It may be the number of another item: of a
-/// log that was moved away, or of its end that a power loss took. And where it is the same item it
-/// may have expired, or be the oldest, which the bounds would let go of now.
+/// Removes an item whose number is reused. The number may belong to another item: of a log that was
+/// moved away, or of a log end that was lost in a power failure. If it is the same item, it may
+/// have expired, or be so old that the bounds would expire it now.
 fn remove(transaction: &Transaction<'_>, key: i64, seq: Seq) -> rusqlite::Result<()> {
     let row = transaction
         .prepare_cached("SELECT row FROM items WHERE session = ?1 AND seq = ?2")?
@@ -124,7 +124,7 @@ fn remove(transaction: &Transaction<'_>, key: i64, seq: Seq) -> rusqlite::Result
     ] {
         transaction.prepare_cached(sql)?.execute([row])?;
     }
-    // It is replaced, not forgotten.
+    // The item is replaced, not forgotten.
     transaction
         .prepare_cached("UPDATE sessions SET forgotten = ?2 WHERE key = ?1")?
         .execute([key, forgotten])?;
@@ -166,7 +166,8 @@ fn insert(
     Ok(())
 }
 
-/// When the newest item left: a clock that was set back does not make it older than others.
+/// Returns the eviction time of the newest item, so that a clock that was set back does not make a
+/// new item older than others.
 fn newest(transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
     transaction
         .prepare_cached("SELECT left_at FROM items ORDER BY row DESC LIMIT 1")?
@@ -175,7 +176,7 @@ fn newest(transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
         .map(|left| left.unwrap_or(0))
 }
 
-/// Lets go of the oldest until every bound holds.
+/// Expires the oldest items until every bound holds.
 fn expire(
     transaction: &Transaction<'_>,
     bounds: &ArchiveBounds,
@@ -226,8 +227,8 @@ fn expire(
     }
 }
 
-/// Forgets what has expired longest ago, of this session: nothing of others has changed that
-/// would not be looked at when they are written to.
+/// Forgets the items of this session that expired longest ago. Other sessions are checked when they
+/// are written to.
 fn forget(transaction: &Transaction<'_>, bounds: &ArchiveBounds, key: i64) -> rusqlite::Result<()> {
     let expired: i64 = transaction
         .prepare_cached("SELECT expired FROM sessions WHERE key = ?1")?
@@ -387,7 +388,7 @@ mod tests {
         for seq in 0..20 {
             file.take(seq, 1);
         }
-        // What is archived again, held or expired, counts once.
+        // An item that is archived again, held or expired, counts once.
         for seq in [18, 16, 19, 17, 18, 19] {
             file.take(seq, 1);
         }

@@ -1,5 +1,4 @@
-//! Records and numbers as SQLite's file format has them:
-//! <https://www.sqlite.org/fileformat2.html>.
+//! Records and numbers in SQLite's file format: <https://www.sqlite.org/fileformat2.html>.
 
 /// A value of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,7 +9,7 @@ pub(super) enum Value<'a> {
     Other,
 }
 
-/// How much of a row's payload stands on its own page.
+/// Returns the number of payload bytes that a row stores on its own page.
 pub(super) fn local(length: usize, usable: usize) -> usize {
     let (most, least) = (usable - 35, (usable - 12) * 32 / 255 - 23);
     if length <= most {
@@ -22,8 +21,8 @@ pub(super) fn local(length: usize, usable: usize) -> usize {
     }
 }
 
-/// The key and the values of a cell, as far as they stand on this page. A text that goes on
-/// elsewhere is a text.
+/// Returns the key and the values of a cell, as far as they are on this page. A text that continues
+/// on another page counts as a text.
 pub(super) fn record(page: &[u8], offset: usize, is_row: bool) -> Option<(i64, Vec<Value<'_>>)> {
     let (length, at) = varint(page, offset)?;
     let (key, at) = match is_row {
@@ -35,7 +34,7 @@ pub(super) fn record(page: &[u8], offset: usize, is_row: bool) -> Option<(i64, V
     Some((key, values(page.get(at..end)?)?))
 }
 
-/// The values of a record.
+/// Returns the values of a record.
 pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
     let (header, mut at) = varint(payload, 0)?;
     let header = usize::try_from(header).ok()?;
@@ -53,7 +52,7 @@ pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
             _ => return None,
         };
         let end = body.checked_add(size)?;
-        // A value after a text that goes on elsewhere stands there too.
+        // A value after a text that continues on another page is on that page too.
         let here = payload.len();
         let bytes = payload.get(body.min(here)..end.min(here))?;
         values.push(match kind {
@@ -69,7 +68,7 @@ pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
     Some(values)
 }
 
-/// A big-endian number of one to eight bytes.
+/// Parses a big-endian integer of one to eight bytes.
 fn signed(bytes: &[u8]) -> i64 {
     let first = bytes
         .first()
@@ -80,7 +79,7 @@ fn signed(bytes: &[u8]) -> i64 {
         .fold(first, |number, byte| (number << 8) | i64::from(*byte))
 }
 
-/// A number of one to nine bytes, and where it ends.
+/// Parses an integer of one to nine bytes. Returns it with its end.
 pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
     let mut number: u64 = 0;
     for index in 0..9 {

@@ -1,4 +1,4 @@
-//! What is kept, for whom and how much.
+//! Tests which contents are kept, for which session, and up to which size.
 
 use plimsoll_context::CallId;
 
@@ -120,15 +120,15 @@ async fn the_oldest_contents_are_forgotten_and_their_records_stay() {
     };
     assert_eq!(keep("s", None, "aaaa").await, [false]);
     assert_eq!(keep("s", Some("aaaa"), "bbbb").await, [false, false]);
-    // 12 bytes are too many, and what the second change needs is still there.
+    // 12 bytes are too many. The content that the second change needs is still stored.
     assert_eq!(keep("s", Some("bbbb"), "cccc").await, [true, true, false]);
     assert_eq!(contents(&files).await, 2);
     assert_eq!(keep("s", Some("cccc"), "bbbb").await, [true, false, false]);
-    // All sessions together.
+    // The limit of all sessions together.
     assert_eq!(keep("t", None, "dddddddd").await, [false]);
     let shown = files.changes(vec![kin("s", 1, None)]).await.unwrap();
     assert!(shown.iter().all(|it| it.is_forgotten), "{shown:?}");
-    // One change alone is kept whatever it weighs.
+    // A single change is kept regardless of its size.
     assert_eq!(keep("u", None, &"e".repeat(40)).await, [false]);
     assert_eq!(contents(&files).await, 1);
 }

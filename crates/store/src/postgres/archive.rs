@@ -1,5 +1,6 @@
-//! The archive in PostgreSQL: in the database of the logs, so that a session and what it has archived go
-//! together. Items are taken in and let go of in `archive::write`; searches are in `postgres::search`.
+//! The archive in PostgreSQL, in the same database as the logs, so that a session and its archived
+//! items are removed together. Items are added and expired in `archive::write`; searches are in
+//! `postgres::search`.
 
 pub(super) mod write;
 
@@ -19,26 +20,26 @@ use super::fault;
 use crate::checksum;
 use crate::read::{ALTERED, from_column, to_column};
 
-/// Sizes of blocks: items that were taken in one after another have a word of the index in common, by
-/// which the newest are found first.
+/// Sizes of blocks. Consecutive items of a block share a word of the index, so that the newest
+/// items can be found first.
 pub(super) const BLOCKS: [i64; 2] = [1_024, 16_384];
 
 /// The columns of [`Stored`].
 pub(super) const COLUMNS: &str = "seq, left_at, about, message, sum";
 
-/// What the database has of a session, as far as another may see it.
+/// The archived items of a session, as far as another session may see them.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
     pub(super) key: i64,
-    /// The highest number that is forgotten.
+    /// The highest forgotten number.
     forgotten: Option<Seq>,
-    /// Items that were ever taken in.
+    /// The number of items that were ever added.
     pub(super) taken: i64,
     /// Only items below this number may be seen.
     pub(super) below: Seq,
 }
 
-/// An item as it stands in the database.
+/// An item as stored in the database.
 pub(super) struct Stored {
     pub(super) id: RecallId,
     left: u64,
@@ -51,8 +52,8 @@ struct Body {
     sum: i64,
 }
 
-/// What is known of an item besides its message. As JSON, because a name may have bytes that a text of
-/// the database may not.
+/// The metadata of an item. Stored as JSON, because a name may contain bytes that a text column
+/// must not.
 #[derive(Serialize, Deserialize)]
 pub(super) struct About {
     pub(super) kind: Kind,
@@ -65,7 +66,7 @@ pub(super) struct About {
 }
 
 impl Shelf {
-    /// Checks whether the item of that number may be seen.
+    /// Checks whether the item with this number may be seen.
     fn shows(&self, seq: Seq) -> bool {
         seq < self.below
     }
@@ -114,7 +115,7 @@ impl Stored {
     }
 }
 
-/// The shelves of a session and of those that it is a fork of, itself first.
+/// Returns the shelves of a session and its ancestors, beginning with the session.
 pub(super) async fn shelves(
     connection: &mut PgConnection,
     session: &SessionId,
@@ -144,7 +145,7 @@ pub(super) async fn shelves(
     rows.iter().map(shelf).collect()
 }
 
-/// One item, whole.
+/// Returns one complete item.
 pub(super) async fn recall(
     connection: &mut PgConnection,
     place: &str,
@@ -190,7 +191,8 @@ pub(super) async fn recall(
     })
 }
 
-/// The items of a call id, each with whether it is held; and the item of that number, if there is one.
+/// Returns the items with a call id and whether each is held, and the item whose number is the
+/// name, if it exists.
 async fn named(
     connection: &mut PgConnection,
     shelves: &[Shelf],
@@ -241,7 +243,7 @@ async fn item(
     found.as_ref().map(Stored::of).transpose()
 }
 
-/// What is or was there of a session, in the order of its log.
+/// Returns the present and expired items of a session, in the order of its log.
 pub(super) async fn rows(
     connection: &mut PgConnection,
     bounds: &ArchiveBounds,
@@ -271,7 +273,7 @@ pub(super) async fn rows(
                 why: stored.about.why,
                 expired: !is_held || bounds.is_too_old(stored.left, now),
             };
-            // Where it is held, if it is held anywhere.
+            // Prefer a shelf that still holds the item.
             let had = all.get(&row.id);
             if had.is_none_or(|had| had.expired) {
                 all.insert(row.id, row);
@@ -288,12 +290,13 @@ fn damaged(place: &str, why: String) -> StoreError {
     }
 }
 
-/// The word that stands for a session in the index of words. No word of a text begins so.
+/// Returns the word that represents a session in the word index. No word of a text begins like
+/// this.
 pub(super) fn owner(shelf: i64) -> String {
     format!("={shelf}")
 }
 
-/// The word that stands for a block of a session's items.
+/// Returns the word that represents a block of a session's items.
 pub(super) fn block(shelf: i64, size: i64, number: i64) -> String {
     format!("={shelf}/{size}/{number}")
 }

@@ -1,5 +1,6 @@
-//! [`Leases`] in PostgreSQL: a number that grows with each writer, checked in the transaction of every
-//! write, and beats that are counted. No clock of a server or a process is compared.
+//! [`Leases`] in PostgreSQL: a number per session that grows with each writer and is checked in the
+//! transaction of every write, and counted beats. Clocks of servers and processes are never
+//! compared.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,11 +14,11 @@ use tokio::sync::Notify;
 use super::fault;
 use crate::lease::BEATS;
 
-/// The first pause between two looks at a session that somebody else holds. Each pause is twice as long
-/// as the one before, up to a quarter of a beat.
+/// The first pause between two checks of a session that another process holds. Each pause is twice
+/// as long as the previous one, up to a quarter of a beat.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
-/// The leases of one store. A clone is the same.
+/// The leases of one store. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Leases(Arc<Inner>);
 
@@ -26,21 +27,21 @@ struct Inner {
     place: Arc<str>,
     patience: Duration,
     state: Mutex<State>,
-    /// Told when a lease is dropped.
+    /// Notified when a lease is dropped.
     dropped: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct State {
     holder: Option<i64>,
-    /// The number of each session that is held.
+    /// The lease number of each held session.
     held: BTreeMap<SessionId, i64>,
     /// Leases that were dropped and are still in the database.
     ended: Vec<(SessionId, i64)>,
     is_beating: bool,
 }
 
-/// What a lease holds until it is dropped.
+/// The resources that a lease holds until it is dropped.
 struct Held {
     inner: Arc<Inner>,
     session: SessionId,
@@ -66,8 +67,8 @@ impl Leases {
         }))
     }
 
-    /// Becomes the one writer of a session; if somebody else holds it, as soon as it is known that they
-    /// are silent.
+    /// Becomes the only writer of a session. If another process holds it, waits until that process
+    /// is known to be silent.
     pub(super) async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         let inner = &self.0;
         let busy = || StoreError::Busy {
@@ -101,8 +102,8 @@ impl Leases {
         }
     }
 
-    /// Refuses a write if somebody else has become the writer since; nobody can before the transaction
-    /// ends. Returns whether the session is watched.
+    /// Returns an error if another process has become the writer since. The writer cannot change
+    /// before the transaction ends. Returns `true` if the session is watched.
     pub(super) async fn check(
         &self,
         connection: &mut PgConnection,
@@ -130,12 +131,12 @@ impl Leases {
         }
     }
 
-    /// Frees the sessions whose leases were dropped.
+    /// Releases the sessions whose leases were dropped.
     pub(super) async fn release(&self) -> Result<(), StoreError> {
         self.0.release().await.map_err(self.0.fault())
     }
 
-    /// `None` if another call of this store was quicker.
+    /// Returns `None` if another call of this store was quicker.
     fn hold(&self, session: &SessionId, token: i64) -> Option<Lease> {
         let mut state = self.0.lock();
         if state.held.contains_key(session) {
@@ -163,7 +164,7 @@ impl Inner {
         fault(&self.place)
     }
 
-    /// Makes this store the holder of a session if its row is as it was seen.
+    /// Makes this store the holder of a session if its row has not changed since it was seen.
     async fn take(&self, session: &SessionId, seen: Seen) -> sqlx::Result<Option<i64>> {
         let mut transaction = self.pool.begin().await?;
         sqlx::query("INSERT INTO leases (session, token) VALUES ($1, 0) ON CONFLICT DO NOTHING")
@@ -181,7 +182,7 @@ impl Inner {
         let holder: i64 = match had {
             Some(holder) => holder,
             None => {
-                // Those that hold nothing any longer.
+                // Holders that no longer hold a session.
                 sqlx::query(
                     "DELETE FROM holders WHERE NOT EXISTS
                      (SELECT 1 FROM leases WHERE holder = holders.key)",
@@ -217,7 +218,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Counts up. The row is made anew if another store thought that nobody needed it.
+    /// Increments the counter. Inserts the row again if another store removed it as unused.
     async fn beat(&self) -> sqlx::Result<()> {
         let Some(holder) = self.lock().holder else {
             return Ok(());
@@ -233,8 +234,8 @@ impl Inner {
     }
 }
 
-/// Beats as long as the store has leases. A beat that fails is late, and then another may take over: no
-/// write depends on it.
+/// Beats as long as the store has leases. A failed beat is late, and another process may take over.
+/// No write depends on it.
 async fn beat(leases: Weak<Inner>) {
     while let Some(inner) = leases.upgrade() {
         let _ = inner.release().await;

@@ -1,4 +1,4 @@
-//! Logs in PostgreSQL, read: a page, or the whole. Not the rows of sessions, which are in `postgres`.
+//! Reads logs in PostgreSQL: a page or the whole log. The rows of sessions are read in `postgres`.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,17 +16,18 @@ use crate::checksum;
 use crate::connection::done;
 use crate::read::{ALTERED, PAGE_ENTRIES, Raw, bad_entry, from_column, to_column};
 
-/// Connections that read one log at once, at most: with two, the server reads a page while another is sent.
+/// Maximum number of connections that read one log. With two, the server reads a page while another
+/// is sent.
 const LANES: usize = 2;
 
-/// A session whose log, or the beginning of it, belongs to another's log.
+/// A session whose log, or the beginning of it, belongs to the log of a session.
 pub(super) struct Kin {
     pub(super) key: i64,
     pub(super) shared: u64,
     pub(super) entries: u64,
 }
 
-/// Entries that stand together: those behind `before`, up to `last`.
+/// A range of entries: those after `before`, up to `last`.
 #[derive(Clone, Copy)]
 struct Range {
     key: i64,
@@ -34,15 +35,16 @@ struct Range {
     last: u64,
 }
 
-/// A log that is being read.
+/// The state of reading a log.
 struct Reading {
     place: Arc<str>,
     session: SessionId,
-    /// What no lane has begun with, and the place of each in the log.
+    /// The ranges that no lane has begun yet, with their positions in the log.
     left: Mutex<VecDeque<(usize, Range)>>,
 }
 
-/// The session and those that it is a fork of, itself first; none if nothing was written to it.
+/// Returns the session and its ancestors, beginning with the session. Empty if the session has no
+/// log.
 pub(super) async fn lineage(
     connection: &mut PgConnection,
     session: &SessionId,
@@ -69,7 +71,7 @@ pub(super) async fn lineage(
     kin.collect()
 }
 
-/// Reads the entries behind `after`, as many as a page holds; none at the end of the log.
+/// Reads the entries after `after`, up to one page. Empty at the end of the log.
 pub(super) async fn page(
     pool: &PgPool,
     place: &str,
@@ -78,7 +80,7 @@ pub(super) async fn page(
 ) -> Result<Vec<Raw>, StoreError> {
     let fault = fault(place);
     let mut connection = pool.acquire().await.map_err(&fault)?;
-    // A log only grows, so the lineage stays true while its entries are read.
+    // A log only grows, so the lineage stays valid while its entries are read.
     let kin = lineage(&mut connection, session).await.map_err(&fault)?;
     let mut page = Vec::new();
     for mut range in ranges(&kin, after) {
@@ -94,7 +96,7 @@ pub(super) async fn page(
                 n,
                 at,
                 json: json.as_bytes().to_vec(),
-                // It was compared.
+                // The checksum has been compared already.
                 sum: None,
             });
         }
@@ -102,8 +104,8 @@ pub(super) async fn page(
     Ok(page)
 }
 
-/// Reads a whole log. While the rows of a page are turned into entries, on other threads, the next pages are
-/// fetched.
+/// Reads a whole log. The next pages are fetched while the rows of a page are parsed on other
+/// threads.
 pub(super) async fn load(
     pool: &PgPool,
     place: &Arc<str>,
@@ -124,7 +126,7 @@ pub(super) async fn load(
         first_has_ended.notify_one();
         read
     };
-    // Another lane helps if there is a connection for it. It is not waited for one.
+    // A second lane helps if a connection is free. The first lane does not wait for it.
     let second = async {
         if pages < LANES {
             return Ok(Vec::new());
@@ -146,7 +148,7 @@ pub(super) async fn load(
 }
 
 impl Reading {
-    /// Reads pages until none is left. Returns them with their places in the log.
+    /// Reads pages until none is left. Returns them with their positions in the log.
     async fn lane(
         &self,
         connection: &mut PgConnection,
@@ -175,7 +177,7 @@ impl Reading {
     }
 }
 
-/// The entries of a log behind `after`, in pages.
+/// Returns the entries of a log after `after`, in pages.
 fn ranges(kin: &[Kin], after: u64) -> impl Iterator<Item = Range> {
     // The oldest ancestor has the beginning of the log, the session itself its end.
     kin.iter().rev().flat_map(move |kin| {
@@ -213,7 +215,7 @@ fn parse(
     read(rows, range, place, session).map(entry).collect()
 }
 
-/// Returns the number, the time and the text of each entry, none of which is missing or was altered.
+/// Returns the number, the time and the text of each entry. A missing or altered entry is an error.
 fn read<'a>(
     rows: &'a [PgRow],
     range: Range,
@@ -235,7 +237,7 @@ fn read<'a>(
     })
 }
 
-/// By their places: to look up names costs more than to read the columns.
+/// Reads columns by position, because looking up names costs more than reading them.
 fn columns(row: &PgRow) -> sqlx::Result<(i64, i64, &str, i64)> {
     Ok((
         row.try_get(0)?,

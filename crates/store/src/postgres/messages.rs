@@ -1,5 +1,5 @@
-//! What runs on other machines are told from outside, and what they ask: rows that whoever runs them reads,
-//! and answers. Not whether a message was said; that is for the session's log to say.
+//! Messages to runs on other machines, and questions from them: rows that the operator of these
+//! runs reads and answers. The session's log tells whether a message was delivered.
 
 use plimsoll_agent::{Answer, Entry, Question};
 use plimsoll_context::Bytes;
@@ -11,49 +11,50 @@ use super::write::text;
 use super::{PostgresStore, announce, fault};
 use crate::read::{from_column, to_column};
 
-/// Messages of one run, at most; a further one is refused.
+/// Maximum number of messages of one run. Further ones are refused.
 pub const MAX_RUN_MESSAGES: u64 = 1_000;
-/// The text of one message, at most.
+/// Maximum size of the text of one message.
 pub const MAX_RUN_MESSAGE: Bytes = Bytes(1024 * 1024);
-/// Messages that are read at once.
+/// Messages read at once.
 const READ: u64 = 64;
-/// Open questions that are read at once.
+/// Open questions read at once.
 pub(super) const MAX_QUESTIONS: u64 = 100;
 
-/// What a run is told from outside.
+/// A message to a run from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunMessage {
-    /// The sender's name for it: a message is taken once, however often it is sent.
+    /// The sender's id for the message. A message with the same id is delivered once, however often
+    /// it is sent.
     pub id: String,
-    /// What for.
+    /// The purpose of the message.
     pub kind: RunMessageKind,
-    /// What it says; empty for an interrupt.
+    /// The text; empty for an interrupt.
     #[serde(default)]
     pub text: String,
 }
 
-/// What a message to a run is for.
+/// The purpose of a message to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunMessageKind {
     /// Read before the next model call.
     Steer,
-    /// Read once the run has its answer.
+    /// Read after the run has produced its answer.
     FollowUp,
     /// Ends the run.
     Interrupt,
 }
 
-/// A call that waits for somebody's yes or no.
+/// A tool call that waits for approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuestion {
-    /// Names the call.
+    /// Identifies the call.
     pub key: String,
-    /// Its tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Its arguments, as JSON.
+    /// The arguments, as JSON.
     pub arguments: String,
-    /// Whether it would change a file that programs run or agents obey unasked.
+    /// Whether the call would change a file that programs run or agents obey without asking.
     pub is_protected: bool,
 }
 
@@ -73,10 +74,12 @@ impl RunMessageKind {
 }
 
 impl PostgresStore {
-    /// Keeps a message for the run of a request until that run has ended. One with the same id is kept once.
+    /// Stores a message for the run of a request until that run has ended. A message with the same
+    /// id is stored once.
     ///
     /// # Errors
-    /// If it is too long, if the run has [`MAX_RUN_MESSAGES`] already, or if it cannot be written.
+    /// If the message is too long, if the run has [`MAX_RUN_MESSAGES`] already, or if it cannot be
+    /// written.
     pub async fn post(
         &self,
         session: &SessionId,
@@ -128,8 +131,8 @@ impl PostgresStore {
         }
     }
 
-    /// Returns the messages for the run of a request behind row `after`, the oldest first, each with its
-    /// row; not all of them at once.
+    /// Returns messages for the run of a request after row `after`, oldest first, each with its
+    /// row. Returns a limited number per call.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -165,11 +168,11 @@ impl PostgresStore {
             .map_err(fault(&self.place))
     }
 
-    /// Returns the row of the newest message of all runs; 0 if there is none. It costs the same however many
-    /// runs there are, so that a worker need not ask for the messages of each.
+    /// Returns the row of the newest message of all runs, or 0 if there is none. The cost does not
+    /// depend on the number of runs, so a worker need not query the messages of each.
     ///
-    /// A message may be written later than one with a higher row: look for messages now and then although
-    /// this has not changed.
+    /// A message may be written later than one with a higher row. Therefore look for messages from
+    /// time to time even if this value has not changed.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -180,7 +183,7 @@ impl PostgresStore {
             .map_err(fault(&self.place))
     }
 
-    /// Asks whether a call may run. Returns the answer once there is one; asking again adds nothing.
+    /// Asks whether a call may run. Returns the answer if there is one. Asking again adds nothing.
     ///
     /// # Errors
     /// If the question cannot be written.
@@ -221,8 +224,8 @@ impl PostgresStore {
         Ok(answer.and_then(|json| serde_json::from_str(&json).ok()))
     }
 
-    /// Answers a question of a session or of an agent that it has called. The first answer stays. Returns
-    /// `false` if there is no such question.
+    /// Answers a question of a session or of an agent that it has called. Only the first answer
+    /// counts. Returns `false` if there is no such question.
     ///
     /// # Errors
     /// If the answer cannot be written.
@@ -250,7 +253,7 @@ impl PostgresStore {
         Ok(answered.rows_affected() > 0)
     }
 
-    /// Returns the questions of a session, and of agents that it has called, that nobody has answered.
+    /// Returns the unanswered questions of a session and of agents that it has called.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -298,8 +301,8 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Returns the entries of a session's log behind entry `after`, each with its number from 1; not all of
-    /// them at once.
+    /// Returns entries of a session's log after entry `after`, each with its number from 1. Returns
+    /// one page per call.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -312,10 +315,10 @@ impl PostgresStore {
         Ok(page.into_iter().map(|line| (line.n, line.entry)).collect())
     }
 
-    /// Returns how many entries a session's log has.
+    /// Returns the number of entries in a session's log.
     ///
     /// # Errors
-    /// If that cannot be read.
+    /// If it cannot be read.
     pub async fn entries(&self, session: &SessionId) -> Result<u64, StoreError> {
         let entries: Option<i64> = sqlx::query_scalar("SELECT entries FROM sessions WHERE id = $1")
             .bind(session.as_str())

@@ -1,4 +1,4 @@
-//! The tables of a store in PostgreSQL, and what the server says when something is wrong.
+//! The tables of a store in PostgreSQL, and the conversion of the server's errors.
 
 use plimsoll_core::StoreError;
 use sqlx::{Connection, PgPool};
@@ -13,10 +13,11 @@ const STEPS: [&str; 4] = [
     include_str!("../../schema/postgres-4.sql"),
 ];
 
-/// Locked while the schema is made, so that one process does it: "Plim" in ASCII.
+/// The key of the lock that is held while the tables are created, so that one process does it:
+/// "Plim" in ASCII.
 const SCHEMA_LOCK: i64 = 0x506c_696d;
 
-/// Makes the tables if there are none, and refuses those of a newer version.
+/// Creates or migrates the tables. Returns an error if they are of a newer version.
 pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError> {
     let fault = fault(place);
     let mut connection = pool.acquire().await.map_err(&fault)?;
@@ -58,7 +59,7 @@ pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError
     transaction.commit().await.map_err(&fault)
 }
 
-/// Says what the server says, with the place and the cure.
+/// Converts an error of the server to a sentence that names the place and the cure.
 pub(super) fn fault(place: &str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
     move |error| {
         let code = error.as_database_error().and_then(|error| error.code());
@@ -86,7 +87,7 @@ pub(super) fn fault(place: &str) -> impl Fn(sqlx::Error) -> StoreError + '_ {
             (_, sqlx::Error::Io(error)) => {
                 format!("it cannot be reached ({error}); see that the server runs, and try again")
             }
-            // Without the line of the server's own source.
+            // Omits the line in the server's own source.
             (_, sqlx::Error::Database(error)) => format!("the server says: {}", error.message()),
             _ => error.to_string(),
         };

@@ -1,5 +1,5 @@
-//! Searches of the archive in PostgreSQL: an index of the words of each item, and the words that there
-//! are. What is asked of them and how hits are ranked is the same for every store.
+//! Searches the archive in PostgreSQL with an index of the words of each item and a vocabulary. The
+//! query language and the ranking are the same for every store.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,13 +16,14 @@ use super::archive::{BLOCKS, COLUMNS, Shelf, Stored, block, owner, shelves};
 use super::fault;
 use crate::read::{from_column, to_column};
 
-/// Blocks of a size that a session has before it is worth asking for the newest two of them first.
+/// Minimum number of blocks of a size in a session for which searching the newest two first pays
+/// off.
 const WORTH_IT: i64 = 8;
 
-/// Items that are read at once.
+/// Items read at once.
 const READ: usize = 16;
 
-/// What one search sees: the items of a session and of those that it is a fork of.
+/// The data of one search: the items of a session and its ancestors.
 struct View {
     pool: PgPool,
     place: Arc<str>,
@@ -30,7 +31,7 @@ struct View {
     shelves: Vec<Shelf>,
     now: u64,
     runtime: Handle,
-    /// The rows that were found and not read yet, those that will be read first at the end.
+    /// The rows that were found and not read yet. The last ones are read first.
     found: RefCell<Vec<i64>>,
     read: RefCell<BTreeMap<i64, Stored>>,
 }
@@ -63,13 +64,14 @@ pub(super) async fn search(
 }
 
 impl View {
-    /// Waits for the server. A search runs on a thread that may be blocked.
+    /// Waits for the server. A search runs on a thread that may block.
     fn wait<T>(&self, work: impl Future<Output = sqlx::Result<T>>) -> Result<T, RecallError> {
         let done = self.runtime.block_on(work);
         Ok(done.map_err(fault(&self.place))?)
     }
 
-    /// Reads an item, and some that were found with it: each question costs a journey to the server.
+    /// Reads an item, together with some others that were found, because each query costs a round
+    /// trip.
     fn read_on(&self, key: i64) -> Result<(), RecallError> {
         let mut found = self.found.borrow_mut();
         found.retain(|row| *row != key);
@@ -90,14 +92,14 @@ impl View {
 }
 
 impl SearchIndex for View {
-    /// The item's row.
+    /// The row of the item.
     type Key = i64;
 
     fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError> {
         let mut words = BTreeSet::new();
         for shelf in &self.shelves {
             let of_shelf: Vec<String> = self.wait(
-                // Words are letters and digits, which are all below the last character.
+                // Words consist of letters and digits, which are all below the last character.
                 sqlx::query_scalar(
                     "SELECT word FROM vocabulary
                      WHERE shelf = $1 AND word >= $2 AND word <= $3 ORDER BY word LIMIT $4",
@@ -149,15 +151,15 @@ impl SearchIndex for View {
     }
 }
 
-/// Returns the words of the index that select the newest items of a shelf, then those that select more of
-/// them, and at last all. A frequent word is found among the newest items; a word that is not found there
-/// is rare. So no stage finds much more than is wanted.
+/// Returns the words of the index that select the newest items of a shelf, then those that select
+/// more, and finally all items. A frequent word is found among the newest items; a word that is not
+/// found there is rare. So no stage finds many more items than requested.
 fn stages(shelf: &Shelf) -> Vec<Vec<String>> {
     let mut stages = Vec::new();
     for size in BLOCKS {
         let blocks = shelf.taken / size;
         if blocks >= WORTH_IT {
-            // The last of them is not full yet.
+            // The last block is not full yet.
             let newest = [blocks, blocks - 1];
             stages.push(newest.map(|number| block(shelf.key, size, number)).to_vec());
         }
@@ -166,8 +168,8 @@ fn stages(shelf: &Shelf) -> Vec<Vec<String>> {
     stages
 }
 
-/// The newest rows of some blocks of a shelf that have all terms. They are found by their words first,
-/// whatever the planner thinks of the order in which they are wanted.
+/// Returns a query for the newest rows in some blocks of a shelf that contain all terms. It is
+/// written so that the planner uses the word index first, whatever order is requested.
 fn newest(
     shelf: &Shelf,
     terms: &[Wanted<'_>],
@@ -208,7 +210,8 @@ fn newest(
     sql
 }
 
-/// Any of some words, in the language of the index. No word has a quotation mark.
+/// Returns an alternative of some words, in the query language of the index. No word contains a
+/// quotation mark.
 fn any(words: &[String]) -> String {
     format!("('{}')", words.join("' | '"))
 }

@@ -1,4 +1,4 @@
-//! The list of sessions in PostgreSQL, and what people do with it: look at logs, export and delete.
+//! The list of sessions in PostgreSQL, and operations on sessions: view, export, prune and delete.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,7 +22,7 @@ const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.by
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 impl PostgresStore {
-    /// Returns one session as a list shows it; `None` if nothing was ever written to it.
+    /// Returns the list entry of one session, or `None` if the session has no log.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -37,8 +37,8 @@ impl PostgresStore {
         row.as_ref().map(info).transpose().map_err(&fault)
     }
 
-    /// Returns the entries behind number `after`, in order: [`PAGE_ENTRIES`](crate::PAGE_ENTRIES) at most,
-    /// none at the end of the log.
+    /// Returns the entries after number `after`, in order: at most
+    /// [`PAGE_ENTRIES`](crate::PAGE_ENTRIES), and none at the end of the log.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -47,11 +47,12 @@ impl PostgresStore {
         export::lines(&page, Path::new(&*self.place), session)
     }
 
-    /// Writes sessions as JSON lines and gives the writer back, as
-    /// [`SqliteStore::export`](crate::SqliteStore::export) does.
+    /// Writes sessions as JSON lines and returns the writer, like
+    /// [`SqliteStore::export`](crate::SqliteStore::export).
     ///
     /// # Errors
-    /// If a log cannot be read, after writing what comes before; or if `out` refuses.
+    /// If a log cannot be read, after everything before it was written; or if `out` returns an
+    /// error.
     pub async fn export<W>(
         &self,
         sessions: &BTreeMap<SessionId, Option<String>>,
@@ -67,8 +68,8 @@ impl PostgresStore {
         export::export(&path, &self.list().await?, sessions, out, page).await
     }
 
-    /// Returns the sessions that need not be kept, the one written last first. A session whose entries a fork
-    /// needs that is kept is not among them. Nothing is changed.
+    /// Returns the outdated sessions, most recently written first. A session that a retained fork
+    /// needs is not among them. Changes nothing.
     ///
     /// # Errors
     /// If the sessions cannot be read.
@@ -76,13 +77,15 @@ impl PostgresStore {
         Ok(retention::outdated(&self.list().await?, retention))
     }
 
-    /// Deletes a session as [`SessionStore::delete`] does. Returns `false` if there is no such session.
+    /// Deletes a session, like [`SessionStore::delete`]. Returns `false` if there is no such
+    /// session.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] if somebody writes to it, at once: also if that process stands still, which
-    /// [`SessionStore::acquire`] would take the session from. As [`SessionStore::delete`] otherwise.
+    /// [`StoreError::Busy`], at once, if another process writes to it, even if that process stands
+    /// still and [`SessionStore::acquire`] would take the session over. Otherwise as
+    /// [`SessionStore::delete`].
     pub async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
-        // What was dropped here is free.
+        // Releases the leases that were dropped in this store.
         self.leases.release().await?;
         let is_held: Option<bool> =
             sqlx::query_scalar("SELECT holder IS NOT NULL FROM leases WHERE session = $1")
@@ -98,7 +101,7 @@ impl PostgresStore {
     }
 }
 
-/// All sessions, the one written last first.
+/// Returns all sessions, most recently written first.
 pub(super) async fn list(pool: &PgPool) -> sqlx::Result<Vec<SessionInfo>> {
     let sql = format!("{INFO} ORDER BY own.newest DESC, own.key DESC");
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))

@@ -1,5 +1,5 @@
-//! Who follows a session from elsewhere hears of it when something is new. Only what is appended to sessions
-//! that are watched is announced: the server lets one transaction after another announce something.
+//! Notifications about new entries of a session from other machines. Only entries of watched
+//! sessions are announced, because the server serializes the transactions that announce something.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,24 @@ use super::messages::MAX_QUESTIONS;
 use super::{PostgresStore, fault};
 use crate::read::{from_column, to_column};
 
-/// How long a session is watched after somebody has asked for it.
+/// How long a session is watched after it was requested.
 pub const WATCHED: Duration = Duration::from_secs(60);
 
-/// The channel of PostgreSQL on which news of sessions are announced.
+/// The PostgreSQL channel for news of sessions.
 const CHANNEL: &str = "plimsoll";
 
-/// How far a session has come.
+/// The progress of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The entries of its log.
+    /// The number of entries in its log.
     pub entries: u64,
-    /// Calls of it, and of agents that it has called, that wait for somebody's yes or no. At most 100 are
-    /// counted.
+    /// The number of its calls, and of calls of agents that it has called, that wait for approval.
+    /// At most 100 are counted.
     pub questions: usize,
 }
 
-/// News of sessions that are watched, and questions of all. It has a connection of its own.
+/// A stream of changes of watched sessions, and of questions of all sessions. It has a connection
+/// of its own.
 #[derive(Debug)]
 pub struct Changes {
     listener: PgListener,
@@ -36,11 +37,11 @@ pub struct Changes {
 }
 
 impl PostgresStore {
-    /// Has what is appended to a session announced, for [`WATCHED`]. What another process appends at this
-    /// moment may not be.
+    /// Requests announcements for entries that are appended to a session, for [`WATCHED`]. Entries
+    /// that another process appends at the same moment may not be announced.
     ///
     /// # Errors
-    /// If the database cannot be told.
+    /// If the database cannot be written.
     pub async fn watch(&self, session: &SessionId) -> Result<(), StoreError> {
         sqlx::query(
             "WITH gone AS (
@@ -58,13 +59,13 @@ impl PostgresStore {
         .map_err(fault(&self.place))
     }
 
-    /// Listens to what is announced from now on.
+    /// Subscribes to announcements from now on.
     ///
     /// # Errors
-    /// If there is no connection for it.
+    /// If no connection can be opened.
     pub async fn changes(&self) -> Result<Changes, StoreError> {
         let fault = fault(&self.place);
-        // One that waits for news is none of those that work.
+        // A separate connection, so that waiting for news does not occupy one of the pool.
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(self.pool.options().get_acquire_timeout())
@@ -77,7 +78,7 @@ impl PostgresStore {
         })
     }
 
-    /// Returns how far a session has come, which is a small question.
+    /// Returns the progress of a session. This is a cheap query.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -105,18 +106,18 @@ impl PostgresStore {
 }
 
 impl Changes {
-    /// Waits until something is new in a session, and returns its name. `None` if the connection was lost and
-    /// is there again: something may have been missed. Nothing is lost if this is not waited for to its end.
+    /// Waits for news of a session, and returns its name. `None` if the connection was lost and
+    /// restored, so that something may have been missed. Cancelling the wait loses nothing.
     ///
     /// # Errors
-    /// If the database is away.
+    /// If the database cannot be reached.
     pub async fn next(&mut self) -> Result<Option<String>, StoreError> {
         let heard = self.listener.try_recv().await.map_err(fault(&self.place))?;
         Ok(heard.map(|news| news.payload().to_owned()))
     }
 }
 
-/// Says that something is new in a session, once the transaction is committed.
+/// Announces news of a session when the transaction is committed.
 pub(super) async fn announce(connection: impl PgExecutor<'_>, session: &str) -> sqlx::Result<()> {
     sqlx::query("SELECT pg_notify($1, $2)")
         .bind(CHANNEL)

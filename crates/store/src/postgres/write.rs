@@ -1,4 +1,4 @@
-//! What is written to PostgreSQL: entries, and the rows of sessions. Each in a transaction of the caller.
+//! Writes entries and rows of sessions to PostgreSQL, in a transaction of the caller.
 
 use plimsoll_agent::Entry;
 use plimsoll_core::{Fork, SessionId};
@@ -8,7 +8,7 @@ use super::Kin;
 use crate::read::to_column;
 use crate::{checksum, write};
 
-/// A session as the next append finds it.
+/// The state of a session before the next append.
 pub(super) struct Head {
     key: i64,
     entries: i64,
@@ -24,7 +24,7 @@ pub(super) async fn share(
     now: i64,
 ) -> sqlx::Result<()> {
     let shared = to_column(of.entries);
-    // Its log was written when what it shares was.
+    // Its update time is that of the last shared entry.
     let mut updated: Option<i64> = None;
     if let Some(owner) = kin.iter().find(|kin| kin.shared < of.entries) {
         updated = sqlx::query_scalar("SELECT at FROM entries WHERE session = $1 AND n = $2")
@@ -56,7 +56,7 @@ pub(super) async fn share(
     Ok(())
 }
 
-/// The title that a log's entries give it, of those that stand with this session.
+/// Returns the title that the log's entries give it, from the entries stored with this session.
 async fn title_in(
     connection: &mut PgConnection,
     kin: &Kin,
@@ -76,7 +76,7 @@ async fn title_in(
     }))
 }
 
-/// Finds a session, and keeps others from writing to it.
+/// Finds a session, and locks it for others.
 pub(super) async fn head(
     connection: &mut PgConnection,
     session: &SessionId,
@@ -95,7 +95,7 @@ pub(super) async fn head(
     head.transpose()
 }
 
-/// Adds entries at the end of a session, which is begun if there is none.
+/// Adds entries to the end of a session. Creates the session if there is none.
 pub(super) async fn add(
     connection: &mut PgConnection,
     session: &SessionId,
@@ -126,7 +126,7 @@ pub(super) async fn add(
     let mut bytes = 0_u64;
     for (time, json) in lines {
         last = last.saturating_add(1);
-        // A clock that differs or was set back does not make a log run backwards.
+        // A clock that differs or was set back does not make the times of a log decrease.
         at = at.max(*time);
         numbers.push(last);
         times.push(at);
@@ -134,7 +134,7 @@ pub(super) async fn add(
         bytes = bytes.saturating_add(json.len() as u64);
         sums.push(checksum::of_entry(last, at, json.as_bytes()));
     }
-    // In one statement: each costs a journey to the server.
+    // One statement, because each costs a round trip.
     sqlx::query(
         "WITH grown AS (
            UPDATE sessions SET entries = $6, updated = $7, newest = nextval('writes'),
@@ -156,7 +156,7 @@ pub(super) async fn add(
     Ok(())
 }
 
-/// A text as the database can hold it: without the character 0.
+/// Returns a text that the database can store: without NUL characters.
 pub(super) fn text(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

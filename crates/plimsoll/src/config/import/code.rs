@@ -1,17 +1,17 @@
-//! Finds settings in JSON and in pieces of JavaScript, Rust and C++.
+//! Finds settings in JSON and in fragments of JavaScript, Rust and C++.
 //!
-//! Three of the systems that are imported are configured by code. Nothing is run: whatever is set to
-//! a plain value is found with its line, and any other expression becomes [`Written::Code`].
+//! Three of the imported systems are configured by code. Nothing is executed: settings with a plain
+//! value are found with their lines, and any other expression becomes [`Written::Code`].
 
 use super::super::document::{Entry, Node, Table, Written};
 use super::MAX_DEPTH;
 
-/// What stands before the name of a method that was called with one value: `.max_turns(3)`.
+/// The prefix of the name of a method that is called with one value: `.max_turns(3)`.
 pub(super) const CALL: char = '.';
 
-/// Values that stand for "not set".
+/// Values that mean "not set".
 const NOTHING: [&str; 6] = ["null", "undefined", "None", "nullptr", "NULL", "nullopt"];
-/// Functions that return their argument, as far as a setting is concerned.
+/// Functions that return their argument, for the purpose of a setting.
 const SAME: [&str; 8] = [
     "Some",
     "Ok",
@@ -22,12 +22,12 @@ const SAME: [&str; 8] = [
     "from_secs",
     "from_secs_f64",
 ];
-/// Functions that return a variable of the environment.
+/// Functions that return an environment variable.
 const VARIABLE: [&str; 4] = ["var", "getenv", "getEnvVar", "get"];
 
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
-    /// A name with what it is a member of, such as `config.maxSteps` or `Scope::FixedCount`.
+    /// A name, qualified or not, such as `config.maxSteps` or `Scope::FixedCount`.
     Word(String),
     Text(String),
     Number(String),
@@ -39,7 +39,7 @@ struct Lexed {
     line: usize,
 }
 
-/// Returns what a text sets, or `None` if tables stand in each other too deep.
+/// Returns the settings of a text, or `None` if tables are nested too deeply.
 pub(super) fn read(text: &str) -> Option<Table> {
     let mut reader = Reader {
         tokens: tokens(text),
@@ -57,7 +57,7 @@ struct Reader {
     at: usize,
     depth: usize,
     is_too_deep: bool,
-    /// What was called on values, which may be a builder's methods.
+    /// The method calls on values, which may be a builder's.
     called: Vec<Entry>,
 }
 
@@ -81,7 +81,8 @@ impl Reader {
         token
     }
 
-    /// Enters a table or a list. Returns `false` if it is one too many, and ends the reading.
+    /// Enters a table or a list. If they are nested too deeply, ends the reading and returns
+    /// `false`.
     fn enter(&mut self) -> bool {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -91,7 +92,7 @@ impl Reader {
         !self.is_too_deep
     }
 
-    /// What is set up to the closing sign, in this block and in blocks within it that have no name.
+    /// Returns the settings up to the closing sign, in this block and in its nameless inner blocks.
     fn entries(&mut self, end: Option<char>) -> Vec<Entry> {
         let mut entries = Vec::new();
         if !self.enter() {
@@ -134,7 +135,7 @@ impl Reader {
         } else if self.is(1, '(') && is_method {
             self.at += 2;
             let node = self.value();
-            // One value, and no more, is what a builder's method takes.
+            // A builder's method takes exactly one value.
             if self.is(0, ')') {
                 self.at += 1;
                 entries.extend(node.map(|node| Entry {
@@ -162,7 +163,7 @@ impl Reader {
         entries.append(&mut self.called);
     }
 
-    /// A value up to the end of its expression. `None` if nothing is set.
+    /// Reads a value up to the end of its expression. Returns `None` if nothing is set.
     fn expression(&mut self) -> Option<Node> {
         let mut node = self.value();
         let is_variable = matches!(&node, Some(Node { value: Written::Text(text), .. }) if text.starts_with("${"));
@@ -173,7 +174,7 @@ impl Reader {
             if is_end || self.line() > ends {
                 break;
             }
-            // `process.env.KEY || "…"` is that variable all the same.
+            // `process.env.KEY || "…"` still counts as the variable.
             if !is_variable {
                 let (line, value) = (self.line(), Written::Code);
                 node = Some(Node { line, value });
@@ -208,7 +209,7 @@ impl Reader {
         Some(Node { line, value })
     }
 
-    /// A value that begins with a name.
+    /// Reads a value that begins with a name.
     fn named(&mut self, word: &str, line: usize) -> Option<Node> {
         let name = last(word);
         let text = |text: &str| Written::Text(text.to_owned());
@@ -228,7 +229,7 @@ impl Reader {
                 false => table,
             }
         } else if self.is(0, '=') {
-            // What stood before it was a type.
+            // The name before it was a type.
             self.at += 1;
             return self.value();
         } else {
@@ -260,7 +261,7 @@ impl Reader {
         values
     }
 
-    /// Reads what is called on a value: `.to_string()`, `.await?`, `!`.
+    /// Reads the method calls on a value: `.to_string()`, `.await?`, `!`.
     fn methods(&mut self) {
         loop {
             if self.is(0, '?') || self.is(0, '!') {
@@ -283,7 +284,7 @@ impl Reader {
     }
 }
 
-/// What a function returns, as far as that is known.
+/// Returns the result of a function call, if it is known.
 fn called(word: &str, mut values: Vec<Node>) -> Option<Written> {
     let name = last(word);
     let first = match values.len() {
@@ -291,7 +292,7 @@ fn called(word: &str, mut values: Vec<Node>) -> Option<Written> {
         _ => Some(values.swap_remove(0).value),
     };
     Some(match (name, first) {
-        // `Engine::OpenAI(Settings { .. })` is these settings.
+        // `Engine::OpenAI(Settings { .. })` counts as these settings.
         (_, Some(table @ Written::Table(_))) => table,
         (name, Some(value)) if SAME.contains(&name) => value,
         (name, None) if SAME.contains(&name) => return None,
@@ -321,7 +322,7 @@ fn closing(sign: char) -> Option<char> {
     }
 }
 
-/// The name behind what it is a member of.
+/// Returns the last part of a qualified name.
 fn last(word: &str) -> &str {
     word.rsplit([':', '.']).next().unwrap_or(word)
 }
@@ -370,7 +371,7 @@ fn tokens(text: &str) -> Vec<Lexed> {
                 continue;
             }
             c if c.is_whitespace() => continue,
-            // A lifetime of Rust.
+            // A Rust lifetime.
             '\'' if !chars.clone().take_while(|c| *c != '\n').any(|c| c == '\'') => continue,
             '"' | '`' | '\'' => Token::Text(quoted(c, &mut chars, &mut line)),
             c if c.is_ascii_digit() || (c == '-' && next.is_some_and(|c| c.is_ascii_digit())) => {
@@ -386,7 +387,7 @@ fn tokens(text: &str) -> Vec<Lexed> {
                 while let Some(c) = more_of_word(&word, &mut chars) {
                     word.push(c);
                 }
-                // A dot or a colon at its end belongs to what follows.
+                // A trailing dot or colon belongs to the next token.
                 let name = word.trim_end_matches(['.', ':']);
                 let rest: Vec<char> = word.chars().skip(name.chars().count()).collect();
                 let token = Token::Word(name.to_owned());
@@ -410,18 +411,18 @@ fn is_of_word(c: char) -> bool {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// The next sign of a name, with `.` and `::` between its parts.
+/// Returns the next character of a name. Its parts are separated by `.` and `::`.
 fn more_of_word(word: &str, chars: &mut Chars<'_>) -> Option<char> {
     let ends_in = |sign: char| word.ends_with(sign);
     chars.next_if(|c| match c {
         '.' => !ends_in('.') && !ends_in(':'),
-        // One alone ends the name of a setting.
+        // A single colon ends the name of a setting.
         ':' => !ends_in('.') && !word.ends_with("::"),
         c => is_of_word(*c) && (!ends_in(':') || word.ends_with("::")),
     })
 }
 
-/// A text up to its closing quote. Escapes are those of JSON, as far as they are that.
+/// Reads a text up to its closing quote. Escapes of JSON are decoded.
 fn quoted(quote: char, chars: &mut Chars<'_>, line: &mut usize) -> String {
     let mut raw = String::new();
     while let Some(c) = chars.next().filter(|c| *c != quote) {

@@ -1,7 +1,8 @@
-//! The configuration of another system as a `plimsoll.toml`: what `plimsoll config import` prints.
+//! Translates the configuration of another system to a `plimsoll.toml`, for
+//! `plimsoll config import`.
 //!
-//! Which settings other systems have is data ([`rows`]). The text that comes out is read by our own reader
-//! before anybody sees it.
+//! The settings of other systems are data ([`rows`]). The result is checked with Plimsoll's own
+//! parser before it is returned.
 
 mod code;
 mod rows;
@@ -23,10 +24,10 @@ use super::file::{self, Config, MAX_CONFIG_FILE};
 use rows::{How, ROWS, Row};
 use translate::Translation;
 
-/// Tables within tables of a file that is imported, at most.
+/// Maximum nesting depth of tables in an imported file.
 const MAX_DEPTH: usize = 64;
 
-/// A system whose configuration is understood.
+/// A system whose configuration can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum System {
     /// Cognipeer's agent SDK (TypeScript).
@@ -41,36 +42,37 @@ pub enum System {
     Gaia,
 }
 
-/// The configuration of another system, translated.
+/// The translated configuration of another system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// Whose it was.
+    /// The system that it came from.
     pub system: System,
-    /// A `plimsoll.toml` with the same meaning, as far as there is one. [`Config::parse`] reads it without
-    /// a warning.
+    /// A `plimsoll.toml` with the same meaning, as far as possible. [`Config::parse`] reads it
+    /// without warnings.
     pub toml: String,
-    /// What became of each setting, from the top of the file.
+    /// The translation of each setting, from the top of the file.
     pub settings: Vec<ImportedSetting>,
 }
 
-/// What became of one setting of another system.
+/// The translation of one setting of another system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedSetting {
-    /// The line on which it stands.
+    /// The line of the setting.
     pub line: usize,
-    /// Its name as it is written, with the names of its tables.
+    /// The name as written, with the names of its tables.
     pub name: String,
-    /// The settings that it is here; none if it is not translated.
+    /// The resulting settings; empty if it is not translated.
     pub became: Vec<String>,
-    /// How it differs from what it was, or why it is not translated.
+    /// The difference in meaning, or the reason why it is not translated.
     pub note: Option<String>,
 }
 
 impl Import {
-    /// Reads a file and translates it. Without `from`, its content says whose it is.
+    /// Reads and translates a file. Without `from`, the system is detected from the content.
     ///
     /// # Errors
-    /// If the file cannot be read, is larger than [`MAX_CONFIG_FILE`](super::MAX_CONFIG_FILE), or is an error for [`Import::of`].
+    /// If the file cannot be read, is larger than [`MAX_CONFIG_FILE`](super::MAX_CONFIG_FILE), or
+    /// is an error for [`Import::of`].
     pub fn read(path: &Path, from: Option<System>) -> Result<Self, ConfigError> {
         let text = file::text(path)?;
         Self::translated(&text, from, Some(path))
@@ -137,13 +139,13 @@ impl Import {
     }
 }
 
-/// What to give.
+/// The advice at the end of an error.
 const GIVE: &str = "give the configuration file, or the piece of code with the settings";
 
-/// A text with its tables.
+/// A parsed text.
 struct Form {
     table: Table,
-    /// Names of variables and types stand before those of settings.
+    /// Whether names of variables and types precede those of settings.
     is_code: bool,
 }
 
@@ -186,7 +188,7 @@ impl Form {
         if kind.is_some() || form.system().is_some() {
             return Ok(form);
         }
-        // What is no TOML and says nothing as code may be YAML without a name.
+        // A text that is not TOML and contains no settings as code may be YAML.
         match yaml::read(text) {
             Ok(Some(table)) => Ok(Self {
                 table,
@@ -196,7 +198,8 @@ impl Form {
         }
     }
 
-    /// The system of which most settings are there; `None` if that is none or not one alone.
+    /// Returns the system that most of the settings belong to. `None` if there is none, or more
+    /// than one.
     fn system(&self) -> Option<System> {
         let known = System::ALL.map(|system| (translate::known(system, self), system));
         let most = known.iter().map(|(count, _)| *count).max()?;
@@ -208,8 +211,8 @@ impl Form {
     }
 }
 
-/// Says whose a name is that our reader does not know, and what it is here; and whether it is a setting
-/// there, and not only a table.
+/// Returns the counterpart of an unknown name of another system, with the system's name, and
+/// whether it names a setting rather than a table.
 pub(super) fn hint(path: &str) -> Option<(String, bool)> {
     let path = snake(path);
     let is_it = |system: System, row: &str| {
@@ -237,7 +240,7 @@ pub(super) fn hint(path: &str) -> Option<(String, bool)> {
     Some((text, setting.is_some()))
 }
 
-/// Names of phi-core's types, and the tables of its files that say the same.
+/// Names of phi-core's types, and the tables of its files with the same settings.
 const TYPES: [(&str, &str); 8] = [
     ("agent_loop_config.", ""),
     ("context_config.compaction.", "compaction."),
@@ -249,7 +252,7 @@ const TYPES: [(&str, &str); 8] = [
     ("model_config.", "provider."),
 ];
 
-/// A path without what only wraps it.
+/// Returns a path without names of wrapping types.
 fn wrapped(system: System, path: &str) -> String {
     let mut path = format!("{path}.");
     while system == System::PhiCore
@@ -261,7 +264,8 @@ fn wrapped(system: System, path: &str) -> String {
     path
 }
 
-/// `maxToken`, `max-token` and `MaxToken` as `max_token`; `baseURL` as `base_url`.
+/// Converts a name to snake case: `maxToken`, `max-token` and `MaxToken` to `max_token`, `baseURL`
+/// to `base_url`.
 pub(super) fn snake(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     let mut chars = name.chars().peekable();
@@ -284,7 +288,7 @@ pub(super) fn snake(name: &str) -> String {
 }
 
 impl System {
-    /// Every system.
+    /// All systems.
     pub const ALL: [Self; 5] = [
         Self::Cognipeer,
         Self::PhiCore,
@@ -293,7 +297,7 @@ impl System {
         Self::Gaia,
     ];
 
-    /// Its name, as `--from` has it.
+    /// Returns the name used by `--from`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

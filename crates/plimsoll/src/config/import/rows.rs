@@ -1,9 +1,9 @@
-//! [`Row`]: a setting of another system, and what it is here. The rows are data, in `systems.txt`.
+//! [`Row`]: a setting of another system with its counterpart. The rows are data, in `systems.txt`.
 //!
-//! A line is `PATH = HOW NAME + OTHER=VALUE`: the setting NAME of ours, after a change that HOW names (see
-//! [`How`]; without it the value stays), and other settings that it implies. `FROM=TO` behind NAME replaces a
-//! value. `PATH = - WHY` has no counterpart. Paths are in snake case, whatever their system does, and what a
-//! system's agents may say begins with `agents.`.
+//! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
+//! conversion of the value (see [`How`]). `OTHER=VALUE` are other settings that it implies.
+//! `FROM=TO` after NAME replaces a value. `PATH = - WHY` has no counterpart. Paths are always in
+//! snake case, and those of the system's agents begin with `agents.`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,50 +16,50 @@ const SYSTEMS: &str = include_str!("systems.txt");
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) how: How,
-    /// The setting that it is here. Empty if there is none.
+    /// The counterpart. Empty if there is none.
     pub(super) ours: &'static str,
-    /// A value of theirs and what it is here.
+    /// A value of the other system and its counterpart.
     pub(super) value: Option<(&'static str, &'static str)>,
-    /// A setting that it implies, with its value.
+    /// An implied setting, with its value.
     pub(super) implies: Option<(&'static str, &'static str)>,
-    /// Why there is no counterpart.
+    /// The reason why there is no counterpart.
     pub(super) why: &'static str,
 }
 
-/// What happens to a value.
+/// The conversion of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// Nothing.
+    /// The value stays unchanged.
     Same,
-    /// Nothing, but it is for the agent that calls the others.
+    /// Unchanged, for the agent that calls the others.
     Main,
     /// Milliseconds become a time.
     Millis,
-    /// One more: the first attempt does not count there.
+    /// Incremented, because the other system does not count the first attempt.
     Retries,
     /// Bytes or characters become tokens.
     Bytes,
-    /// Nothing, and it is left out if summaries are off.
+    /// Unchanged, and omitted if summaries are off.
     Summaries,
-    /// Nothing, and 0 is no limit.
+    /// Unchanged; 0 means no limit.
     Limit,
-    /// Raised to the least size of the history of tool calls.
+    /// Raised to the minimum size of the history of tool calls.
     History,
-    /// It says that tool calls run in batches, or how large those are.
+    /// Whether tool calls run in batches, or the size of a batch.
     Batch,
-    /// Names of tools become ours.
+    /// Tool names are translated.
     Tools,
-    /// Rules for what may run.
+    /// Permission rules.
     Permissions,
-    /// Servers of tools.
+    /// Tool servers.
     Servers,
     /// A part of the model, of its provider or its prices.
     Model(Part),
-    /// It has no counterpart.
+    /// No counterpart.
     Nothing,
 }
 
-/// A part of what says which model is used.
+/// A part of the specification of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Provider,

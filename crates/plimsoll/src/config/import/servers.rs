@@ -1,5 +1,5 @@
-//! What a configuration says of models, their providers, tools and servers of tools. Keys and tokens are
-//! never written: the variable that holds them is.
+//! Translates models, their providers, tools and tool servers. Keys and tokens are never written,
+//! only the names of their variables.
 
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ use super::snake;
 use super::text::Place;
 use super::translate::{Leaf, PartOfModel, Translation, clean};
 
-/// Names of tools in other systems, and ours.
+/// Tool names of other systems, and Plimsoll's.
 const TOOLS: [(&str, &str); 8] = [
     ("shell", "bash"),
     ("patch", "edit"),
@@ -28,7 +28,7 @@ const TOOLS: [(&str, &str); 8] = [
     ("web_fetch", ""),
     ("web_search", ""),
 ];
-/// Models whose names say whose they are.
+/// Prefixes of model names, and their vendors.
 const FAMILIES: [(&str, &str); 4] = [
     ("claude", "anthropic"),
     ("gpt-", "openai"),
@@ -39,7 +39,7 @@ const FAMILIES: [(&str, &str); 4] = [
 type Parts = [PartOfModel];
 
 impl Translation {
-    /// Writes what is said of models.
+    /// Writes the settings of models.
     pub(super) fn put_models(&mut self) {
         for (agent, parts) in std::mem::take(&mut self.models) {
             let place = agent.map_or(Place::Top, Place::Agent);
@@ -115,7 +115,8 @@ impl Translation {
         }
     }
 
-    /// The variable that a text refers to; else the usual one, into which the key in the file has to go.
+    /// Returns the variable that a text refers to; otherwise the usual one, to which the user must
+    /// move the key.
     fn variable(&mut self, text: &str, usual: &str) -> String {
         let name = text
             .strip_prefix("${")
@@ -132,7 +133,7 @@ impl Translation {
         }
     }
 
-    /// Writes the tools of an agent by our names.
+    /// Writes the tools of an agent with Plimsoll's names.
     pub(super) fn tools(&mut self, leaf: &Leaf) {
         let Some(names) = texts(&leaf.value) else {
             return self.note("give a list of names");
@@ -168,7 +169,7 @@ impl Translation {
         }
     }
 
-    /// Writes rules for what may run.
+    /// Writes permission rules.
     pub(super) fn permissions(&mut self, leaf: &Leaf) {
         let mut rules = Vec::new();
         for node in list(&leaf.value) {
@@ -189,7 +190,7 @@ impl Translation {
         self.put(leaf, "permissions", rules, Place::Top);
     }
 
-    /// Writes servers of tools, which stand in the agents that use them there.
+    /// Writes tool servers. In the other system they are part of the agents that use them.
     pub(super) fn servers(&mut self, leaf: &Leaf) {
         let mut names = Vec::new();
         for node in list(&leaf.value) {
@@ -224,7 +225,7 @@ impl Translation {
         self.put(leaf, "mcp", Value::Texts(names).to_string(), place);
     }
 
-    /// Writes the environment of a server: what looks like a key is passed on and not written.
+    /// Writes the environment of a server. Variables that look like keys are inherited instead.
     fn environment(&mut self, leaf: &Leaf, node: &Node, place: Place) {
         let Some(Written::Table(table)) = inner(node, "env").map(|env| &env.value) else {
             return;
@@ -248,7 +249,7 @@ impl Translation {
     }
 }
 
-/// The text of a part.
+/// Returns the text of a part.
 fn said(parts: &Parts, part: Part) -> Option<&str> {
     let (_, leaf, ..) = parts.iter().find(|(other, ..)| *other == part)?;
     match &leaf.value {
@@ -257,7 +258,7 @@ fn said(parts: &Parts, part: Part) -> Option<&str> {
     }
 }
 
-/// The provider of a model: one that is known, or one of the file's own with an address.
+/// Returns the provider of a model: a known one, or one of the file's own with an address.
 fn provider(named: Option<&str>, model: Option<&str>, url: Option<&str>) -> Option<String> {
     let known = |name: &str| {
         Vendor::named(name)
@@ -283,7 +284,7 @@ fn provider(named: Option<&str>, model: Option<&str>, url: Option<&str>) -> Opti
         .or_else(|| families().map(|(_, vendor)| (*vendor).to_owned()))
 }
 
-/// The provider that phi-core's name of a protocol stands for.
+/// Returns the provider for phi-core's name of a protocol.
 fn protocol(api: &str) -> &str {
     match api {
         "openai_responses" => "openai-responses",
@@ -292,7 +293,7 @@ fn protocol(api: &str) -> &str {
     }
 }
 
-/// Whether an address is the vendor's own.
+/// Checks whether an address is the vendor's own.
 fn is_at(vendor: &Vendor, url: &str) -> bool {
     let plain = |url: &str| {
         let url = url.trim_end_matches('/').trim_end_matches("/v1");
@@ -303,12 +304,12 @@ fn is_at(vendor: &Vendor, url: &str) -> bool {
         .is_some_and(|known| plain(known) == plain(url))
 }
 
-/// Whether a text has no password, query or variable in it.
+/// Checks whether a text contains no password, query or variable.
 fn is_public(text: &str) -> bool {
     masked(text) == text && !text.contains("${")
 }
 
-/// A name as variables have them.
+/// Converts a name to the form of environment variables.
 fn shouted(name: &str) -> String {
     let is_good = |c: char| c.is_ascii_alphanumeric();
     name.to_ascii_uppercase().replace(|c| !is_good(c), "_")

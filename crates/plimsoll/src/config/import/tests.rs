@@ -1,4 +1,4 @@
-//! What the configuration of another system means here, and what is said of what has no meaning.
+//! Tests the translation of other systems' configurations, and the notes on untranslated settings.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn import(text: &str) -> Import {
     Import::of(text, None).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// What a text comes to, which our own reader has to read without a word.
+/// Parses the result, which must not cause warnings.
 fn read(import: &Import, agent: Option<&str>) -> AgentSettings {
     let config =
         Config::parse(&import.toml).unwrap_or_else(|error| panic!("{}\n{error}", import.toml));
@@ -173,7 +173,7 @@ fn every_form_of_phi_core_means_the_same() {
         );
         assert_eq!(read.context.compaction.keep_recent_turns, 4);
         assert_eq!(read.limits.max_turns, 20);
-        // Whoever sets one of these limits there has the others, too.
+        // Setting one of these limits implies the others in that system.
         assert_eq!(read.limits.max_total_tokens, Some(Tokens(1_000_000)));
         assert_eq!(read.limits.max_duration, Some(Duration::from_secs(600)));
         assert_eq!((read.retry.max_attempts, read.retry.factor), (1, 2));
@@ -366,7 +366,7 @@ fn what_cannot_be_imported_gets_one_sentence() {
     assert!(read("a.json", &vec![b' '; 50_000_000]).contains("larger than 4 MiB"));
 }
 
-/// Every row leads to a text that our own reader takes, whatever the value is.
+/// Every row produces a text that Plimsoll's parser accepts, whatever the value is.
 #[test]
 fn every_row_becomes_something_that_is_read() {
     let values = [

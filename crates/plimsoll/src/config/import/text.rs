@@ -1,12 +1,11 @@
-//! [`Text`]: the lines of a `plimsoll.toml` while a configuration is imported, each with the line that it
-//! comes from.
+//! [`Text`]: the lines of the resulting `plimsoll.toml`, each with its line in the imported file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::kind::quoted;
 use super::{ImportedSetting, System};
 
-/// Where a line stands, in the order of the text.
+/// The position of a line, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// For all agents.
@@ -19,17 +18,17 @@ pub(super) enum Place {
     Mcp(String),
     /// In the agent that calls the others.
     Main,
-    /// In an agent, by its place in the other file.
+    /// In an agent, by its index in the other file.
     Agent(usize),
 }
 
-/// A line with a comment that says what it comes from.
+/// A line with a comment about its origin.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     pub(super) place: Place,
     pub(super) path: String,
     pub(super) value: String,
-    /// The line and the name in the other file; `None` if nothing there says it.
+    /// The line and the name in the other file; `None` for an added line.
     pub(super) from: Option<(usize, String)>,
 }
 
@@ -37,19 +36,19 @@ pub(super) struct Line {
 #[derive(Debug, Default)]
 pub(super) struct Text {
     lines: Vec<Line>,
-    /// The name of the agent that calls the others, if nobody gives it one. `None` if there is none: what
-    /// it would say holds for all.
+    /// The default name of the agent that calls the others. `None` if there is no such agent; then
+    /// its settings apply to all agents.
     pub(super) main: Option<&'static str>,
     /// The agents that it calls.
     pub(super) called: BTreeSet<usize>,
-    /// Variables that servers of tools need.
+    /// Variables that tool servers need.
     pub(super) passed: BTreeSet<String>,
-    /// Servers of tools by how they are reached.
+    /// Tool servers by their address or command.
     servers: BTreeMap<String, String>,
 }
 
 impl Place {
-    /// A path in this place, as a person is told.
+    /// Formats a path in this place for a person.
     pub(super) fn shown(&self, path: &str) -> String {
         match self {
             Self::Top => path.to_owned(),
@@ -62,8 +61,8 @@ impl Place {
 }
 
 impl Text {
-    /// Adds a line. Of two for one setting, the one in the outer table counts, then the later one: returns
-    /// the line in the other file that lost.
+    /// Adds a line. If two lines set the same setting, the one in the outer table counts, then the
+    /// later one. Returns the overridden line of the other file.
     pub(super) fn put(&mut self, line: Line) -> Option<usize> {
         let is_same = |other: &&mut Line| other.place == line.place && other.path == line.path;
         let Some(other) = self.lines.iter_mut().find(is_same) else {
@@ -87,7 +86,7 @@ impl Text {
         lines.any(|line| line.place == *place && line.path == path)
     }
 
-    /// The name of a server of tools, and whether it is new.
+    /// Returns the name of a tool server, and whether it is new.
     pub(super) fn server(&mut self, key: &str, reach: &str) -> (String, bool) {
         if let Some(name) = self.servers.get(key) {
             return (name.clone(), false);
@@ -116,7 +115,7 @@ impl Text {
         (name, true)
     }
 
-    /// The text, and for each of its lines the one in the other file.
+    /// Returns the text, and for each of its lines the line of the other file.
     pub(super) fn write(
         mut self,
         system: System,
@@ -135,7 +134,7 @@ impl Text {
             &format!("# Imported from {system} by `plimsoll config import`."),
             None,
         );
-        // Settings for all, their tables, servers, and agents as the last.
+        // First the settings for all agents, then their tables, servers and finally agents.
         let header_of = |line: &Line| {
             let table = line
                 .path
@@ -180,7 +179,7 @@ impl Text {
         (out.text, out.lines)
     }
 
-    /// Adds what no line of the other file says.
+    /// Adds settings that are implicit in the other system.
     fn complete(&mut self) {
         if !self.passed.is_empty() {
             let names: Vec<String> = self.passed.iter().map(|name| quoted(name)).collect();
@@ -234,7 +233,7 @@ impl Text {
             }
             agents.push(Place::Main);
         }
-        // Who names no server there has none; here it would have all.
+        // There, an agent that names no server has none; here it would have all.
         for place in agents {
             if !self.servers.is_empty() && !self.has(&place, "mcp") {
                 self.own(place, "mcp", "[]".to_owned());
@@ -253,14 +252,14 @@ impl Text {
         });
     }
 
-    /// The same, before all others.
+    /// Like [`Self::own`], before all other lines.
     fn first(&mut self, place: Place, path: &str, value: String) {
         self.own(place, path, value);
         self.lines.rotate_right(1);
     }
 }
 
-/// A text whose lines know where they come from.
+/// A text with the origin of its lines.
 #[derive(Default)]
 struct Out {
     text: String,
@@ -286,7 +285,7 @@ impl Out {
     }
 }
 
-/// A key of TOML, in quotes if it needs them.
+/// Returns a TOML key, quoted if necessary.
 fn bare(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     match !name.is_empty() && name.chars().all(is_bare) {

@@ -1,4 +1,4 @@
-//! [`Translation`]: the settings of another system while they become ours. Which is which is data; see
+//! [`Translation`]: translates the settings of another system. The correspondence is data; see
 //! [`super::rows`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,38 +15,38 @@ use super::rows::{How, Part, ROWS, Row};
 use super::text::{Line, Place, Text};
 use super::{Form, Import, ImportedSetting, System, snake, wrapped};
 
-/// The fewest batches of tool calls that loop detection may remember.
+/// The smallest size of the loop detection's history, in batches of tool calls.
 const LEAST_HISTORY: u64 = plimsoll_agent::TOOL_CALL_HISTORY as u64;
 
 /// A setting of the other system.
 #[derive(Debug, Clone)]
 pub(super) struct Leaf {
-    /// Its path in the table of rows.
+    /// The path in the table of rows.
     pub(super) path: String,
-    /// Its path as it is written.
+    /// The path as written.
     shown: String,
     line: usize,
     pub(super) value: Written,
-    /// The agent that it is of, by its place in the file.
+    /// The agent that it belongs to, by its index in the file.
     pub(super) agent: Option<usize>,
 }
 
-/// A part of what says which model is used, with its row and its place in the settings.
+/// A part of the specification of a model, with its row and its index in the settings.
 pub(super) type PartOfModel = (Part, Leaf, Row, usize);
 
-/// Settings while they become ours.
+/// The state of a translation.
 pub(super) struct Translation {
     system: System,
     leaves: Vec<Leaf>,
     pub(super) text: Text,
     settings: Vec<ImportedSetting>,
-    /// The place in `settings` of what is translated now.
+    /// The index in `settings` of the current setting.
     pub(super) now: usize,
-    /// What is said of the model of each agent, and of the one for all.
+    /// The parts of each agent's model, and of the model for all agents.
     pub(super) models: BTreeMap<Option<usize>, Vec<PartOfModel>>,
 }
 
-/// How many settings of a system a file has.
+/// Returns the number of a system's settings in a file.
 pub(super) fn known(system: System, form: &Form) -> usize {
     let leaves = leaves(system, form);
     let known = leaves
@@ -59,7 +59,7 @@ fn row(system: System, path: &str) -> Option<Row> {
     ROWS.get(&(system, path)).copied()
 }
 
-/// Whether the tables of this list are agents.
+/// Checks whether the tables of this list are agents.
 fn is_of_agents(system: System, path: &str) -> bool {
     match system {
         System::Heartbit => path == "agents",
@@ -68,7 +68,7 @@ fn is_of_agents(system: System, path: &str) -> bool {
     }
 }
 
-/// The settings of a file, from its top.
+/// Returns the settings of a file, from its top.
 fn leaves(system: System, form: &Form) -> Vec<Leaf> {
     let mut search = Search {
         system,
@@ -113,7 +113,8 @@ impl Search {
                     self.table(table, &path, shown, agent);
                 }
                 value => {
-                    // Of all that a program computes and calls, only settings are of interest.
+                    // Of computed values and calls in a program, only known settings are of
+                    // interest.
                     let is_plain = *value != Written::Code && !entry.key.starts_with(CALL);
                     if is_plain || !self.is_code || row(self.system, &path).is_some() {
                         self.found.push(Leaf {
@@ -129,7 +130,7 @@ impl Search {
         }
     }
 
-    /// Whether settings are known within a table of this path.
+    /// Checks whether a table of this path contains known settings.
     fn leads(&self, path: &str) -> bool {
         let begin = format!("{path}.");
         let after = ROWS.range((self.system, begin.as_str())..).next();
@@ -137,7 +138,8 @@ impl Search {
             || path == "sub_agents"
     }
 
-    /// A path without the names of variables and types before it, and how many those are.
+    /// Returns a path without leading names of variables and types, and the number of the removed
+    /// names.
     fn without_names(&self, path: String) -> (String, usize) {
         let is_known = |path: &str| row(self.system, path).is_some() || self.leads(path);
         let mut rest = path.as_str();
@@ -188,7 +190,7 @@ impl Translation {
         it
     }
 
-    /// The text, once our own reader has read it.
+    /// Returns the result after Plimsoll's parser has accepted it.
     pub(super) fn finish(self, path: Option<&Path>) -> Result<Import, ConfigError> {
         let (toml, lines) = self.text.write(self.system, &self.settings);
         let at = |line: usize| lines.get(line.saturating_sub(1)).copied().flatten();
@@ -212,7 +214,7 @@ impl Translation {
         })
     }
 
-    /// Notes what to know of the setting that is translated now. The first note counts.
+    /// Adds a note to the current setting. The first note counts.
     pub(super) fn note(&mut self, note: &str) {
         if let Some(setting) = self.settings.get_mut(self.now) {
             setting.note.get_or_insert_with(|| note.to_owned());
@@ -300,13 +302,13 @@ impl Translation {
         }
     }
 
-    /// Whether a switch is off.
+    /// Returns `true` if a switch is off.
     fn says(&self, path: &str) -> bool {
         let mut leaves = self.leaves.iter();
         leaves.any(|leaf| leaf.path == path && leaf.value == Written::Flag(false))
     }
 
-    /// Whether the size of a batch is asked for.
+    /// Returns `true` if the size of a batch is used.
     fn has_batches(&self, leaf: &Leaf) -> bool {
         let is_it = |leaf: &Leaf| {
             leaf.path == "tools.tool_strategy"
@@ -315,7 +317,7 @@ impl Translation {
         leaf.path != "tools.batch_size" || self.leaves.iter().any(is_it)
     }
 
-    /// Sets one of our settings, and returns whether the value is good for it.
+    /// Sets one of Plimsoll's settings. Returns `true` if the value is valid for it.
     pub(super) fn set(&mut self, leaf: &Leaf, ours: &str, value: Written, place: &Place) -> bool {
         let Some(key) = keys::named(ours) else {
             return false;
@@ -325,7 +327,7 @@ impl Translation {
             (_, place) => place,
         };
         let line = leaf.line;
-        // Names may be in another case, and whole numbers may be written with a point.
+        // Names may differ in case, and whole numbers may be written with a decimal point.
         let other = match &value {
             Written::Text(text) => Some(Written::Text(snake(text))),
             Written::Number(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
@@ -339,7 +341,7 @@ impl Translation {
             key.kind.read(&Node { line, value }).map_err(|_| expected)
         });
         match read {
-            // A value may be a secret that stands in the wrong place: it is not repeated.
+            // A value may be a misplaced secret, so it is not repeated.
             Err(expected) => self.note(&format!("give {expected}")),
             Ok(Value::Text(text)) if text.contains("${") => {
                 self.note("write the value of the variable yourself");
@@ -358,7 +360,7 @@ impl Translation {
         }
     }
 
-    /// Puts a line into the text, in place of an earlier one of the same setting.
+    /// Adds a line to the text. Replaces an earlier line of the same setting.
     pub(super) fn put(&mut self, leaf: &Leaf, path: &str, value: String, place: Place) {
         self.became(place.shown(path));
         let lost = self.text.put(Line {
@@ -374,7 +376,7 @@ impl Translation {
         }
     }
 
-    /// Writes the limits that phi-core has beside those that a file sets.
+    /// Writes phi-core's default limits that complement those of a file.
     fn put_defaults(&mut self) {
         const LIMITS: [&str; 5] = [
             "execution.max_turns",
@@ -418,13 +420,13 @@ impl Translation {
     }
 }
 
-/// A name of the file on one line, and not too long to read.
+/// Returns a name of the file on one line, clipped.
 pub(super) fn clean(name: &str) -> String {
     let name: String = name.chars().filter(|c| !c.is_control()).collect();
     plimsoll_context::clip(&name, plimsoll_context::Bytes(80)).to_owned()
 }
 
-/// A value as a file has it; a text of several lines on as many.
+/// Formats a value as TOML. A text of several lines stays on several lines.
 fn written(value: &Value) -> String {
     let text = as_text(value);
     let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
@@ -437,7 +439,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// A fault with the lines of the other file in place of ours.
+/// Returns a fault with the lines of the other file in place of the result's.
 fn placed(fault: &str, at: impl Fn(usize) -> Option<usize>) -> String {
     let mut parts = fault.split("line ");
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! Reads YAML with the line of each key. An alias (`*name`) is not followed: a few lines of them can
-//! stand for a file of any size.
+//! Parses YAML with the line of each key. Aliases (`*name`) are not followed, because a few lines
+//! of them can expand to a file of any size.
 
 use yaml_rust2::parser::{Event, Parser};
 use yaml_rust2::scanner::TScalarStyle;
@@ -8,14 +8,14 @@ use super::super::document::{Entry, Node, Table, Written};
 use super::super::fault::{Fault, Faults};
 use super::MAX_DEPTH;
 
-/// A list or a table that is not complete yet.
+/// An incomplete list or table.
 enum Open {
     List(Vec<Node>),
     /// With the key that waits for its value.
     Table(Table, Option<(String, usize)>),
 }
 
-/// Reads the first document of a text. `None` if that is no table.
+/// Parses the first document of a text. Returns `None` if it is not a table.
 pub(super) fn read(text: &str) -> Result<Option<Table>, Faults> {
     let fault = |line: usize, text: String| {
         let line = Some(line);

@@ -1,4 +1,4 @@
-//! Keys of what an agent is: its name, prompt and tools.
+//! Keys of an agent: its name, prompt and tools.
 
 use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
 

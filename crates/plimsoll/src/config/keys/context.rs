@@ -1,4 +1,4 @@
-//! Keys of how a context is kept small.
+//! Keys for limiting the context.
 
 use plimsoll_context::{Author, Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
 use plimsoll_core::Archive;

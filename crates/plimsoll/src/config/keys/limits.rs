@@ -1,4 +1,4 @@
-//! Keys of how long a run may be.
+//! Keys for the limits of a run.
 
 use plimsoll_agent::{AtLimit, CountTokens};
 use plimsoll_context::Bytes;

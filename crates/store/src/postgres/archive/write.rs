@@ -1,4 +1,4 @@
-//! Taking items into the archive in PostgreSQL, and letting go of them. Each in a transaction of the caller.
+//! Adds items to the archive in PostgreSQL and expires them, in a transaction of the caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,15 @@ use crate::checksum;
 use crate::postgres::schema::fault;
 use crate::read::to_column;
 
-/// Items that expire for their age in one call, at most, of all sessions together: each call that archives
-/// something also removes some that are too old.
+/// Maximum number of items of all sessions that one call expires because of their age. Each call
+/// that archives something also removes some items that are too old.
 const CLEARED: i64 = 100;
 
-/// Different words of one item that are indexed, in bytes: the database takes no more than a mebibyte.
+/// Maximum size in bytes of the distinct indexed words of one item. The database accepts up to one
+/// mebibyte.
 const INDEXED: usize = 768 << 10;
 
-/// Takes items in, all or none, in the transaction of the caller.
+/// Adds all items or none, in the transaction of the caller.
 pub(crate) async fn archive(
     connection: &mut PgConnection,
     place: &str,
@@ -57,7 +58,7 @@ async fn take_in(
         .bind(session.as_str())
         .fetch_one(&mut *connection)
         .await?;
-    // A clock that was set back does not make an item older than the one before it.
+    // A clock that was set back does not make an item older than the previous one.
     let newest: Option<i64> =
         sqlx::query_scalar("SELECT left_at FROM items WHERE shelf = $1 ORDER BY row DESC LIMIT 1")
             .bind(shelf)
@@ -136,7 +137,7 @@ async fn insert(
     Ok(())
 }
 
-/// Takes away what is of a log that is gone: what has this number or a higher one.
+/// Removes items of a deleted log: those with the number `next` or a higher one.
 pub(crate) async fn keep_up_to(
     connection: &mut PgConnection,
     session: &SessionId,
@@ -157,7 +158,7 @@ pub(crate) async fn keep_up_to(
     remove(connection, *shelf, &numbers).await
 }
 
-/// Takes items away as if they had never been there.
+/// Removes items without remembering them as forgotten.
 async fn remove(connection: &mut PgConnection, shelf: i64, numbers: &[i64]) -> sqlx::Result<()> {
     let words: Vec<Option<String>> =
         sqlx::query_scalar("DELETE FROM items WHERE shelf = $1 AND seq = ANY($2) RETURNING words")
@@ -168,7 +169,7 @@ async fn remove(connection: &mut PgConnection, shelf: i64, numbers: &[i64]) -> s
     forget_words(connection, shelf, &words).await
 }
 
-/// Lets go of the oldest until every bound holds, and forgets what has expired longest ago.
+/// Expires the oldest items until every bound holds, and forgets those that expired longest ago.
 async fn expire(
     connection: &mut PgConnection,
     bounds: &ArchiveBounds,
@@ -187,7 +188,7 @@ async fn expire(
     .fetch_all(&mut *connection)
     .await?;
     let_go(connection, shelf, &over).await?;
-    // Of whatever session, unless somebody is at it.
+    // Items of any session, unless another process is working on it.
     let oldest = now.saturating_sub(to_column(bounds.age.as_secs()));
     let old: Vec<(i64, i64)> = sqlx::query_as(
         "SELECT shelf, row FROM items JOIN shelves ON key = shelf
@@ -242,7 +243,7 @@ async fn let_go(connection: &mut PgConnection, shelf: i64, rows: &[i64]) -> sqlx
     forget_words(connection, shelf, &words).await
 }
 
-/// Takes those words of some items that are gone out of the vocabulary which no other item has.
+/// Removes the words of deleted items from the vocabulary, unless another item contains them.
 async fn forget_words(
     connection: &mut PgConnection,
     shelf: i64,
@@ -266,7 +267,8 @@ async fn forget_words(
     Ok(())
 }
 
-/// The words by which an item is found: it is the shelf's item `n` of those that were ever taken in.
+/// Returns the words by which an item is found. `n` is the number of items added to the shelf
+/// before it.
 fn indexed(shelf: i64, n: i64, spaced: &str) -> String {
     let mut words = owner(shelf);
     for size in BLOCKS {
