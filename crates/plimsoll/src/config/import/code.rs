@@ -284,7 +284,7 @@ impl Reader {
     }
 }
 
-/// Returns the result of a function call, if it is known.
+/// Returns the result of a call of a function, if it is known.
 fn called(word: &str, mut values: Vec<Node>) -> Option<Written> {
     let name = last(word);
     let first = match values.len() {
