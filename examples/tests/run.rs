@@ -36,7 +36,10 @@ const EXAMPLES: [(&str, &[&str]); 8] = [
         "machines",
         &["DATABASE_URL is not set: it says where the database is"],
     ),
-    ("context_policy", &["oldest_first: …", "It is a log book."]),
+    (
+        "context_policy",
+        &["oldest_first: …", "oldest_first: …", "It is a log book."],
+    ),
 ];
 
 /// Where each is.

@@ -1,4 +1,4 @@
-//! What Anthropic's Messages refuses.
+//! The validator of Anthropic's Messages API.
 
 mod admission;
 mod cautions;

@@ -1,4 +1,4 @@
-//! What Bedrock's `Converse` refuses.
+//! The validator of Bedrock's `Converse`.
 
 mod pairing;
 mod validate;

@@ -65,7 +65,7 @@ pub struct Body<'a> {
 pub enum Reading<'a> {
     /// It is valid: [`mend`] returns it unchanged.
     Valid(Body<'a>),
-    /// It has no message besides a system prompt, and so nothing that could be repaired.
+    /// It has no message besides a system prompt, so there is nothing to repair.
     Silent(Body<'a>),
     /// Something in it has to be repaired.
     Damaged,
@@ -76,29 +76,29 @@ pub enum Reading<'a> {
 pub struct Written {
     /// The request.
     pub text: String,
-    /// Messages that lost their thinking, because it is bound to messages that have changed (AM10): all
-    /// of it in each tool loop behind the first change.
+    /// Messages that lost their thinking, because it is bound to messages that have changed (AM10).
+    /// This affects all thinking in each tool loop behind the first change.
     pub unthinking: Vec<usize>,
-    /// The repairs that were necessary besides; usually none. Places are those of `text`.
+    /// The further repairs that were necessary, usually none. Places refer to `text`.
     pub repairs: Vec<Repair>,
-    /// The faults that are left, such as those of settings.
+    /// The remaining faults, for example of settings.
     pub faults: Vec<Fault>,
 }
 
 impl<'a> Body<'a> {
-    /// Reads a request, or a bare list of messages or items, of the wire that `target` names. Repairs
+    /// Reads a request, or a bare list of messages or items, in the protocol of `target`. Repairs
     /// nothing; [`mend`] does.
     ///
     /// # Errors
     ///
-    /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
-    /// wrong kind.
+    /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a wrong
+    /// kind.
     pub fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
         Self::read_parsed(text, None, target)
     }
 
-    /// Reads a request, and says whether something has to be repaired in it. `json` is the same text,
-    /// parsed; a valid request is not parsed again.
+    /// Reads a request and reports whether it needs repairs. `json` is the same text, parsed; a valid
+    /// request is not parsed again.
     ///
     /// # Errors
     ///
@@ -151,14 +151,16 @@ impl<'a> Body<'a> {
         self.count() == usize::from(self.document.has_system())
     }
 
-    /// Returns the raw JSON text of a key beside the list, such as `max_tokens`.
+    /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'a str> {
         self.document.key(name)
     }
 
-    /// Returns the weight of the tools that are sent beside the messages. The system prompt is one of
-    /// the messages. Tools whose loading is deferred weigh nothing until a tool reference loads them.
+    /// Returns the tokens of the tools that are sent beside the messages.
+    ///
+    /// The system prompt counts as one of the messages. Tools with deferred loading count zero until a
+    /// tool reference loads them.
     #[must_use]
     pub fn overhead(&self, counter: &dyn TokenCounter) -> Tokens {
         let tools = self.document.tools.iter();
@@ -177,34 +179,38 @@ impl<'a> Body<'a> {
         name.is_some_and(|name| self.document.deferred_tools.contains(name))
     }
 
-    /// Returns the messages that must stay whole besides system messages: the provider's own
-    /// compaction, which stands for everything before it (OR6); messages that load tools, with the
-    /// calls that they answer; and if the first or the last in the user's role is none of a
-    /// person's, the person's.
+    /// Returns the messages that must stay whole besides system messages:
+    ///
+    /// - the provider's own compaction, which stands for everything before it (OR6),
+    /// - messages that load tools, with the calls that they answer,
+    /// - the person's first or last message, if the first or last message in the user's role consists
+    ///   of the client's items.
     #[must_use]
     pub fn standing(&self) -> &[usize] {
         &self.standing
     }
 
     /// Returns the messages whose thinking is bound to the messages before it (AM10) and cannot stay if
-    /// message `first` changes: those behind it, and their whole tool loops (V4).
+    /// message `first` changes: those behind it, and the rest of their tool loops (V4).
     #[must_use]
     pub fn bound_to(&self, first: usize) -> Vec<usize> {
         self.bound.behind(first)
     }
 
-    /// Writes the body with other messages, in the shape in which it came: what is not edited, and all
-    /// other keys, byte for byte. A new message has the wire's own form; a summary is framed and said
-    /// by the user. A system prompt beside the list that has no slot is taken out. A slot whose index
-    /// is beyond the messages is left out.
+    /// Writes the body with other messages, in its original shape.
     ///
-    /// What comes out is valid, as the wire's validator judges it, but for what was wrong besides its
-    /// messages: what a change has left that would be refused is mended and told. Whole exchanges are
-    /// the caller's to keep; a call without its result is closed, a result without its call dropped.
+    /// Unedited messages and all other keys keep their bytes. A new message is rendered in the form of
+    /// the protocol; a summary is framed and sent in the user's role. A system prompt beside the list
+    /// is removed if it has no slot. A slot is ignored if its index is beyond the messages.
+    ///
+    /// The result is valid for the protocol's validator, except for faults outside the messages: if a
+    /// change leaves something that the API would refuse, it is repaired and reported. The caller
+    /// should keep whole exchanges. A call without its result is closed, and a result without its call
+    /// is dropped.
     ///
     /// # Errors
     ///
-    /// None in practice: only a value that is no JSON could fail.
+    /// None in practice. It could only fail on a value that is not JSON.
     pub fn write<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,

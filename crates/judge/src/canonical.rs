@@ -1,16 +1,20 @@
-//! Makes any imported or damaged transcript valid, and says what it did: [`mend`] a request in a
-//! wire's own words, [`canonical`] messages, [`import`] what another client has left. Deterministic, and content with its own work: mending
-//! twice changes nothing more. What is valid keeps its bytes.
+//! Makes any imported or damaged transcript valid, and reports the repairs.
 //!
-//! The order is that of the field's own repairs, generalised: duplicate results are dropped, open
-//! calls closed, orphaned results dropped, what was said in between held until after the batch
-//! (`plimsoll_context::repair`); blocks of the provider's own that it would refuse are taken out;
-//! then, only where the validator of the wire refuses what is there, a message is written as the
-//! wire renders it: neighbours merged, blank text left out, foreign reasoning dropped for whole
-//! tool loops, ids mapped, the first and the last word given to the user. At last come breakpoints
-//! of the cache and settings that the history does not allow.
+//! [`mend`] repairs a request in its protocol, [`canonical`] repairs messages, and [`import`] reads the
+//! request of another client. Deterministic and idempotent. Valid parts keep their bytes.
 //!
-//! Not for sessions of our own, which are never damaged and rendered anew for each request.
+//! The order is a generalisation of the usual repairs:
+//!
+//! 1. `plimsoll_context::repair` drops duplicate results, closes open calls, drops orphaned results,
+//!    and moves messages inside a batch behind it.
+//! 2. Blocks of the provider's own that it would refuse are removed.
+//! 3. A message is rendered anew if the protocol's validator refuses it: neighbours are merged, blank
+//!    text is left out, foreign reasoning is dropped for whole tool loops, ids are mapped, and the
+//!    first and the last message are given to the user.
+//! 4. Cache breakpoints and settings that do not fit the history are removed.
+//!
+//! Sessions of our own are never damaged and are rendered anew for each request, so they do not need
+//! this.
 
 mod chat;
 mod difference;
@@ -44,30 +48,30 @@ use lenient::LenientParse;
 use parsed_request::ParsedRequest;
 use repair::Finding;
 
-/// A whole transcript, and what was done to make it so.
+/// A valid transcript, and the repairs that were made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Canonical {
-    /// The messages, each with its place in the input; `None` where it was added.
+    /// The messages, each with its index in the input. `None` for an added message.
     pub messages: Vec<(Option<usize>, Message)>,
-    /// What was done, in input order; empty where nothing was wrong.
+    /// The repairs, in input order. Empty if the input was valid.
     pub repairs: Vec<Repair>,
 }
 
-/// A request or a history as JSON, to see what it is written in.
+/// Parses a request or a history as JSON, to detect its protocol.
 ///
 /// # Errors
 ///
-/// [`WireError::NotJson`], with the place; so also for what is nested too deep to be judged.
+/// [`WireError::NotJson`] with the place, also if the text is nested too deeply to be judged.
 pub fn parse(text: &str) -> Result<Value, WireError> {
     plimsoll_wire::__internals::parse(text)
 }
 
-/// Reads the messages of a request or a history, from whatever client it comes, and mends them:
-/// what stands beside them as its system prompt comes first. For those who go on with it elsewhere.
+/// Reads the messages of another client's request or history, and repairs them, to continue the session
+/// elsewhere. A system prompt beside the list becomes the first message.
 ///
 /// # Errors
 ///
-/// [`WireError::NotJson`], or [`WireError::Expected`] where there is no list of messages.
+/// [`WireError::NotJson`], or [`WireError::Expected`] if there is no list of messages.
 pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
     let lenient = LenientParse::of(text, target);
     let mut request = ParsedRequest::read(&lenient, target)?;
@@ -88,9 +92,10 @@ pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
     Ok(Canonical { repairs, ..whole })
 }
 
-/// Mends messages, so that what the wire of `target` renders of them is valid. What only has another
-/// form there (ids, roles, reasoning of another provider) stays as it is: rendering does that, and
-/// notes it.
+/// Repairs messages so that rendering them for `target` produces a valid request.
+///
+/// Ids, roles and the reasoning of other providers stay as they are: rendering converts them and adds a
+/// note.
 #[must_use]
 pub fn canonical(messages: Vec<Message>, target: &Target) -> Canonical {
     mended(messages, target, |at| format!("messages[{at}]"))
@@ -101,7 +106,7 @@ fn mended(
     target: &Target,
     place: impl Fn(usize) -> String,
 ) -> Canonical {
-    // Rendered requests ask servers to keep nothing.
+    // Rendered requests ask servers not to store them.
     let mut findings = opaque::clean(&mut messages, target, false);
     let whole = close(messages);
     findings.extend(whole.repairs.iter().map(|one| Finding::of(one, target)));

@@ -1,20 +1,20 @@
-//! [`Fault`]: one rule that a request breaks, where, and in whose words a provider says so.
-//! Not a provider's error answer; each wire's `validate.rs` makes that from it.
+//! [`Fault`]: one rule that a request breaks, with its place and the provider's words. Each protocol's
+//! `validate.rs` creates the provider's error response from it.
 
 use std::cell::Cell;
 use std::fmt;
 
 use serde_json::Value;
 
-/// Faults reported for one request; a mock says one, a person reads no more.
+/// The maximum number of faults that are reported for one request.
 pub const MAX_FAULTS: usize = 100;
 
-/// Faults looked for where a request is mended, so that it is gone through once for all of them: more
-/// than any request has messages, and a bound all the same.
+/// The maximum number of faults during a repair, so that one pass finds them all. Larger than the
+/// number of messages of any real request.
 const MENDED_AT_ONCE: usize = 1_000_000;
 
 thread_local! {
-    /// How many faults a report has room for; only [`all`] changes it.
+    /// The maximum number of faults in a report. Only [`all`] changes it.
     static ROOM: Cell<usize> = const { Cell::new(MAX_FAULTS) };
 }
 
@@ -23,49 +23,49 @@ thread_local! {
 pub struct Fault {
     /// The rule.
     pub rule: Rule,
-    /// Where in the request: `messages[3].content`.
+    /// The place in the request, such as `messages[3].content`.
     pub place: String,
-    /// What the provider says about it.
+    /// The provider's error message.
     pub words: String,
 }
 
 /// The rules, named as the validators' documentation names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// The request has not the shape that the wire's types prescribe.
+    /// The request does not have the shape that the protocol prescribes.
     Shape,
-    /// Each tool call has one result, each result one earlier call, in call order.
+    /// Each tool call has one result, and each result has one earlier call, in call order.
     V3,
-    /// A batch of tool calls is whole.
+    /// A batch of tool calls is complete.
     V4,
     /// Every tool call of an assistant message is answered directly after it.
     Oc1,
     /// A tool message answers a call of the assistant message before it.
     Oc2,
-    /// Nothing stands between calls and results; a tool message is text.
+    /// No other message is between calls and results, and a tool message is text.
     Oc3,
     /// The arguments of a tool call are a JSON string.
     Oc4,
     /// An assistant message has content or tool calls.
     Oc5,
-    /// Reasoning is given back where the provider demands it.
+    /// Reasoning is sent back if the provider requires it.
     Oc6,
     /// Mistral's ids, order and counts of tool calls.
     Oc7,
-    /// The assistant does not have the last word.
+    /// The last message is not the assistant's.
     Oc8,
     /// Every tool call of the input has an output.
     Or1,
     /// Every output answers a tool call before it.
     Or2,
-    /// Reasoning is followed by what came of it.
+    /// Reasoning is followed by an item of the model.
     Or3,
-    /// What came of reasoning is sent under its id only together with that reasoning, and
-    /// reasoning only with its content, where nothing is stored.
+    /// An item is sent with its id only together with the reasoning before it. If nothing is stored,
+    /// reasoning is sent only with its content.
     Or4,
-    /// Ids of items begin as their kind does, and are short.
+    /// Ids of items begin with the prefix of their kind, and are short.
     Or5,
-    /// A compaction is whole.
+    /// A compaction is complete.
     Or6,
     /// Every tool call is answered in the next message.
     Am1,
@@ -77,45 +77,45 @@ pub enum Rule {
     Am4,
     /// Ids of tool calls are letters, digits, `_` and `-`.
     Am5,
-    /// No text is empty or white space, and none ends a prefill with white space.
+    /// No text is empty or only white space, and a prefill does not end with white space.
     Am6,
     /// There is a message, and the first one is the user's.
     Am7,
-    /// The assistant does not have the last word where the model refuses a prefill.
+    /// The last message is not the assistant's, if the model refuses a prefill.
     Am8,
     /// While the model thinks, a tool loop begins with thinking, and no message ends with it.
     Am9,
-    /// Thinking comes back as it was signed, and after what it was signed under.
+    /// Thinking is sent back as it was signed, after the same messages as when it was signed.
     Am10,
-    /// Breakpoints: four at most, where they may stand, long-lived ones first.
+    /// Breakpoints: at most four, only in allowed places, long-lived ones first.
     Am11,
-    /// Breakpoints that do nothing: too early, or too far apart.
+    /// Breakpoints without an effect: too early, or too far apart.
     Am12,
-    /// The body has a largest size.
+    /// The body does not exceed the maximum size.
     Am13,
-    /// Context editing: its order and its least trigger.
+    /// Context editing: its order and its minimum trigger.
     Am14,
-    /// Every tool call of a turn is answered in the next one: as many responses as calls.
+    /// Every tool call of a turn is answered in the next one, with as many responses as calls.
     Gm1,
-    /// A turn that calls tools comes directly after the user's or after responses.
+    /// A turn with tool calls comes directly after a user turn or after responses.
     Gm2,
     /// The first tool call of each step of the current turn carries its thought signature.
     Gm3,
-    /// The responses of a batch stand in one content, before all else.
+    /// The responses of a batch are in one content, before other parts.
     Gm4,
-    /// Roles, contents and parts that are there, and an explicit cache that is large enough.
+    /// Roles, contents and parts exist, and an explicit cache is large enough.
     Gm5,
-    /// The user speaks first, and roles alternate.
+    /// The first message is the user's, and roles alternate.
     Br1,
-    /// No more results than the turn before called tools.
+    /// There are no more results than tool calls in the turn before.
     Br2,
-    /// The results of all calls stand in the next message.
+    /// The results of all calls are in the next message.
     Br3,
-    /// Results stand alone in their message, for some models.
+    /// For some models, results are alone in their message.
     Br4,
-    /// Tools are configured wherever the history has tool blocks.
+    /// Tools are configured if the history has tool blocks.
     Br5,
-    /// Names of tools, and which choices of tools there are.
+    /// Names of tools, and the allowed choices of tools.
     Br6,
     /// Template: user and assistant alternate.
     T1,
@@ -125,12 +125,12 @@ pub enum Rule {
     T3,
     /// Template: there is a user message.
     T4,
-    /// Template: one tool call an assistant message.
+    /// Template: one tool call per assistant message.
     T5,
 }
 
 impl Rule {
-    /// Every rule, in the order of the documentation.
+    /// All rules, in the order of the documentation.
     pub const ALL: [Self; 47] = [
         Self::Shape,
         Self::V3,
@@ -181,7 +181,7 @@ impl Rule {
         Self::T5,
     ];
 
-    /// Returns its name in the documentation, such as `AM3`.
+    /// Returns the rule's name in the documentation, for example `AM3`.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES.get(self as usize).copied().unwrap_or_default()
@@ -202,7 +202,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The faults that are found while reports have room for all of them.
+/// Returns the faults of `judge` without the usual limit on their number.
 pub(crate) fn all(judge: impl FnOnce() -> Vec<Fault>) -> Vec<Fault> {
     struct Back(usize);
     impl Drop for Back {
@@ -214,8 +214,8 @@ pub(crate) fn all(judge: impl FnOnce() -> Vec<Fault>) -> Vec<Fault> {
     judge()
 }
 
-/// Returns a key as part of a place. A key that is no plain name is quoted, so that it cannot be
-/// taken for a place of its own: `messages[1]x` becomes `["messages[1]x"]`.
+/// Returns a key as part of a place. Unusual keys are quoted so that they cannot be confused with a
+/// place: `messages[1]x` becomes `["messages[1]x"]`.
 pub(crate) fn key_place(key: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '$');
     if !key.is_empty() && key.chars().all(is_plain) {
@@ -231,7 +231,7 @@ pub(crate) fn is_within(place: &str, key: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
 }
 
-/// Notes one more fault, while a report has room for it.
+/// Adds a fault, unless the report is full.
 pub(crate) fn note(
     faults: &mut Vec<Fault>,
     rule: Rule,

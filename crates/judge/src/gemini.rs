@@ -1,4 +1,4 @@
-//! What Gemini's `generateContent` refuses.
+//! The validator of Gemini's `generateContent`.
 
 mod pairing;
 mod validate;

@@ -1,6 +1,6 @@
-//! Floor 3 of Plimsoll: which requests servers refuse, and how such requests are repaired. The formats
-//! themselves are in `plimsoll_wire`; a program that only sends requests does without this crate. No
-//! I/O, no clock, no async.
+//! Layer 3 of Plimsoll: validates requests as servers do, and repairs invalid ones. The formats are in
+//! `plimsoll_wire`; a program that only sends requests does not need this crate. No I/O, no clock, no
+//! async.
 //!
 //! - One module per protocol ([`openai_chat`], [`openai_responses`], [`anthropic`], [`gemini`],
 //!   [`bedrock`]): `validate` returns each [`Fault`] of a request, in the words of the server.

@@ -1,4 +1,4 @@
-//! What the servers of Chat Completions refuse, each as its dialect says.
+//! The validator of Chat Completions, for each server's dialect.
 
 mod echo;
 mod pairing;

@@ -1,4 +1,4 @@
-//! What OpenAI's Responses refuses.
+//! The validator of OpenAI's Responses API.
 
 mod count;
 mod pairing;

@@ -5,7 +5,7 @@ use std::fmt;
 /// A place in a request: the way to it from the outside.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'p> {
-    /// The request if the name is empty, or the value of a key of it.
+    /// The request if the name is empty, otherwise the value of one of its keys.
     Named(&'p str),
     /// The same in an API that writes `messages.3` for `messages[3]`.
     Dotted(&'p str),

@@ -1,4 +1,4 @@
-//! [`Table`]: what a server refuses of single values, as data: the files in `crates/judge/rules/`.
+//! [`Table`]: a server's rules for single values, read from the files in `crates/judge/rules/`.
 //! [`Check::judge`] walks an object by one. Rules that compare several places are code.
 //!
 //! A file has one line per rule, in the order of the verdicts:
@@ -26,9 +26,9 @@
 //! - Of consecutive rules for one key only the first that applies counts, and those that begin with `+`.
 //!
 //! In words, `{place}` is the place of the value and `{object}` that of the object, `{value}` a text,
-//! `{number}` a number, `{bound}` what it is compared with, `{length}` the number of characters or
-//! entries, `{kind}` the JSON type and `{got}` the same with an article. Any other name is the text under
-//! that key of the object.
+//! `{number}` a number, `{bound}` the number in the condition, `{length}` the number of characters or
+//! entries, `{kind}` the JSON type and `{got}` the type with its article. Any other name is the text
+//! under that key of the object.
 
 use std::collections::BTreeMap;
 
@@ -38,23 +38,24 @@ use serde_json::Value;
 use crate::fault::{Fault, Rule, note};
 use crate::place::Place;
 
-/// A condition that is code: of the server, the object and the value.
+/// A condition that is code. It receives the check, the object and the value.
 pub(crate) type Flag<P> = fn(&Check<'_, P>, &Value, Option<&Value>) -> bool;
 
 /// The rules of a protocol for single values.
 pub(crate) struct Table<P: 'static> {
     groups: BTreeMap<&'static str, BTreeMap<&'static str, Vec<Row<P>>>>,
-    /// Lines that cannot be read, and names of groups that do not exist. The tests require none.
+    /// Lines that cannot be read, and names of groups that do not exist. A test checks that there are
+    /// none.
     pub(crate) errors: Vec<&'static str>,
 }
 
 #[derive(Clone)]
 struct Row<P: 'static> {
-    /// What stands before the key in the place, if anything.
+    /// A prefix for the key in the place, may be empty.
     label: &'static str,
     /// The key, or a path of keys with dots between.
     key: &'static str,
-    /// Whether it counts besides the row before it, if that is for the same key.
+    /// Whether it applies even if the row before it, for the same key, did.
     besides: bool,
     tests: Vec<(bool, Test<P>)>,
     then: Then,
@@ -77,7 +78,7 @@ struct Refusal {
     at_object: bool,
 }
 
-/// A condition of a value.
+/// A condition on a value.
 #[derive(Clone)]
 enum Test<P: 'static> {
     /// `there`, even if it is `null`.
@@ -90,15 +91,15 @@ enum Test<P: 'static> {
     Number,
     /// `said`: a text that is not empty.
     Said,
-    /// `empty`: a text or a list with nothing in it.
+    /// `empty`: an empty text or list.
     Empty,
-    /// `blank`: a text of white space.
+    /// `blank`: a text of white space only.
     Blank,
     /// `longer:64`: more characters or entries.
     Longer(usize),
     Below(f64),
     Above(f64),
-    /// `in:a,b`: one of these texts. What is no text counts as an empty one.
+    /// `in:a,b`: one of these texts. Other types count as an empty text.
     OneOf(Vec<&'static str>),
     Flag(Flag<P>),
 }
@@ -172,7 +173,7 @@ impl<P> Table<P> {
         rows.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether a group has rows for exactly this kind.
+    /// Returns `true` if a group has rows for exactly this kind.
     pub(crate) fn has(&self, group: &str, kind: &str) -> bool {
         self.groups
             .get(group)
@@ -235,7 +236,7 @@ impl<P> Row<P> {
         })
     }
 
-    /// The number that the value is compared with.
+    /// Returns the number that the value is compared with.
     fn bound(&self) -> f64 {
         let bound = self.tests.iter().find_map(|(_, test)| match test {
             Test::Below(bound) | Test::Above(bound) => Some(*bound),
@@ -290,7 +291,7 @@ impl<P> Test<P> {
                 (text.is_some() || is_list) && length(value) == 0
             }
             Self::Blank => text.is_some_and(|text| text.trim().is_empty()),
-            // No text has more characters than bytes.
+            // A text never has more characters than bytes.
             Self::Longer(most) => {
                 text.is_none_or(|text| text.len() > *most) && length(value) > *most
             }
@@ -302,13 +303,13 @@ impl<P> Test<P> {
     }
 }
 
-/// The faults of a request, while it is judged.
+/// The state of judging a request, with the faults found so far.
 pub(crate) struct Check<'p, P: 'static> {
-    /// What is known of the server or the model.
+    /// The properties of the server or the model.
     pub(crate) profile: &'p P,
-    /// The values of the header `anthropic-beta`, with commas between.
+    /// The values of the header `anthropic-beta`, separated by commas.
     pub(crate) betas: &'p str,
-    /// Whether the server keeps what it is sent.
+    /// Whether the server stores the requests that it receives.
     pub(crate) stored: bool,
     pub(crate) faults: Vec<Fault>,
     table: &'static Table<P>,
@@ -329,7 +330,8 @@ impl<'p, P> Check<'p, P> {
         note(&mut self.faults, rule, place, words);
     }
 
-    /// Judges an object, or any value, by the rows of a kind. Returns whether it was judged to its end.
+    /// Judges an object, or any value, by the rows of a kind. Returns `false` if a rule with `end`
+    /// stopped it.
     pub(crate) fn judge(
         &mut self,
         group: &str,
@@ -454,7 +456,7 @@ pub(crate) fn kind_of(value: Option<&Value>) -> String {
     }
 }
 
-/// The keys of an object that are compared faster than one is hashed.
+/// The number of keys up to which comparing is faster than hashing.
 const FEW: usize = 8;
 
 /// Returns the value under a key of an object.

@@ -128,7 +128,7 @@ pub(crate) struct RenderedRequest {
 }
 
 impl RenderedRequest {
-    /// Creates a request without headers of its own.
+    /// Creates a request without additional headers.
     pub(crate) fn new(body: BodyChunks, left_out: impl Iterator<Item = impl Debug>) -> Self {
         Self {
             body,

@@ -9,17 +9,18 @@ use plimsoll_wire::{
     BodyChunks, RenderInput, Rendered, RequestRenderer, WrittenMessages, render_next,
 };
 
-/// Sessions that are kept at most. Beyond it, the one that was sent longest ago is dropped.
+/// The maximum number of kept sessions. If it is exceeded, the session that was sent longest ago is
+/// dropped.
 const MAX_SESSIONS: usize = 4;
-/// Larger sessions are not kept, in bytes of a request: a window of a million tokens holds less.
+/// The maximum size of a kept session, in bytes of a request. A window of a million tokens is smaller.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The sessions that were sent last, the newest at the end. `D` is what the protocol decided about their
-/// messages.
+/// The sessions that were sent last, the newest at the end. `D` is the type of the protocol's decisions
+/// about their messages.
 #[derive(Debug, Default)]
 pub(crate) struct Sent<D = ()>(Mutex<Vec<Session<D>>>);
 
-/// A session as it was sent.
+/// A session in the state in which it was sent.
 #[derive(Debug)]
 struct Session<D> {
     system: Arc<str>,
@@ -28,8 +29,8 @@ struct Session<D> {
 }
 
 impl<D: Default> Sent<D> {
-    /// Renders a request with what is kept of a request with the same beginning, and keeps what it writes.
-    /// Requests at the same time do not wait for each other.
+    /// Renders a request. Reuses the kept messages of a request with the same beginning, and keeps the
+    /// result. Concurrent requests do not wait for each other.
     pub(crate) fn render(
         &self,
         request: &Request,
@@ -57,7 +58,7 @@ impl<D: Default> Sent<D> {
         sessions.push(session);
     }
 
-    /// Takes out what is written of the longest session that the request begins with.
+    /// Removes and returns the rendered messages of the longest session that the request begins with.
     fn take(&self, request: &Request) -> Option<WrittenMessages<D>> {
         let mut sessions = self.lock();
         let fitting =
@@ -72,7 +73,7 @@ impl<D: Default> Sent<D> {
 }
 
 impl<D> Session<D> {
-    /// Whether a request has the same system prompt and begins with the same messages.
+    /// Returns `true` if a request has the same system prompt and begins with the same messages.
     fn begins(&self, request: &Request) -> bool {
         !self.messages.is_empty()
             && request.messages.starts_with(&self.messages)
@@ -92,7 +93,7 @@ mod tests {
         Arc::new(Message::user(text))
     }
 
-    /// Whatever is asked in whatever order, each request is that of a client which keeps nothing.
+    /// In any order of requests, each one equals that of a client without kept messages.
     #[test]
     fn what_is_kept_changes_no_request() {
         let messages: Vec<Arc<Message>> = (0..8).map(|n| message(&format!("m{n}"))).collect();

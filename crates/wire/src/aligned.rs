@@ -1,5 +1,5 @@
-//! [`PiecePatcher`]: an edited message written back piece by piece, each a block or an item. A piece that
-//! the edit did not touch keeps its bytes; each protocol changes its own pieces.
+//! [`PiecePatcher`]: writes an edited message piece by piece. A piece is a block or an item. Untouched
+//! pieces keep their bytes; each protocol changes its own pieces.
 
 use plimsoll_context::{Message, Part, ToolResult};
 
@@ -11,16 +11,17 @@ pub(crate) trait PiecePatcher {
     /// Returns the parts of a piece.
     fn parts(&self, raw: &str) -> Result<Vec<Part>, WireError>;
 
-    /// Returns a piece that says something else. Returns `None` if it cannot.
+    /// Returns a piece with new content, or `None` if the piece cannot have it.
     fn changed(&self, raw: &str, old: &[Part], new: &[Part]) -> Result<Option<String>, WireError>;
 
-    /// Returns a tool result that says something else. Returns `None` for a piece that is none.
+    /// Returns a tool result with new content. Returns `None` if the piece is not a tool result.
     fn result(&self, raw: &str, new: &ToolResult) -> Result<Option<String>, WireError>;
 
     /// Returns the pieces of a message by itself.
     fn anew(&self, message: &Message) -> Vec<String>;
 
-    /// Changes what depends on a piece that is gone. `old` has the parts of each piece.
+    /// Adapts the pieces that depend on a removed piece. `old` contains the original parts of each
+    /// piece.
     fn without_gone(
         &self,
         _old: &[Vec<Part>],
@@ -29,7 +30,7 @@ pub(crate) trait PiecePatcher {
         Ok(kept.into_iter().flatten().collect())
     }
 
-    /// Returns the pieces of a message with what it says now.
+    /// Returns the pieces of an edited message.
     fn edited(&self, raws: &[&str], message: &Message) -> Result<Vec<String>, WireError> {
         let patched = match message {
             Message::ToolResult(result) => match raws {
@@ -41,8 +42,8 @@ pub(crate) trait PiecePatcher {
         Ok(patched.unwrap_or_else(|| self.anew(message)))
     }
 
-    /// Returns the pieces with other parts in their places. Returns `None` if the parts do not stand one
-    /// for one.
+    /// Returns the pieces with their new parts. Returns `None` if the new parts do not correspond to
+    /// the old ones.
     fn in_place(&self, raws: &[&str], new: &[Part]) -> Result<Option<Vec<String>>, WireError> {
         let old = raws.iter().map(|raw| self.parts(raw));
         let old = old.collect::<Result<Vec<Vec<Part>>, WireError>>()?;
@@ -64,19 +65,21 @@ pub(crate) trait PiecePatcher {
     }
 }
 
-/// What became of one piece.
+/// The change of one piece.
 #[derive(Debug, PartialEq)]
 enum Piece<'p> {
-    /// Nothing.
+    /// No change.
     Same,
-    /// It is not there any more.
+    /// The piece was removed.
     Gone,
-    /// These parts stand in its place.
+    /// The new parts of the piece.
     Changed(&'p [Part]),
 }
 
-/// What became of each piece, of which one holds the parts of one block or item: each part has
-/// another in its place or none, and only thinking has left. `None` where more was done.
+/// Compares old pieces with new parts. `old` has the parts of each piece.
+///
+/// Each part must have one replacement; only thinking may be removed. Returns `None` for any other
+/// change.
 fn align<'p>(old: &[Vec<Part>], new: &'p [Part]) -> Option<Vec<Piece<'p>>> {
     let mut rest = new;
     let mut pieces = Vec::with_capacity(old.len());
@@ -154,7 +157,7 @@ mod tests {
             Piece::Changed(std::slice::from_ref(last)),
         ];
         assert_eq!(align(&old, &shorter).unwrap(), expected);
-        // Another call, fewer parts, more, and something else in a call's place.
+        // Another call, fewer parts, more parts, and another part in place of a call.
         for other in [
             vec![
                 thought(),

@@ -1,4 +1,4 @@
-//! Anthropic Messages. Not Bedrock's or Vertex's wrapping of it; those carry the same body.
+//! Anthropic Messages. Bedrock and Vertex AI wrap the same body.
 
 mod binding;
 pub(crate) mod hosted;
@@ -29,7 +29,7 @@ pub use stream::{StreamState, read_reply};
 
 pub use crate::open_reply::MAX_REPLY;
 
-/// The origin of blocks that go back to Anthropic.
+/// The origin of blocks that are sent back to Anthropic.
 pub const ORIGIN: &str = "anthropic";
 /// The key of a breakpoint.
 pub const MARK: &str = "cache_control";

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::object::Object;
 
-/// Returns a tool's name with `_` for characters that no API accepts, cut to a length.
+/// Returns a tool's name cut to `max` characters, with `_` in place of characters that no API accepts.
 pub(crate) fn legal_name(name: &str, max: usize) -> Cow<'_, str> {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= max && name.chars().all(legal) {
@@ -17,7 +17,7 @@ pub(crate) fn legal_name(name: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(if name.is_empty() { "_".into() } else { name })
 }
 
-/// Returns arguments that are a JSON object unchanged, others inside one.
+/// Returns arguments unchanged if they are a JSON object, otherwise an object that contains them.
 pub(crate) fn object_text(arguments: &str) -> Cow<'_, str> {
     if is_json_object(arguments) {
         return Cow::Borrowed(arguments);
@@ -34,8 +34,10 @@ pub fn is_json_object(text: &str) -> bool {
         && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Returns arguments that are a JSON object without white space around it, others inside one. They are
-/// parsed whole: an invalid number or escape would be refused with the body that contains it.
+/// Returns arguments without surrounding white space if they are a JSON object, otherwise an object
+/// that contains them.
+///
+/// They are fully parsed, because the API would refuse the whole body for an invalid number or escape.
 pub(crate) fn object(arguments: &str) -> Cow<'_, str> {
     let text = arguments.trim();
     if text.starts_with('{') && serde_json::from_str::<Map<String, Value>>(text).is_ok() {
@@ -47,7 +49,7 @@ pub(crate) fn object(arguments: &str) -> Cow<'_, str> {
     Cow::Owned(object_of(MALFORMED, arguments))
 }
 
-/// The key of arguments that are no JSON object.
+/// The key under which arguments are sent that are not a JSON object.
 const MALFORMED: &str = "malformed_arguments";
 
 /// Returns an object that contains a text.

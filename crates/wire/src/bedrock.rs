@@ -1,5 +1,5 @@
-//! Bedrock's `Converse`, one shape for the models of many makers: requests and streamed
-//! replies. Not `InvokeModel`, which takes each maker's own shape.
+//! Bedrock's `Converse`, one format for the models of many makers: requests and streamed replies.
+//! `InvokeModel`, with a format for each maker, is not supported.
 
 mod profile;
 mod render;
@@ -11,5 +11,5 @@ pub use profile::{Maker, Profile};
 pub use render::Decided;
 pub use stream::StreamState;
 
-/// The origin of reasoning that goes back to Bedrock.
+/// The origin of reasoning that is sent back to Bedrock.
 pub const ORIGIN: &str = "bedrock";

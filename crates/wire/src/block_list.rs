@@ -1,5 +1,4 @@
-//! [`BlockWriter`]: how a turn is written as a role and a list of blocks, by the protocols whose messages
-//! are that.
+//! [`BlockWriter`]: writes turns for protocols whose messages are a role and a list of blocks.
 
 use std::borrow::Cow;
 
@@ -13,7 +12,8 @@ pub(crate) trait BlockWriter {
     const ASSISTANT: &'static str = "assistant";
     /// The key of the list.
     const LIST: &'static str = "content";
-    /// How many bytes of a block stand behind its breakpoint: one if it is a member of the block.
+    /// The number of bytes of a block behind its breakpoint: 1 if the breakpoint is a member of the
+    /// block.
     const BEHIND_BREAKPOINT: usize = 0;
 
     /// Returns the JSON of a text.
@@ -27,13 +27,13 @@ pub(crate) trait BlockWriter {
     /// Returns the JSON of a tool result.
     fn result(&self, answer: &Answer, blocks: &[Block]) -> String;
 
-    /// Returns the JSON of a breakpoint, for where it stands.
+    /// Returns the JSON of a breakpoint, to be inserted into the body.
     fn breakpoint(&self, mark: &str) -> String {
         format!(r#","cache_control":{mark}"#)
     }
 
-    /// Returns the JSON of a block, without a breakpoint. Returns `None` for a block that these protocols
-    /// do not have.
+    /// Returns the JSON of a block, without a breakpoint. Returns `None` for a kind of block that these
+    /// protocols do not have.
     fn block<'b>(&self, block: &'b Block, is_first_call: bool) -> Option<Cow<'b, str>> {
         Some(match &block.content {
             Content::Text(text) => self.text(text).into(),

@@ -7,16 +7,17 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// The longest id of a call in OpenAI Chat Completions, in characters.
+/// The maximum length of a call's id in OpenAI Chat Completions, in characters.
 pub const MAX_CHAT_ID: usize = 40;
-/// The longest id that is sent unchanged on Responses, Messages and Converse, in characters.
+/// The maximum length of an id that is sent unchanged on Responses, Messages and Converse, in
+/// characters.
 pub const MAX_ID: usize = 64;
 /// The length of an id at Mistral.
 const NINE: usize = 9;
-/// How many readable characters a mapped id keeps. With an underscore and the digits it has at most
+/// The number of readable characters in a mapped id. With an underscore and the digits, it has at most
 /// [`MAX_CHAT_ID`] characters.
 const KEPT: usize = 27;
-/// The digits that tell mapped ids apart.
+/// The number of digits that distinguish mapped ids.
 const DIGITS: usize = 12;
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -41,7 +42,7 @@ pub enum CallIdForm {
 pub struct CallIdMap {
     form: CallIdForm,
     taken: HashSet<String>,
-    /// How many mapped ids were tried for each id that needed one.
+    /// The number of mapped ids that were tried for each id that needed one.
     salts: HashMap<String, u64>,
     /// The calls that wait for a result, by the id in the history, oldest first.
     open: HashMap<String, VecDeque<OpenCall>>,
@@ -89,8 +90,8 @@ impl CallIdMap {
         mapped
     }
 
-    /// Returns the id in the request of the call that a result answers: the first open call with this id
-    /// in the newest batch, or else the last one before it.
+    /// Returns the id in the request of the call that a result answers: the first open call with this
+    /// id in the newest batch, or otherwise the last one before it.
     pub fn result<'a>(&mut self, id: &'a str) -> Cow<'a, str> {
         let newest = self.batch;
         let answered = self.open.get_mut(id).and_then(|waiting| {
@@ -106,7 +107,7 @@ impl CallIdMap {
 }
 
 impl CallIdForm {
-    /// Whether the API accepts an id.
+    /// Returns `true` if the API accepts an id.
     pub fn accepts(self, id: &str) -> bool {
         match self {
             Self::Any => true,
@@ -127,7 +128,7 @@ impl CallIdForm {
         }
     }
 
-    /// Returns another id in this form; a different one for each salt.
+    /// Returns another id in this form, a different one for each salt.
     fn salted(self, id: &str, salt: u64) -> String {
         if self == Self::NineAlphanumeric {
             return base62(fnv1a(id.as_bytes(), salt));
@@ -145,7 +146,7 @@ impl CallIdForm {
     }
 }
 
-/// Whether an id consists of letters, digits, `_` and `-`.
+/// Returns `true` if an id consists of letters, digits, `_` and `-`.
 pub fn is_word(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(is_word_byte)
 }

@@ -1,12 +1,13 @@
-//! [`BodyChunks`]: a body whose older bytes are shared with the bodies before and after it.
+//! [`BodyChunks`]: a body that shares the bytes of older messages with earlier and later bodies.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-/// Smaller ranges are copied, in bytes, so that a body has few chunks.
+/// The minimum size of a shared range, in bytes. Smaller ranges are copied, so that a body has few
+/// chunks.
 const LEAST_SHARED: usize = 4 * 1024;
-/// From this size on, in bytes, what was written becomes a chunk: less is copied into each body.
+/// The minimum size of a new chunk, in bytes. Less than that is copied into each body.
 const CHUNK: usize = 32 * 1024;
 
 /// The body of a request in chunks.
@@ -27,7 +28,7 @@ impl BodyChunks {
         self.chunks_len() + self.open.len()
     }
 
-    /// Checks whether there is no byte.
+    /// Returns `true` if the body is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty() && self.open.is_empty()
@@ -40,7 +41,7 @@ impl BodyChunks {
         self.chunks
     }
 
-    /// Returns the body in one piece. Copies nothing if it has a single chunk.
+    /// Returns the body in one piece. Copies nothing if it has no chunks yet.
     #[must_use]
     pub fn into_vec(mut self) -> Vec<u8> {
         if self.chunks.is_empty() {
@@ -50,7 +51,7 @@ impl BodyChunks {
         self.chunks.concat()
     }
 
-    /// Returns the buffer of the bytes behind the chunks, and how many bytes are before it.
+    /// Returns the buffer of the bytes behind the chunks, and the number of bytes before it.
     pub(crate) fn open(&mut self) -> (&mut Vec<u8>, usize) {
         let before = self.chunks_len();
         (&mut self.open, before)
@@ -61,7 +62,7 @@ impl BodyChunks {
         self.open.extend_from_slice(bytes);
     }
 
-    /// Appends a range of another body, whose chunks are then shared.
+    /// Appends a range of another body. Its chunks are shared.
     pub(crate) fn share(&mut self, from: &Self, range: Range<usize>) {
         let mut at = 0;
         for chunk in &from.chunks {
@@ -82,7 +83,7 @@ impl BodyChunks {
         self.push(from.open.get(open).unwrap_or_default());
     }
 
-    /// Makes a chunk of the open bytes if they are many, so that the next body shares them.
+    /// Turns the open bytes into a chunk if they are many, so that the next body shares them.
     pub(crate) fn seal_if_large(&mut self) {
         if self.open.len() >= CHUNK {
             self.seal();

@@ -13,7 +13,7 @@ use crate::turns::{Block, Content, Role, Turn};
 
 /// Writes turns as the JSON of a protocol.
 pub(crate) trait Writer {
-    /// Appends a turn to a body, and reports the blocks that a breakpoint may stand on.
+    /// Appends a turn to a body, and reports the blocks that may have a breakpoint.
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots);
 
     /// Returns a turn as JSON.
@@ -71,7 +71,7 @@ impl dyn History + '_ {
     }
 }
 
-/// The offset in a body at which a breakpoint goes.
+/// The offset in a body at which a breakpoint is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot {
     /// The end of the text, or of the members of the block.
@@ -103,12 +103,12 @@ impl Spots {
     }
 }
 
-/// What is known of a turn that was written.
+/// The properties of a written turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outline {
     pub(crate) begins_with_thinking: bool,
-    /// Whether the tool loop that the turn's results belong to began with thinking; `None` if the user's
-    /// turn contains no results.
+    /// Whether the tool loop that the turn's results belong to began with thinking. `None` if the
+    /// user's turn contains no results.
     pub(crate) loop_began_thinking: Option<bool>,
 }
 
@@ -139,14 +139,14 @@ pub(crate) struct Composer {
     outlines: Vec<Outline>,
     /// The messages of the transcript in each turn.
     from: Vec<Vec<usize>>,
-    /// How many messages it has taken.
+    /// The number of messages that it has received.
     pub(crate) messages: usize,
 }
 
-/// The messages of a request as they were written, for the next request that begins with them.
+/// The messages of a request in written form, for the next request that begins with them.
 ///
-/// Each protocol has a `render_next`, which takes it. `D` is what the protocol decided about the messages
-/// as a whole: if it decides otherwise, all of them are written again.
+/// Each protocol's `render_next` takes it. `D` is the type of the protocol's decisions about the
+/// messages as a whole: if these change, all messages are written again.
 #[derive(Debug, Default)]
 pub struct WrittenMessages<D = ()> {
     composer: Option<Composer>,
@@ -154,14 +154,14 @@ pub struct WrittenMessages<D = ()> {
 }
 
 impl<D> WrittenMessages<D> {
-    /// Returns the size of what is kept, in bytes of a request.
+    /// Returns the size of the written messages, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let composer = self.composer.as_ref();
         composer.map_or(0, |composer| composer.written.len())
     }
 
-    /// Returns how many messages are written.
+    /// Returns the number of written messages.
     pub(crate) fn messages(&self) -> usize {
         self.composer
             .as_ref()
@@ -179,8 +179,8 @@ impl<D> WrittenMessages<D> {
         })
     }
 
-    /// Returns the messages of the transcript in each turn, the last ones being `end`; nothing if no turn
-    /// was written.
+    /// Returns the indices of the messages in each turn; `end` are the last turns. Empty if no turn was
+    /// written.
     pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
         let composer = self.composer.as_ref();
         composer
@@ -245,8 +245,8 @@ impl Composer {
         sent.collect()
     }
 
-    /// Returns a body: `head`, all messages, the last ones being `end`, with `mark` at the breakpoints,
-    /// and `rest`.
+    /// Returns a body: `head`, all messages with `mark` at the breakpoints, and `rest`. `end` are the
+    /// last turns.
     pub(crate) fn body(
         &mut self,
         head: Vec<u8>,
@@ -303,8 +303,8 @@ impl Composer {
         body
     }
 
-    /// Returns the list of messages as JSON if the request ends here, and the messages of the transcript in
-    /// each turn. Copies nothing.
+    /// Returns the list of messages as JSON, if the request ends here, and the indices of the messages
+    /// in each turn. Does not copy the written messages.
     pub(crate) fn into_list(self, writer: &impl Writer) -> (Vec<u8>, Vec<Vec<usize>>) {
         let end = self.end(None);
         let from = self.from(&end);
@@ -329,14 +329,15 @@ impl Composer {
         newest
     }
 
-    /// Returns the messages of the transcript in each turn, the last ones being `end`.
+    /// Returns the indices of the messages in each turn; `end` are the last turns.
     pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
         let end = end.iter().map(|turn| &turn.from);
         self.from.iter().chain(end).cloned().collect()
     }
 }
 
-/// Returns the breakpoint for a lifetime of the cache, if nothing but its end is known of what is cached.
+/// Returns the breakpoint for a cache lifetime. `CacheRetention::Head` counts as the usual lifetime
+/// here.
 pub(crate) fn cache_control(retention: CacheRetention) -> &'static str {
     match retention {
         CacheRetention::Long => r#"{"type":"ephemeral","ttl":"1h"}"#,
@@ -344,7 +345,8 @@ pub(crate) fn cache_control(retention: CacheRetention) -> &'static str {
     }
 }
 
-/// Returns a final turn as the turns that are sent: results may have to stand alone.
+/// Returns a final turn as the turns that are sent, because some servers need results in separate
+/// messages.
 fn sent(mut turn: Turn, rules: &ServerRules) -> Vec<Turn> {
     let apart = rules.results == Results::ApartFromUser;
     match apart.then(|| turn.split_results()).flatten() {

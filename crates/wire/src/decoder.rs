@@ -1,5 +1,5 @@
-//! [`StreamDecoder`]: the interface of the protocols' stream decoders. [`StreamState`] is all of them: a
-//! protocol maps its events to operations on an [`OpenReply`].
+//! [`StreamDecoder`]: the interface of the protocols' stream decoders. [`StreamState`] implements it
+//! for all: a protocol maps its events to operations on an [`OpenReply`].
 
 use std::fmt::Debug;
 
@@ -13,20 +13,20 @@ const DONE: &str = "[DONE]";
 
 /// Assembles a reply from the events of a stream.
 ///
-/// A decoder receives the text of each event (the `data:` field of a server-sent event) and knows
-/// nothing of the transport.
+/// A decoder receives the text of each event (the `data:` field of a server-sent event) and is
+/// independent of the transport.
 pub trait StreamDecoder: Debug + Send {
-    /// Decodes the text of one event and returns what is new in it.
+    /// Decodes the text of one event and returns the new content.
     ///
     /// # Errors
     ///
     /// [`WireError::Provider`] for an error in the stream, [`WireError::NotJson`] or
     /// [`WireError::Expected`] for a broken event, [`WireError::TooLarge`] and
-    /// [`WireError::TooManyParts`] beyond the bounds of a reply. What had arrived stays readable
+    /// [`WireError::TooManyParts`] beyond the limits of a reply. The earlier content stays available
     /// through [`StreamDecoder::partial`].
     fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError>;
 
-    /// Decodes a reply that was not streamed and returns what is in it.
+    /// Decodes a reply that was not streamed and returns its content.
     ///
     /// # Errors
     ///
@@ -39,10 +39,10 @@ pub trait StreamDecoder: Debug + Send {
     /// Returns `true` if no further event can follow.
     fn is_complete(&self) -> bool;
 
-    /// Returns what has arrived so far.
+    /// Returns the reply as far as it has arrived.
     fn partial(&self) -> Reply;
 
-    /// Returns `true` if nothing has arrived, not even who answers.
+    /// Returns `true` if nothing has arrived, not even the model's name.
     fn is_empty(&self) -> bool {
         let partial = self.partial();
         partial.parts.is_empty() && partial.model.is_none()
@@ -55,7 +55,7 @@ pub trait StreamDecoder: Debug + Send {
     ///
     /// # Errors
     ///
-    /// [`WireError::Cut`], with what had arrived, if the stream ended before the reply did.
+    /// [`WireError::Cut`], with the partial reply, if the stream ended before the reply did.
     /// [`WireError::Expected`] if the provider could not read a call that the model wrote.
     fn finish(&self) -> Result<Reply, WireError>;
 
@@ -72,13 +72,13 @@ pub trait StreamDecoder: Debug + Send {
 
 /// Maps the events of one protocol to operations on a reply.
 pub trait ReplyEvents: Debug + Send {
-    /// What the protocol remembers of a block besides what the model wrote in it.
+    /// The protocol's state of a block, besides the model's output.
     type BlockState: Debug + Clone + Send;
 
     /// Whether `[DONE]` ends a reply that has no other end.
     const DONE_ENDS: bool = false;
 
-    /// Returns the reply before anything of it has arrived.
+    /// Returns the reply before the first event.
     fn open() -> OpenReply<Self::BlockState> {
         OpenReply::default()
     }
@@ -105,13 +105,13 @@ pub trait ReplyEvents: Debug + Send {
         reply: &mut OpenReply<Self::BlockState>,
     ) -> Result<(), WireError>;
 
-    /// Returns what has arrived as parts of a message.
+    /// Returns the content received so far as parts of a message.
     fn parts(&self, reply: &OpenReply<Self::BlockState>, stop: StopReason) -> Vec<Part> {
         let blocks = reply.blocks().iter();
         blocks.filter_map(|block| block.part(stop)).collect()
     }
 
-    /// Returns a whole reply as its reader gets it.
+    /// Converts the whole reply before it is returned.
     fn finished(&self, reply: Reply) -> Reply {
         reply
     }
@@ -136,7 +136,7 @@ impl<E: ReplyEvents> StreamState<E> {
 }
 
 impl<E: ReplyEvents + Default> StreamState<E> {
-    /// Creates the state of a reply of which nothing has arrived yet.
+    /// Creates the state of an empty reply.
     #[must_use]
     pub fn new() -> Self {
         Self::of(E::default())

@@ -28,12 +28,12 @@ pub struct Document<'a> {
     pub spans: Vec<MessageSpan>,
     /// The tools that the caller runs.
     pub tools: Vec<ToolSpec>,
-    /// The tools that the provider runs, as they are.
+    /// The tools that the provider runs, as JSON.
     pub hosted_tools: Vec<Opaque>,
     /// The names of the tools that the model does not see until a tool reference names them.
     pub deferred_tools: BTreeSet<String>,
     entries: Vec<&'a str>,
-    /// The keys of the request; `None` for a bare list.
+    /// The keys of the request. `None` for a bare list.
     object: Option<RawObject<'a>>,
     format: &'static DocumentFormat,
 }
@@ -41,8 +41,8 @@ pub struct Document<'a> {
 /// The place of a message in the request that it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSpan {
-    /// The entries of the list; none for a system prompt beside it. One entry may contain several
-    /// messages, and one message may consist of several entries.
+    /// The entries of the list. Empty for a system prompt beside the list. One entry may contain
+    /// several messages, and one message may consist of several entries.
     pub entries: Range<usize>,
     /// The blocks in the content of the entry.
     pub(crate) blocks: Range<usize>,
@@ -55,7 +55,7 @@ pub enum Slot<'m> {
     Original(usize),
     /// The original message at this index with the content of this one.
     Edited(usize, &'m Message),
-    /// A message that the document did not have.
+    /// A new message.
     New(&'m Message),
 }
 
@@ -78,13 +78,14 @@ pub struct DocumentFormat {
     pub(crate) read_tools: fn(&mut Document<'_>) -> Result<(), WireError>,
     /// Returns the system prompt with another content.
     pub(crate) edit_system: fn(&str, &Message) -> Result<String, WireError>,
-    /// Returns the entries of messages that are not all there as they were.
+    /// Returns the entries of messages that are edited or not all kept.
     pub(crate) edit: fn(&[&str], &[Member<'_>]) -> Result<Entries, WireError>,
-    /// Returns the entries of each new message, given the entries of those that stay.
+    /// Returns the entries of each new message. The second argument contains the entries of the kept
+    /// messages.
     pub(crate) write: fn(&[&Message], &[&str]) -> NewEntries,
 }
 
-/// The messages of a list, or why it cannot be read.
+/// The messages of a list, or the reason why it cannot be read.
 pub(crate) type ReadEntries = Result<Vec<(Message, MessageSpan)>, WireError>;
 /// The texts of entries.
 pub(crate) type Entries = Vec<String>;
@@ -97,7 +98,7 @@ pub(crate) type Places<'p> = &'p dyn Fn(usize) -> String;
 #[derive(Debug)]
 pub(crate) struct Member<'m> {
     pub(crate) blocks: Range<usize>,
-    /// The content that it has now, if it was edited.
+    /// The new content, if the message was edited.
     pub(crate) edited: Option<&'m Message>,
     /// Whether it loses its thinking.
     pub(crate) unthinking: bool,
@@ -131,7 +132,7 @@ impl<'a> Document<'a> {
             None => Some(text.trim()),
         };
         let list = list.ok_or_else(|| WireError::expected(format.key, missing, None))?;
-        // A bare list with a name of its own is no part of the place of an entry.
+        // The name of a bare list is not part of the place of an entry.
         let (place, key) = match &object {
             None if format.bare != format.key => (format.bare, ""),
             _ => (format.key, format.key),
@@ -153,7 +154,7 @@ impl<'a> Document<'a> {
         Ok(document)
     }
 
-    /// Creates a document of which no message was read. A text in place of the list is its only entry.
+    /// Creates a document without reading its messages. A text in place of the list is its only entry.
     #[doc(hidden)]
     pub fn new(
         object: Option<RawObject<'a>>,
@@ -242,7 +243,7 @@ impl<'a> Document<'a> {
         entries.unwrap_or_default()
     }
 
-    /// Returns the raw JSON text of a key beside the list, such as `max_tokens`.
+    /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'a str> {
         self.object.as_ref()?.get(name)
@@ -254,14 +255,15 @@ impl<'a> Document<'a> {
         self.spans.first().is_some_and(MessageSpan::is_beside)
     }
 
-    /// Writes the request with other messages, in the shape in which it was read. All other keys are
-    /// kept as they were. Entries whose messages are all there keep their bytes. Of an edited message
-    /// each block or item that the edit did not touch keeps them. A system prompt beside the list that
-    /// has no slot is taken out. A slot whose index is beyond the messages is left out.
+    /// Writes the request with other messages, in its original shape.
+    ///
+    /// All other keys stay unchanged. Entries with all their messages keep their bytes. Blocks or items
+    /// that an edit did not touch keep theirs. A system prompt beside the list is removed if it has no
+    /// slot. A slot is ignored if its index is beyond the messages.
     ///
     /// # Errors
     ///
-    /// [`WireError::NotJson`] or [`WireError::Expected`] if an original is not what was read.
+    /// [`WireError::NotJson`] or [`WireError::Expected`] if an original cannot be read again.
     pub fn write<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
@@ -269,7 +271,7 @@ impl<'a> Document<'a> {
         self.write_without(slots, &BTreeSet::new())
     }
 
-    /// Does the same, but takes the thinking out of the messages in `unthinking`.
+    /// Like [`Document::write`], but removes the thinking from the messages in `unthinking`.
     ///
     /// # Errors
     ///
@@ -297,7 +299,7 @@ impl<'a> Document<'a> {
                 (None, _) => list.extend(new.next().into_iter().flatten().map(Cow::Owned)),
             }
         }
-        // A list that is one text stays one; among others, the text becomes what the user says.
+        // A plain text in place of the list stays one. With other entries, it becomes a user message.
         if list.len() > 1 {
             for raw in list.iter_mut().filter(|raw| raw.starts_with('"')) {
                 *raw = format!(r#"{{"role":"user","content":{raw}}}"#).into();
@@ -361,7 +363,8 @@ impl<'a> Document<'a> {
         Ok(edited.into_iter().map(Cow::Owned).collect())
     }
 
-    /// Returns the request with these entries. `change` is another key and its value; `None` takes it out.
+    /// Returns the request with these entries. `change` is another key and its value; a value of `None`
+    /// removes the key.
     #[doc(hidden)]
     #[must_use]
     pub fn with_entries(&self, entries: &[&str], change: Option<(&str, Option<&str>)>) -> String {

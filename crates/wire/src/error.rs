@@ -1,55 +1,55 @@
-//! [`WireError`]: why a text of the wire could not be read. Not a provider's refusal of a
-//! request; `overflow.rs` classifies those.
+//! [`WireError`]: the reason why a response or a request could not be read. Refusals of requests are
+//! classified in `overflow.rs`.
 
 use plimsoll_context::{Bytes, Reply};
 use serde_json::Value;
 use thiserror::Error;
 
-/// Why a text of the wire could not be read.
+/// The reason why a text could not be read.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum WireError {
     /// The text is not JSON.
     #[error("not valid JSON: {reason}")]
     NotJson {
-        /// What the parser says, with line and column.
+        /// The parser's message, with line and column.
         reason: String,
     },
-    /// Something stands where something else is expected.
+    /// A value is of another type than expected, or is missing.
     #[error("{place}: expected {expected}, got {got}")]
     Expected {
-        /// Where: `messages[3].content`.
+        /// The place, such as `messages[3].content`.
         place: String,
-        /// What is expected there.
+        /// The expected value.
         expected: String,
-        /// What stands there.
+        /// The actual value.
         got: String,
     },
-    /// The provider sent an error instead of (the rest of) a reply. Its words are kept whole:
-    /// [`classify`](crate::overflow::classify) tells what to do about it.
+    /// The provider sent an error instead of a reply, or in the middle of one. Its text is kept whole,
+    /// and [`classify`](crate::overflow::classify) determines the reaction.
     #[error("the provider answered with an error: {body}")]
     Provider {
         /// The error as JSON text.
         body: String,
     },
-    /// The stream ended before the reply did: neither a finish reason nor an end mark came.
+    /// The stream ended before the reply did, with neither a finish reason nor an end mark.
     #[error("the stream was cut in the middle of the reply; try again")]
     Cut {
-        /// What had arrived.
+        /// The reply as far as it had arrived.
         partial: Box<Reply>,
     },
-    /// More arrived than one reply may hold.
+    /// The reply is larger than allowed.
     #[error("the reply exceeds {limit} bytes; ask for fewer output tokens")]
     TooLarge {
-        /// The bound.
+        /// The limit.
         limit: Bytes,
     },
-    /// The reply consists of more parts than one reply may hold, however small they are.
+    /// The reply has more parts than allowed, regardless of their size.
     #[error(
         "the reply contains more than {limit} tool calls or other parts; ask the model for fewer \
          calls at a time, or try another model"
     )]
     TooManyParts {
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
 }
@@ -57,7 +57,7 @@ pub enum WireError {
 impl WireError {
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
         let reason = error.to_string();
-        // The parser's own bound against texts that would exhaust the stack.
+        // The parser's own limit, which protects the stack.
         let deep = reason.strip_prefix("recursion limit exceeded");
         Self::NotJson {
             reason: match deep {
@@ -69,7 +69,7 @@ impl WireError {
         }
     }
 
-    /// Returns the error for a value of a wrong kind, or for one that is missing.
+    /// Returns the error for a value of the wrong type, or for a missing value.
     #[doc(hidden)]
     pub fn expected(place: impl Into<String>, expected: &str, got: Option<&Value>) -> Self {
         Self::Expected {
@@ -80,11 +80,11 @@ impl WireError {
     }
 }
 
-/// What a chat is, for a JSON object that is none.
+/// The description of a chat, for errors about a JSON object of another shape.
 pub const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
                     array alone)";
 
-/// The JSON kind of a value, as error texts name it.
+/// Returns the JSON type of a value, for error texts.
 pub fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,6 +1,7 @@
-//! The fixed texts that rendering puts around or between messages: one home for all of them,
-//! because the model sees them and their bytes must never change from request to request.
-//! Not prompts of an agent; those belong to whoever builds one.
+//! The fixed texts that rendering puts around or between messages.
+//!
+//! The model sees these texts, and their bytes must not change between requests. Prompts of agents are
+//! not included.
 
 use std::borrow::Cow;
 
@@ -12,26 +13,28 @@ pub const SUMMARY_OPEN: &str = include_str!("../prompts/summary_open.md").trim_a
 pub const SUMMARY_CLOSE: &str = include_str!("../prompts/summary_close.md").trim_ascii_end();
 /// Opens a system message that has to be sent in the user's role.
 pub const LATER_SYSTEM: &str = include_str!("../prompts/later_system.md").trim_ascii_end();
-/// What the assistant says between a tool result and a user message, where both may not touch.
+/// The assistant's message between a tool result and a user message, for servers that do not accept one
+/// directly after the other.
 pub const BRIDGE: &str = include_str!("../prompts/bridge.md").trim_ascii_end();
-/// What the user says first, where a user has to speak first and none did.
+/// The first user message, for servers that require one at the beginning.
 pub const OPENING: &str = include_str!("../prompts/opening.md").trim_ascii_end();
-/// What the user says last, where the assistant may not have the last word.
+/// The last user message, for servers that do not accept an assistant message at the end.
 pub const GO_ON: &str = include_str!("../prompts/go_on.md").trim_ascii_end();
-/// Opens the user message that carries what a text-only tool message cannot.
+/// Opens the user message with the images and files of tool results, for servers with text-only tool
+/// messages.
 pub const ATTACHMENTS: &str = include_str!("../prompts/attachments.md").trim_ascii_end();
-/// Stands for an image or a file where the model reads text only.
+/// Replaces an image or a file if the model only reads text.
 pub const LEFT_OUT: &str = include_str!("../prompts/left_out.md").trim_ascii_end();
-/// What a model is told that answers every turn with one JSON object.
+/// The instructions for a model that answers every turn with one JSON object.
 pub const JSON_TURNS: &str = include_str!("../prompts/json_turns.md").trim_ascii_end();
 
-/// A summary in its frame.
+/// Returns a summary in its frame.
 #[must_use]
 pub fn framed_summary(text: &str) -> String {
     format!("{SUMMARY_OPEN}\n\n{text}\n\n{SUMMARY_CLOSE}")
 }
 
-/// The summary in a text that [`framed_summary`] made; `None` for any other text.
+/// Returns the summary in a text of [`framed_summary`], or `None` for any other text.
 #[must_use]
 pub fn unframed_summary(text: &str) -> Option<&str> {
     text.strip_prefix(SUMMARY_OPEN)?
@@ -40,7 +43,7 @@ pub fn unframed_summary(text: &str) -> Option<&str> {
         .strip_suffix("\n\n")
 }
 
-/// Returns the parts that a message is sent as, with a summary in its frame.
+/// Returns the parts that are sent for a message, with a summary in its frame.
 pub(crate) fn spoken(message: &Message) -> Cow<'_, [Part]> {
     match message {
         Message::Summary { text } => vec![Part::text(framed_summary(text))].into(),
@@ -49,7 +52,7 @@ pub(crate) fn spoken(message: &Message) -> Cow<'_, [Part]> {
     }
 }
 
-/// Returns the message that parts in the user's role are.
+/// Returns the message for parts in the user's role.
 pub(crate) fn heard(parts: Vec<Part>) -> Message {
     let own = match parts.as_slice() {
         [Part::Text { text }] => own_message(text),
@@ -58,8 +61,8 @@ pub(crate) fn heard(parts: Vec<Part>) -> Message {
     own.unwrap_or(Message::User { parts })
 }
 
-/// Returns the message of ours that a text in the user's role is: a framed summary, or the marker of
-/// removed messages. Returns `None` for any other text.
+/// Parses a text in the user's role that Plimsoll wrote: a framed summary, or the marker of removed
+/// messages. Returns `None` for any other text.
 #[must_use]
 pub fn own_message(text: &str) -> Option<Message> {
     let summary = unframed_summary(text).map(|text| Message::Summary {

@@ -1,5 +1,5 @@
-//! Gemini's `generateContent`, as Google's two hosts serve it: requests and streamed replies. Not
-//! the Chat Completions that Google serves too.
+//! Gemini's `generateContent` on Google's two hosts: requests and streamed replies. Google's Chat
+//! Completions API belongs to `openai_chat`.
 
 mod profile;
 mod render;
@@ -11,5 +11,5 @@ pub use crate::renderer::{render, render_next};
 pub use profile::{Profile, Thinking};
 pub use stream::StreamState;
 
-/// The origin of parts that go back to Gemini.
+/// The origin of parts that are sent back to Gemini.
 pub const ORIGIN: &str = "gemini";

@@ -1,20 +1,20 @@
-//! What a provider's own tool was asked and what came of it, in words for whoever watches a run. The
-//! blocks themselves are opaque and go back as they came; nothing here changes them.
+//! Describes calls and results of a provider's own tools for people who watch a run. The blocks
+//! themselves are opaque, are sent back unchanged, and are not changed here.
 
 use plimsoll_context::{Bytes, CallId, Delta, Opaque, clip};
 use serde_json::Value;
 
 use crate::{anthropic, openai_responses};
 
-/// A call or a result as it is told, at most; the answer has the whole of it.
+/// The maximum length of a described call or result. The reply itself contains it whole.
 pub const MAX_TOLD: Bytes = Bytes(2 * 1024);
-/// How the kinds of calls end in Responses.
+/// The suffix of call types in Responses.
 const CALL: &str = "_call";
-/// How the kinds of results end in Messages.
+/// The suffix of result types in Messages.
 const RESULT: &str = "_tool_result";
 
-/// What a block tells of a tool that the provider runs: a call, what came of it, or both; nothing where
-/// it is of something else.
+/// Returns the call, the result, or both in a block of a tool that the provider runs. Empty for any
+/// other block.
 ///
 /// ```
 /// use plimsoll_context::{Delta, Opaque};
@@ -26,7 +26,7 @@ const RESULT: &str = "_tool_result";
 /// ```
 #[must_use]
 pub fn told(block: &Opaque) -> Vec<Delta> {
-    // Most blocks are something else: looked at only as far as that takes.
+    // Most blocks are of other types, so they are not parsed.
     let of = |origin: &str, part: &str| block.origin == origin && block.data.contains(part);
     let read = || serde_json::from_str::<Value>(&block.data).unwrap_or_default();
     if of(anthropic::ORIGIN, "_tool_") {
@@ -63,7 +63,7 @@ fn of_messages(block: &Value) -> Option<Delta> {
     })
 }
 
-/// What was found, a line each.
+/// Returns search results, one per line.
 fn listed(list: &[Value]) -> String {
     let lines = list.iter().map(|one| {
         let said = ["title", "url", "text"].map(|key| text(one, key));
@@ -77,7 +77,7 @@ fn listed(list: &[Value]) -> String {
     cut(&lines.join("\n"))
 }
 
-/// What a program wrote.
+/// Returns the output of a program.
 fn ran(content: &Value) -> Option<String> {
     content.get("return_code")?;
     let wrote = ["stdout", "stderr"].map(|key| text(content, key).trim());
@@ -118,7 +118,7 @@ fn of_responses(item: &Value) -> Vec<Delta> {
     ]
 }
 
-/// A value in few words: a text as it is, all else as JSON.
+/// Returns a short form of a value: a text unchanged, other values as JSON.
 fn short(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

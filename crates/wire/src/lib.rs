@@ -1,11 +1,13 @@
-//! Floor 2 of Plimsoll: the wire formats of language models as types. A view is rendered into
-//! each and read back, and refusals are classified. No I/O, no clock, no async: bytes in, values out.
-//! What servers refuse, and how damaged requests are repaired, is in `plimsoll_judge`.
+//! Layer 2 of Plimsoll: the protocols of language models as types.
 //!
-//! One module a protocol ([`openai_chat`], [`openai_responses`], [`anthropic`], [`gemini`],
-//! [`bedrock`]), each of the same build: types, a dialect or profile as data, `render`, a stream
-//! reader and, but for the last two, `read`. What all share is here: [`WireError`], the fixed texts
-//! of [`frames`], and [`overflow::classify`], one table for all providers.
+//! A view is rendered into each protocol and read back, and refusals are classified. No I/O, no clock,
+//! no async: bytes in, values out. Validating requests and repairing damaged ones is the job of
+//! `plimsoll_judge`.
+//!
+//! Each protocol is a module ([`openai_chat`], [`openai_responses`], [`anthropic`], [`gemini`],
+//! [`bedrock`]) with the same structure: types, a dialect or profile as data, `render`, a stream reader
+//! and, except for the last two, `read`. Shared by all are [`WireError`], the fixed texts of
+//! [`frames`], and [`overflow::classify`], one table for all providers.
 //!
 //! ```
 //! use plimsoll_context::Message;
@@ -24,107 +26,106 @@
 //! # Ok::<(), plimsoll_wire::WireError>(())
 //! ```
 //!
-//! # What Chat Completions cannot hold
+//! # Limits of Chat Completions
 //!
-//! `read(render(view)) == view` for everything but this, in the dialect `openai`:
+//! In the dialect `openai`, `read(render(view)) == view` with these exceptions:
 //!
-//! - **Whether a tool failed** (`is_error`). The text of a result is sent as it is; a tool's
-//!   error text has to say that it is one.
-//! - **A notice** of the host is sent in the user's role and comes back as a user message. A
-//!   summary comes back as a summary, by its frame.
-//! - **Images, files and foreign blocks in tool results.** A tool message is text: they follow the
-//!   whole batch in a user message, and come back as one.
-//! - **The order of an assistant's parts.** Thinking comes first, then text, then calls; several
-//!   thinking parts become one; an empty text is left out.
-//! - **Thinking**, unless the dialect gives reasoning back, and then only unsigned: what another
-//!   provider signed or encrypted stays away.
-//! - **An assistant message that says nothing** (no text, no calls) is left out; no server
-//!   accepts one.
+//! - **The failure of a tool** (`is_error`) is lost. The text of a result is sent unchanged, so an
+//!   error text must be recognizable as one.
+//! - **A notice** of the host is sent in the user's role and comes back as a user message. A summary
+//!   comes back as a summary, because of its frame.
+//! - **Images, files and foreign blocks in tool results** follow the whole batch in a user message, and
+//!   come back as one, because a tool message is text.
+//! - **The order of an assistant's parts** is fixed: thinking comes first, then text, then calls.
+//!   Several thinking parts become one. An empty text is left out.
+//! - **Thinking** is left out, unless the dialect sends reasoning back. Even then, thinking that
+//!   another provider signed or encrypted is left out.
+//! - **An assistant message without text and calls** is left out, because no server accepts it.
 //! - **A message without parts** of another role comes back with one empty text.
-//! - **The size of an image**; the wire has no place for it. The bytes are kept exactly.
-//! - **Ids of calls with more than 40 characters, or used before,** are mapped; the name of a tool
-//!   gets `_` for characters that no name may have.
-//! - **A file by address** is taken as an id of the provider; for one of the web a note stands.
-//! - **Blocks of another wire** ([`Opaque`](plimsoll_context::Opaque)) are left out; blocks of
-//!   this one (audio, refusals) keep their content and the order of their keys, not their spaces.
-//! - **The order of tools**; they are sent sorted by name.
+//! - **The size of an image** is lost, because the protocol has no place for it. The bytes are kept
+//!   exactly.
+//! - **Ids of calls with more than 40 characters, or used before,** are mapped. In the name of a tool,
+//!   `_` replaces characters that no name may have.
+//! - **A file by address** is sent as an id of the provider. A note replaces a file with a web address.
+//! - **Blocks of another protocol** ([`Opaque`](plimsoll_context::Opaque)) are left out. Blocks of this
+//!   one (audio, refusals) keep their content and the order of their keys, not their spaces.
+//! - **The order of tools** is lost; they are sent sorted by name.
 //!
-//! Other dialects hold less, as their fields say: they join several texts into one, merge
-//! neighbours of one role, move later system messages into the user's role, put a word between
-//! neighbours that may not touch, map ids of tool calls, split batches, and wrap arguments that
-//! are not a JSON object. A [`Note`] tells what of a view was left out or changed.
+//! Other dialects lose more, as their fields document: they join several texts into one, merge
+//! neighbours of one role, move later system messages into the user's role, insert short messages
+//! between neighbours, map ids of tool calls, split batches, and wrap arguments that are not a JSON
+//! object. A [`Note`] reports each part of a view that was left out or changed.
 //!
-//! A request that is only read and written back loses nothing, on any wire: messages
-//! that were not edited keep their bytes, edited ones all their other keys, blocks and items.
+//! A request that is only read and written back loses nothing in any protocol: unedited messages keep
+//! their bytes, edited ones keep all their other keys, blocks and items.
 //!
-//! What a reply can say and [`Reply`](plimsoll_context::Reply) does not keep: alternatives after
-//! the first (`n` > 1), log probabilities, generated audio, the response's id, and the order of thinking, text and calls
-//! in the stream.
+//! [`Reply`](plimsoll_context::Reply) does not keep these contents of a reply: alternatives after the
+//! first (`n` > 1), log probabilities, generated audio, the response's id, and the order of thinking,
+//! text and calls in the stream.
 //!
-//! # What Responses cannot hold
+//! # Limits of Responses
 //!
-//! `read(render(view)) == view` for everything but this, where reasoning is sent as it is
-//! ([`openai_responses::ReasoningItems::Plain`]):
+//! If reasoning is sent unencrypted ([`openai_responses::ReasoningItems::Plain`]),
+//! `read(render(view)) == view` with these exceptions:
 //!
-//! - **Whether a tool failed**, **a notice**, **the size of an image** and **the order of tools**:
-//!   as in Chat Completions. A result may hold images and files here.
-//! - **Thinking that is not this wire's own**, and all that may not be sent: such as nothing came
-//!   of, and such without its encrypted content where nothing is stored. What is sent keeps its
+//! - **The failure of a tool**, **a notice**, **the size of an image** and **the order of tools**: as
+//!   in Chat Completions. A result may contain images and files here.
+//! - **Thinking of another protocol** is left out, and so is reasoning that must not be sent: without
+//!   an item after it, or without encrypted content if nothing is stored. Other reasoning keeps its
 //!   item byte for byte.
-//! - **Two messages of the model's in a row** come back as one, unless both only say something.
-//! - **An assistant message that says nothing**, an empty text in one, and images in one. A message
-//!   or a result without parts comes back with one empty text.
-//! - **Ids of calls with more than 64 characters, or used before,** are mapped; a tool's name gets `_`
-//!   for characters that no name may have. **Ids of items** are sent where they may be.
-//! - **Blocks of another wire** are left out. An item of the provider's own in a user message comes
-//!   back as a message of its own.
-//! - **A tool's schema that is no object** gets what it lacks. **The detail `auto`** of an image is
-//!   sent where none is asked for, and comes back as none.
+//! - **Two assistant messages in a row** come back as one, unless both are only text.
+//! - **An assistant message without content**, and an empty text or an image in one, are left out. A
+//!   message or a result without parts comes back with one empty text.
+//! - **Ids of calls with more than 64 characters, or used before,** are mapped. In a tool's name, `_`
+//!   replaces characters that no name may have. **Ids of items** are sent if they may be.
+//! - **Blocks of another protocol** are left out. An item of the provider's own in a user message comes
+//!   back as a separate message.
+//! - **A tool's schema that is not an object** is completed. **The detail `auto`** is sent for an image
+//!   without a detail, and comes back as none.
 //!
-//! What a request may hold that [`openai_responses::read`] does not keep: ids and statuses of
-//! messages and results, annotations and further keys of texts, images and files, and whether a
-//! tool is `strict`, which the profile decides. [`Document::write`] gives all of it
-//! back where a message was not edited. Besides these, what a reply can say and is not kept: log probabilities, item ids of tool
-//! calls (nothing is stored that they could name), and the response's id.
+//! [`openai_responses::read`] does not keep these contents of a request: ids and statuses of messages
+//! and results, annotations and additional keys of texts, images and files, and whether a tool is
+//! `strict`, which the profile decides. [`Document::write`] restores all of them in unedited messages.
+//! Of a reply, log probabilities, item ids of tool calls (the server has not stored the items), and the
+//! response's id are not kept either.
 //!
-//! # What Messages cannot hold
+//! # Limits of Messages
 //!
-//! `read(render(view)) == view` for everything but this, for a model that signs only its thinking
-//! (not [`binds_prefix`](anthropic::Profile::binds_prefix)):
+//! For a model that signs only its thinking (not [`binds_prefix`](anthropic::Profile::binds_prefix)),
+//! `read(render(view)) == view` with these exceptions:
 //!
 //! - **A notice**, **the size and detail of an image** and **the order of tools**: as in Chat
 //!   Completions. A system message between others comes back as a user message.
-//! - **Two messages of one role in a row** come back as one; a summary stays one by its frame. What
-//!   was said between a call and its result stands after the results.
-//! - **An empty text, or one of white space**, is left out, and an assistant message that says
-//!   nothing else. White space at the end of a prefill is cut.
-//! - **Media of other types** than JPEG, PNG, GIF, WebP and PDF, and media in the assistant's place:
-//!   a note stands there. Those of a failed result follow the batch.
-//! - **Thinking that this provider did not sign**, that is another model's, or that is bound to what
-//!   is no longer there; it goes for a whole tool loop. So does thinking at the end of a message,
-//!   and all of it where a model that thinks by a budget is not asked to think.
-//! - **Arguments that are no JSON object** are sent inside one. **Names of tools** get `_` for
-//!   characters that no name has. **Ids of calls** with other characters than letters, digits, `_`
-//!   and `-`, with more than 64, or used before are mapped.
-//! - **Blocks of another wire** are left out; blocks of this one keep their bytes, but not a
-//!   breakpoint. **Citations** stand behind the text that they are of, and go when it is changed.
+//! - **Two messages of one role in a row** come back as one. A summary stays separate because of its
+//!   frame. A message between a call and its result comes after the results.
+//! - **An empty text, or one of white space**, is left out, and so is an assistant message without
+//!   other content. White space at the end of a prefill is cut.
+//! - **Media of other types** than JPEG, PNG, GIF, WebP and PDF, and media in assistant messages, are
+//!   replaced by a note. Those of a failed result follow the batch.
+//! - **Thinking that this provider did not sign**, of another model, or bound to messages that have
+//!   changed, is left out for a whole tool loop. So is thinking at the end of a message, and all
+//!   thinking if a model with a budget is not asked to think.
+//! - **Arguments that are not a JSON object** are sent inside one. In **names of tools**, `_` replaces
+//!   characters that no name has. **Ids of calls** are mapped if they have other characters than
+//!   letters, digits, `_` and `-`, have more than 64, or were used before.
+//! - **Blocks of another protocol** are left out. Blocks of this one keep their bytes, but not a
+//!   breakpoint. **Citations** come after their text, and are left out if it has changed.
 //!
-//! What a reply can say and
-//! `Reply` does not keep: its id, the text that ended it, and how long what was cached lives. A turn
-//! that was only paused ([`StopReason::Paused`](plimsoll_context::StopReason)) goes back as it stands,
-//! and a call of the provider's own tool that stayed without a result is left out.
+//! `Reply` does not keep these contents of a reply: its id, the text that ended it, and the lifetime of
+//! cache entries. A paused turn ([`StopReason::Paused`](plimsoll_context::StopReason)) is sent back
+//! unchanged, and a call of the provider's own tool is left out if it never got a result.
 //!
-//! # What Gemini and Converse cannot hold
+//! # Limits of Gemini and Converse
 //!
 //! These requests are only written, and their replies read:
 //!
 //! - **A notice**, **the size and detail of an image** and **the order of tools**: as in Chat
-//!   Completions. Two messages of one role in a row become one, but results stay apart if the server
-//!   wants that. An assistant message at the end is followed by a short user message.
+//!   Completions. Two messages of one role in a row become one, but results stay separate if the server
+//!   requires that. An assistant message at the end is followed by a short user message.
 //! - **Media in a tool result** follow the batch. Media that the API does not read become a note.
-//! - **Thinking**: Gemini gets its signatures back, each in its part, and no text of thoughts. Converse
-//!   gets what the same model signed, from Claude only while it thinks.
-//! - **Blocks of another provider** are left out; Gemini gets its executed code back.
+//! - **Thinking**: Gemini receives its signatures, each in its part, and no text of thoughts. Converse
+//!   receives reasoning signed by the same model, from Claude only while it thinks.
+//! - **Blocks of another provider** are left out. Gemini receives its executed code.
 
 mod aligned;
 pub mod anthropic;
@@ -164,7 +165,7 @@ pub use error::WireError;
 pub use renderer::{RequestRenderer, render_next};
 pub use request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
-/// What `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
+/// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
 #[doc(hidden)]
 pub mod __internals {
     pub use crate::arguments::is_json_object;
@@ -172,7 +173,7 @@ pub mod __internals {
     pub use crate::error::{CHAT, kind as json_kind};
     pub use crate::raw::{Raw, RawObject, parse, quoted};
 
-    /// Of Messages.
+    /// Items of Messages.
     pub mod anthropic {
         pub use crate::anthropic::MARK;
         pub use crate::anthropic::hosted::{FAMILIES, MCP_TOOLSET, beta_of, family_of};
@@ -182,7 +183,7 @@ pub mod __internals {
         pub use crate::anthropic::render::{CONTEXT_MANAGEMENT, FILES};
     }
 
-    /// Of Chat Completions.
+    /// Items of Chat Completions.
     pub mod openai_chat {
         pub use crate::openai_chat::details::{AUDIO, keys as message_keys};
         pub use crate::openai_chat::parts::CUSTOM;
@@ -190,7 +191,7 @@ pub mod __internals {
         pub use crate::openai_chat::render::render_list;
     }
 
-    /// Of Responses.
+    /// Items of Responses.
     pub mod openai_responses {
         pub use crate::openai_responses::hosted::TOOLS;
         pub use crate::openai_responses::ids::{fits, is_name};

@@ -1,10 +1,10 @@
 //! Arranges the messages of a transcript as the turns that a server accepts.
 //!
-//! [`Normalizer`] takes messages one by one. It converts their parts, rewrites ids, names and arguments of
-//! tool calls, and notes what is left out. [`OpenTurns`] joins and bridges neighbours, orders the results
-//! of a batch, and moves attachments of results behind it. [`ServerRules`] say what the server demands. Each decision depends only on
-//! earlier messages, so a longer transcript begins with the same turns, and every turn but the last is
-//! final.
+//! [`Normalizer`] takes messages one by one. It converts their parts, rewrites ids, names and arguments
+//! of tool calls, and notes omitted parts. [`OpenTurns`] joins and bridges neighbours, orders the
+//! results of a batch, and moves attachments of results behind it. [`ServerRules`] are the server's
+//! requirements. Each decision depends only on earlier messages, so a longer transcript begins with the
+//! same turns, and every turn but the last is final.
 //!
 //! # Adding a protocol
 //!
@@ -29,7 +29,7 @@ use crate::turns::{Answer, Block, Call, Content, Role, Turn};
 
 /// The conversion of parts that only one protocol knows.
 pub(crate) trait Native {
-    /// Returns the block of an image or a file; `None` if the server does not read it.
+    /// Returns the block of an image or a file. `None` if the server does not read it.
     fn media(&mut self, part: &Part, role: Role) -> Option<String>;
 
     /// Converts a block of a provider. `before` is the text part directly before it.
@@ -59,7 +59,7 @@ pub(crate) trait Native {
         Ok(())
     }
 
-    /// Is called before a text, media or a call of the assistant is added.
+    /// Called before a text, media or a call of the assistant is added.
     fn before_content(&mut self, _blocks: &mut Vec<Block>) {}
 
     /// Ends an assistant message. Returns the kind of a block that had to be left out.
@@ -67,8 +67,8 @@ pub(crate) trait Native {
         None
     }
 
-    /// Returns what the protocol keeps beside a call: whether its tool takes a text of any form, further
-    /// members of its JSON object, and the id of its item.
+    /// Returns the protocol's data of a call: whether the tool takes free text, the additional members
+    /// of the JSON object, and the id of the item.
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>);
 }
 
@@ -77,11 +77,11 @@ pub(crate) trait Native {
 pub(crate) struct Normalizer {
     rules: ServerRules,
     pub(crate) open: OpenTurns,
-    /// The system messages, if they stand beside the others.
+    /// The system messages, if they are sent separately.
     pub(crate) system: Vec<Block>,
     pub(crate) notes: Vec<Note>,
     ids: CallIdMap,
-    /// Ids of calls of tools that take a text of any form.
+    /// The ids of calls of tools that take free text.
     custom: BTreeSet<String>,
     /// The names of called tools by the ids of the calls, if results name them.
     names: BTreeMap<String, String>,
@@ -112,7 +112,7 @@ impl Normalizer {
         }
     }
 
-    /// Takes the ids of calls outside of the messages whose tools take a text of any form.
+    /// Takes the ids of calls outside of the messages whose tools take free text.
     pub(crate) fn knows_custom(&mut self, ids: impl IntoIterator<Item = impl AsRef<str>>) {
         for id in ids {
             let id = self.ids.result(id.as_ref()).into_owned();
@@ -352,7 +352,7 @@ impl Normalizer {
         if custom {
             self.custom.insert(id.clone());
         } else {
-            // Its id may be that of a call which stands elsewhere.
+            // Its id may be that of an earlier call.
             self.custom.remove(&id);
         }
         let name = name.into_owned();
@@ -411,7 +411,7 @@ impl Normalizer {
     }
 }
 
-/// Whether further keys of a message are content, as audio is.
+/// Returns `true` if additional keys of a message are content, as audio is.
 fn speaks(keys: &Map<String, Value>) -> bool {
     keys.contains_key(crate::openai_chat::details::AUDIO)
 }

@@ -1,5 +1,5 @@
-//! JSON written key by key, raw texts among it, because a signed block or a tool call's arguments go back
-//! byte for byte: [`Object`], and the [`Settings`] of a body. Not a serializer of types.
+//! JSON that is written key by key and may contain raw texts: [`Object`], and the [`Settings`] of a
+//! body. Signed blocks and arguments of tool calls must be sent back byte for byte.
 
 use std::fmt::Write;
 
@@ -16,19 +16,19 @@ impl Object {
         Self { json: "{".into() }
     }
 
-    /// An object that begins with its type.
+    /// Creates an object that begins with its type.
     pub(crate) fn of(kind: &str) -> Self {
         Self::new().text("type", kind)
     }
 
-    /// A key with a text.
+    /// Adds a key with a text.
     pub(crate) fn text(mut self, key: &str, value: &str) -> Self {
         self.key(key);
         push_quoted(&mut self.json, value);
         self
     }
 
-    /// A key with anything that prints as JSON.
+    /// Adds a key with a value that is displayed as JSON.
     pub(crate) fn value(mut self, key: &str, value: impl std::fmt::Display) -> Self {
         self.key(key);
         // Writing into a string cannot fail.
@@ -36,7 +36,7 @@ impl Object {
         self
     }
 
-    /// A key with JSON text.
+    /// Adds a key with JSON text.
     pub(crate) fn raw(mut self, key: &str, json: &str) -> Self {
         self.key(key);
         self.json.push_str(json);
@@ -54,7 +54,7 @@ impl Object {
         self
     }
 
-    /// Returns the bytes up to the elements of a list under a key; the object is open.
+    /// Returns the bytes up to the elements of a list under a key. The object stays open.
     pub(crate) fn open_list(mut self, key: &str) -> Vec<u8> {
         self.key(key);
         self.json.push('[');
@@ -75,7 +75,7 @@ impl Object {
     }
 }
 
-/// A JSON array of JSON texts.
+/// Returns a JSON array of JSON texts.
 pub(crate) fn array<'j>(items: impl IntoIterator<Item = &'j str>) -> String {
     let mut json = String::from("[");
     for item in items {
@@ -89,7 +89,7 @@ pub(crate) fn array<'j>(items: impl IntoIterator<Item = &'j str>) -> String {
 }
 
 fn push_quoted(json: &mut String, text: &str) {
-    // A text always is JSON.
+    // A text can always be serialized.
     if let Ok(quoted) = serde_json::to_string(text) {
         json.push_str(&quoted);
     }
@@ -110,7 +110,7 @@ pub(crate) fn members(keys: &Map<String, Value>) -> String {
     members.collect::<Vec<_>>().join(",")
 }
 
-/// Returns an object with the members that have a value; `None` if none has.
+/// Returns an object with the members that have a value. `None` if none has.
 pub(crate) fn some_members<const N: usize>(
     members: [(&str, Option<Value>); N],
 ) -> Option<Map<String, Value>> {
@@ -121,7 +121,7 @@ pub(crate) fn some_members<const N: usize>(
     (!members.is_empty()).then_some(members)
 }
 
-/// Adds members to a JSON object; an object under the same key is merged, any other value replaced.
+/// Adds members to a JSON object. An object under the same key is merged, any other value is replaced.
 pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(key), value) {
@@ -133,10 +133,10 @@ pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     }
 }
 
-/// The members of a body besides the messages. Each key stands once.
+/// The members of a body besides the messages. Each key occurs once.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// The keys that come first, in this order; others follow as they are set.
+    /// The keys that come first, in this order. Others follow in the order in which they are set.
     order: &'static [&'static str],
     keys: Vec<(usize, String, Value)>,
 }
@@ -177,7 +177,7 @@ impl Settings {
             out.push(b',');
             push_text(out, key);
             out.push(b':');
-            // A value always is JSON, and memory takes any bytes.
+            // A value can always be serialized, and memory accepts all bytes.
             let _ = serde_json::to_writer(&mut *out, value);
         }
     }

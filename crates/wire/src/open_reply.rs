@@ -1,31 +1,32 @@
-//! [`OpenReply`]: a reply while it arrives, the same for all protocols. A protocol's events are mapped to
-//! operations on it (`decoder.rs`); it tells observers what is new, counts what has come and says what
-//! the reply is in the end.
+//! [`OpenReply`]: a reply while it arrives, the same for all protocols.
+//!
+//! A protocol's events are mapped to operations on it (`decoder.rs`). It reports new content to
+//! observers, counts the received bytes, and creates the final reply.
 
 use plimsoll_context::{Bytes, CallId, Delta, Part, Reply, StopReason, Thinking, ToolCall, Usage};
 
 use crate::error::WireError;
 use crate::hosted;
 
-/// What one reply may hold: over ten times what the longest answers of today take, so that only
-/// a server gone astray reaches it.
+/// The maximum size of one reply: more than ten times the longest answers of today, so that only a
+/// faulty server reaches it.
 pub const MAX_REPLY: Bytes = Bytes(16 * 1024 * 1024);
-/// How many tool calls, blocks or items one reply may hold.
+/// The maximum number of tool calls, blocks or items in one reply.
 pub const MAX_PARTS: usize = 1_024;
-/// What stands between the parts of one block of thinking.
+/// The separator between the parts of one block of thinking.
 const PARAGRAPH: &str = "\n\n";
 
-/// A reply while it arrives. `B` is what a protocol remembers of each block.
+/// A reply while it arrives. `B` is a protocol's state of each block.
 #[derive(Debug, Clone)]
 pub struct OpenReply<B> {
     blocks: Vec<OpenBlock<B>>,
-    /// How many of the blocks were there before anything arrived.
+    /// The number of blocks that existed before the first event.
     standing: usize,
     /// The model that answers, as the provider names it.
     pub(crate) model: Option<String>,
     usage: Option<Usage>,
     stop: Option<StopReason>,
-    /// Where and in which words the provider says that the model wrote a call that nobody can read.
+    /// The place and the provider's words for an unreadable call of the model.
     unreadable: Option<(&'static str, String)>,
     is_ended: bool,
     is_closed: bool,
@@ -42,19 +43,19 @@ pub(crate) struct OpenBlock<B> {
     pub(crate) state: B,
 }
 
-/// What the model has written in a block so far.
+/// The model's output in a block so far.
 #[derive(Debug, Clone)]
 pub(crate) enum OpenContent {
     Text(OpenText),
     Thinking(OpenText),
     Call(OpenCall),
-    /// What goes back as it came. The protocol has it.
+    /// A block that is sent back unchanged. The protocol stores it.
     Opaque {
         is_told: bool,
     },
 }
 
-/// A text, in the parts that the server numbers. Most number none.
+/// A text in the parts that the server numbers. Most servers do not number parts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenText(Vec<(u64, String)>);
 
@@ -63,7 +64,7 @@ pub(crate) struct OpenText(Vec<(u64, String)>);
 pub(crate) struct OpenCall {
     pub(crate) call: ToolCall,
     is_told: bool,
-    /// Whether the tool takes a text of any form, not JSON.
+    /// Whether the tool takes free text, not JSON.
     pub(crate) is_text: bool,
 }
 
@@ -86,7 +87,7 @@ impl<B> Default for OpenReply<B> {
 }
 
 impl<B> OpenReply<B> {
-    /// Creates a reply with blocks that stay empty if nothing is written into them.
+    /// Creates a reply with blocks that stay empty if the model writes nothing into them.
     pub(crate) fn standing(contents: impl IntoIterator<Item = OpenContent>) -> Self
     where
         B: Default,
@@ -111,7 +112,7 @@ impl<B> OpenReply<B> {
         }
     }
 
-    /// Counts each byte once from here.
+    /// Counts each byte once from now on.
     pub(crate) fn count_once(&mut self) {
         self.copies = 1;
     }
@@ -129,7 +130,7 @@ impl<B> OpenReply<B> {
         Ok(())
     }
 
-    /// Opens a block at a place, or at the end if there are fewer, and returns its place.
+    /// Opens a block at an index, or at the end if there are fewer blocks. Returns its index.
     ///
     /// # Errors
     ///
@@ -165,12 +166,12 @@ impl<B> OpenReply<B> {
         self.blocks.get_mut(at)
     }
 
-    /// The tool calls so far.
+    /// Returns the tool calls so far.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(OpenBlock::call)
     }
 
-    /// Returns an id that no other call of the reply has, whatever the server says.
+    /// Returns an id that no other call of the reply has, even if the server repeats ids.
     pub(crate) fn unique_id(&self, mut id: String) -> CallId {
         while self.calls().any(|call| call.id.0 == id) {
             id.push('_');
@@ -178,7 +179,7 @@ impl<B> OpenReply<B> {
         CallId(id)
     }
 
-    /// Adds to what a block says and counts it.
+    /// Appends text to a block and counts it.
     ///
     /// # Errors
     ///
@@ -189,12 +190,12 @@ impl<B> OpenReply<B> {
         Ok(())
     }
 
-    /// Adds to what a block says.
+    /// Appends text to a block.
     pub(crate) fn push(&mut self, at: usize, more: &str) {
         self.push_part(at, 0, more);
     }
 
-    /// Adds to one part of what a block says.
+    /// Appends text to one part of a block.
     pub(crate) fn push_part(&mut self, at: usize, part: u64, more: &str) {
         let Some(block) = self.blocks.get_mut(at).filter(|_| !more.is_empty()) else {
             return;
@@ -221,7 +222,7 @@ impl<B> OpenReply<B> {
         });
     }
 
-    /// Replaces the arguments of a tool call, and tells nothing.
+    /// Replaces the arguments of a tool call without reporting it.
     pub(crate) fn begin_arguments(&mut self, at: usize, arguments: &str) {
         let block = self.blocks.get_mut(at);
         if let Some(OpenContent::Call(open)) = block.map(|block| &mut block.content) {
@@ -229,8 +230,8 @@ impl<B> OpenReply<B> {
         }
     }
 
-    /// Takes what a block says in the end and tells what of it has not come before. What was told
-    /// otherwise cannot be taken back.
+    /// Sets the final text of a block, and reports the part that is new. Text that was reported before
+    /// cannot be taken back.
     pub(crate) fn settle(&mut self, at: usize, all: String) {
         let Some(block) = self.blocks.get_mut(at) else {
             return;
@@ -260,7 +261,7 @@ impl<B> OpenReply<B> {
         }
     }
 
-    /// Tells that a tool call has begun, once.
+    /// Reports that a tool call has begun, once.
     pub(crate) fn tell_call(&mut self, at: usize) {
         let block = self.blocks.get_mut(at);
         if let Some(OpenContent::Call(open)) = block.map(|block| &mut block.content)
@@ -273,7 +274,7 @@ impl<B> OpenReply<B> {
         }
     }
 
-    /// Tells what a block that came whole says of the provider's own tools, once.
+    /// Reports a complete block of the provider's own tools, once.
     pub(crate) fn tell_hosted(&mut self, at: usize, parts: &[Part]) {
         let block = self.blocks.get_mut(at);
         if let Some(OpenContent::Opaque { is_told }) = block.map(|block| &mut block.content)
@@ -287,12 +288,12 @@ impl<B> OpenReply<B> {
         }
     }
 
-    /// Returns what is new since the last time.
+    /// Returns the new content since the last call.
     pub(crate) fn take_deltas(&mut self) -> Vec<Delta> {
         std::mem::take(&mut self.deltas)
     }
 
-    /// Rewrites what is new. `None` tells nothing.
+    /// Rewrites the new content. `None` removes it.
     pub(crate) fn retell(&mut self, with: impl FnMut(Delta) -> Option<Delta>) {
         self.deltas = self.take_deltas().into_iter().filter_map(with).collect();
     }
@@ -306,25 +307,25 @@ impl<B> OpenReply<B> {
         self.usage
     }
 
-    /// The model has stopped. Usage may still follow.
+    /// Sets the stop reason. Usage may still follow.
     pub(crate) fn stopped(&mut self, stop: StopReason) {
         self.stop = Some(stop);
         self.unreadable = None;
     }
 
-    /// The model has stopped, in the provider's words with a call that nobody can read.
+    /// Sets the stop reason for a call that is not readable, with the provider's words.
     pub(crate) fn stopped_unreadable(&mut self, place: &'static str, words: &str) {
         self.stop = Some(StopReason::Other);
         self.unreadable = Some((place, words.to_owned()));
     }
 
-    /// The reply is whole: no event follows.
+    /// Marks the reply as whole: no event follows.
     pub(crate) fn end(&mut self) {
         self.is_ended = true;
         self.is_closed = true;
     }
 
-    /// The server says that no event follows, whether the reply is whole or not.
+    /// Marks the end of the events, whether the reply is whole or not.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
     }
@@ -345,12 +346,12 @@ impl<B> OpenReply<B> {
         self.is_ended || self.stop.is_some()
     }
 
-    /// Returns why a reply that has not ended would have stopped.
+    /// Returns the stop reason of a reply that has not ended.
     pub(crate) fn stop_so_far(&self) -> StopReason {
         self.stop.unwrap_or(StopReason::Other)
     }
 
-    /// Returns why the reply stopped; `None` if it has not ended.
+    /// Returns the stop reason. `None` if the reply has not ended.
     ///
     /// # Errors
     ///
@@ -365,7 +366,7 @@ impl<B> OpenReply<B> {
             });
         }
         let stop = match (self.stop, calls) {
-            // Some servers say `stop` for a turn that calls tools, or say nothing.
+            // Some servers report `stop`, or nothing, for a turn with tool calls.
             (Some(StopReason::Stop) | None, true) => StopReason::ToolCalls,
             (Some(StopReason::ToolCalls) | None, false) => StopReason::Stop,
             (Some(stop), _) => stop,
@@ -391,7 +392,7 @@ impl<B> OpenBlock<B> {
         }
     }
 
-    /// Returns what the model has written in it so far.
+    /// Returns the model's output in the block so far.
     pub(crate) fn said(&self) -> String {
         match &self.content {
             OpenContent::Text(said) => said.joined(""),
@@ -401,7 +402,7 @@ impl<B> OpenBlock<B> {
         }
     }
 
-    /// Returns the part that the model has written in it; `None` if it has written nothing.
+    /// Returns the part for the model's output. `None` if there is no output.
     pub(crate) fn part(&self, stop: StopReason) -> Option<Part> {
         let OpenContent::Call(open) = &self.content else {
             let text = Some(self.said()).filter(|said| !said.is_empty())?;
@@ -412,7 +413,8 @@ impl<B> OpenBlock<B> {
             });
         };
         let mut call = open.call.clone();
-        // No arguments at all is how some servers write none; a cut call stays cut.
+        // Some servers send empty arguments for a tool without parameters. Arguments that were cut stay
+        // as they are.
         let is_whole = stop == StopReason::ToolCalls && !open.is_text;
         if is_whole && call.arguments.trim().is_empty() {
             call.arguments = "{}".into();
@@ -460,7 +462,7 @@ impl From<ToolCall> for OpenContent {
 }
 
 impl OpenText {
-    /// Adds to a part and returns whether it begins with this.
+    /// Appends text to a part. Returns `true` if this begins the part.
     fn push(&mut self, part: u64, more: &str) -> bool {
         let at = self.0.partition_point(|(known, _)| *known < part);
         match self.0.get_mut(at) {

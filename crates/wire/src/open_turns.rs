@@ -15,10 +15,11 @@ pub(crate) struct OpenTurns {
     only_systems: bool,
     /// Whether there was a turn.
     any: bool,
-    /// Blocks of tool results that must follow the batch, and the results they come from.
+    /// Blocks of tool results that must follow the batch, and the results that they belong to.
     attachments: Vec<Block>,
     attached: Vec<usize>,
-    /// Calls of a batch that wait until the one before them is answered, and their message.
+    /// The calls of a batch that are held back until the one before them is answered, and their
+    /// message.
     waiting: VecDeque<Call>,
     asked: usize,
 }
@@ -37,7 +38,7 @@ impl OpenTurns {
         }
     }
 
-    /// Whether there was a turn.
+    /// Returns `true` if there was a turn.
     pub(crate) fn any(&self) -> bool {
         self.any
     }
@@ -52,7 +53,7 @@ impl OpenTurns {
         if !self.rules.assistant_last {
             self.deny_last_word();
         }
-        // A list of no messages is refused by all.
+        // All servers refuse an empty list.
         if !self.any || (self.rules.user_required && self.only_systems) {
             self.emit(Turn::fixed(Role::User, frames::OPENING));
         }
@@ -65,8 +66,8 @@ impl OpenTurns {
         }
     }
 
-    /// Marks the last block that a breakpoint may stand on as the end of this breakpoint. Returns `false`
-    /// if there is none here, so that an earlier turn has it.
+    /// Places a breakpoint at the last possible block. Returns `false` if there is none here, so that
+    /// an earlier turn gets it.
     pub(crate) fn break_at(&mut self, place: usize) -> bool {
         let texts = self.rules.breakpoints == Breakpoints::Texts;
         let mut blocks = self.turns.iter_mut().rev().filter_map(|turn| {
@@ -86,7 +87,7 @@ impl OpenTurns {
         found
     }
 
-    /// Ends a batch: calls that still wait are sent, and attachments follow.
+    /// Ends a batch: adds held-back calls and attachments.
     pub(crate) fn end_batch(&mut self) {
         while let Some(call) = self.waiting.pop_front() {
             self.emit_call(call);
@@ -115,7 +116,7 @@ impl OpenTurns {
         self.asked = message;
     }
 
-    /// Sends a call that waits, because its result comes next.
+    /// Adds a held-back call, because its result comes next.
     pub(crate) fn ask(&mut self, id: &str) {
         let at = self.waiting.iter().position(|call| call.id == id);
         if let Some(call) = at.and_then(|at| self.waiting.remove(at)) {
@@ -132,13 +133,13 @@ impl OpenTurns {
         });
     }
 
-    /// Puts a result before what was said between call and result.
+    /// Adds a result, before messages between the call and the result.
     pub(crate) fn put_result(&mut self, answer: Answer, blocks: Vec<Block>, index: usize) {
         if self.last() != Some(Role::User) {
             self.push(Turn::new(Role::User, Vec::new()));
         }
         if let Some(turn) = self.turns.last_mut() {
-            // If results are sent apart, their messages must be told apart, too.
+            // If results are sent separately, their messages must be known, too.
             let from = match self.rules.results {
                 Results::ApartFromUser => turn.results.min(turn.from.len()),
                 Results::InUserTurn | Results::OwnTurn => turn.from.len(),
@@ -150,7 +151,7 @@ impl OpenTurns {
         }
     }
 
-    /// Adds a turn as the rules about neighbours demand.
+    /// Adds a turn according to the rules about neighbours.
     pub(crate) fn emit(&mut self, mut turn: Turn) {
         let rules = self.rules;
         if !rules.blank_texts && turn.blocks.is_empty() {

@@ -1,5 +1,5 @@
-//! OpenAI Chat Completions and everything compatible with it. Not OpenAI's Responses; that is a
-//! wire of its own.
+//! OpenAI Chat Completions and everything compatible with it. OpenAI's Responses API is in
+//! `openai_responses`.
 
 pub(crate) mod details;
 mod dialect;

@@ -1,5 +1,5 @@
-//! OpenAI Responses, as OpenAI and those who copy it serve it, without storage on their side:
-//! every request carries the whole history. Not Chat Completions; that is a wire of its own.
+//! OpenAI Responses, of OpenAI and compatible servers, without storage on the server: every request
+//! contains the whole history. Chat Completions is in `openai_chat`.
 
 pub(crate) mod hosted;
 pub(crate) mod ids;

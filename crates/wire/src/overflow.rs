@@ -1,10 +1,11 @@
-//! [`classify`]: what a refusal means, whoever refused. One table for all providers, because
-//! proxies wrap each other's words. Says what a caller should do, not how; whether and when to
-//! retry belongs to those who hold a clock.
+//! [`classify`]: the meaning of a refusal, for all providers.
 //!
-//! The order of decision: structured codes, then texts that only look like an overflow, then
-//! providers' own texts, then general ones, then the status alone. A server that says nothing
-//! and cuts silently is found by [`silent`].
+//! There is one table for all, because proxies wrap each other's error texts. The result says which
+//! reaction helps. The caller decides whether and when to retry.
+//!
+//! The order of decision: structured codes, then texts that only look like an overflow, then providers'
+//! own texts, then general ones, then the status alone. [`silent`] detects servers that cut the request
+//! without an error.
 
 mod envelope;
 mod pattern;
@@ -19,69 +20,69 @@ use table::{Row, Says};
 
 pub use envelope::{MAX_BODY, MAX_DEPTH};
 
-/// What a refusal means.
+/// The meaning of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The request is larger than the window: send a smaller one. Numbers where the text has
-    /// them; the window is the true one, whatever was configured.
+    /// The request is larger than the window: send a smaller one. Contains the numbers of the error
+    /// text. The reported window is the actual one, whatever was configured.
     Overflow(Overflow),
-    /// Only the output limit is too large: ask for `limit` tokens or fewer. Where it was
-    /// refused together with the request's size, `used` and `window` are set, and `limit` is
-    /// what is left of the window.
+    /// Only the output limit is too large: request at most `limit` tokens.
+    ///
+    /// If it was refused together with the request's size, `used` and `window` are set, and `limit` is
+    /// the rest of the window.
     OutputTooLarge {
-        /// The largest output limit that is accepted.
+        /// The largest accepted output limit.
         limit: Tokens,
-        /// What the request takes.
+        /// The tokens of the request.
         used: Option<Tokens>,
         /// The window.
         window: Option<Tokens>,
     },
-    /// One request asks for more than a minute may carry (Groq's and OpenAI's TPM). Waiting
-    /// cannot help; a smaller request can. Output counts as asked for.
+    /// One request exceeds the tokens allowed per minute (Groq's and OpenAI's TPM). Waiting cannot
+    /// help, but a smaller request can. The requested output counts.
     SoftWindow {
-        /// What a minute may carry.
+        /// The tokens allowed per minute.
         limit: Tokens,
-        /// What was asked for, output limit included.
+        /// The requested tokens, output limit included.
         requested: Tokens,
     },
     /// The body has too many bytes: send fewer or smaller images and files, then less text.
     BodyTooLarge,
     /// Too much in too little time: wait.
     RateLimited,
-    /// The same, of a minute's allowance; whether this request alone exceeds it, is not said
-    /// (Anthropic). A request that is larger will never be let through.
+    /// Like `RateLimited`, for the tokens allowed per minute. The error does not report whether this
+    /// request alone exceeds them (Anthropic). A larger request never succeeds.
     PerMinute {
-        /// What a minute may carry.
+        /// The tokens allowed per minute.
         limit: Tokens,
     },
     /// The money or the quota is used up: waiting does not help.
     QuotaExceeded,
-    /// The key is missing, wrong, or may not do this.
+    /// The key is missing, wrong, or has no permission.
     Auth,
-    /// There is no such model, or no such address.
+    /// The model or the address does not exist.
     NotFound,
-    /// The request is wrong in another way; the same request will fail again, whatever the
-    /// status was.
+    /// The request is wrong in another way. The same request will fail again, whatever the status was.
     Invalid,
-    /// The server failed; the same request may succeed later.
+    /// The server failed. The same request may succeed later.
     Transient,
 }
 
-/// An overflow, with the numbers that its text had.
+/// An overflow, with the numbers of the error text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overflow {
-    /// Tokens of the request without its output.
+    /// The tokens of the request without its output.
     pub used: Option<Tokens>,
     /// The window.
     pub window: Option<Tokens>,
-    /// Tokens of output that were asked for.
+    /// The requested output tokens.
     pub output: Option<Tokens>,
-    /// By how much the request is too large, where only that was said.
+    /// The number of tokens by which the request is too large, if only that was reported.
     pub excess: Option<Tokens>,
 }
 
 impl Verdict {
-    /// Whether a smaller request, in input or in output, may succeed.
+    /// Returns `true` if a smaller request, in input or in output, may succeed.
     #[must_use]
     pub fn wants_less(&self) -> bool {
         matches!(
@@ -93,7 +94,7 @@ impl Verdict {
         )
     }
 
-    /// Whether the same request may succeed later.
+    /// Returns `true` if the same request may succeed later.
     #[must_use]
     pub fn may_retry(&self) -> bool {
         matches!(
@@ -103,28 +104,28 @@ impl Verdict {
     }
 }
 
-/// Classifies a refusal by its HTTP status, where there was one, and its body. An error in the
-/// middle of a stream has no status.
+/// Classifies a refusal by its HTTP status, if there was one, and its body. An error in the middle of a
+/// stream has no status.
 #[must_use]
 pub fn classify(status: Option<u16>, body: &str) -> Verdict {
     weigh(status, body).0
 }
 
-/// On what a verdict rests.
+/// The evidence for a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// A code or a provider's own text, or the status where that is enough.
+    /// A code or a provider's own text, or the status if that is sufficient.
     Said,
-    /// Words that may stand in any error, or none at all. An overflow on this basis is none where
-    /// the request is far from filling a window.
+    /// Words that may occur in any error, or no text at all. If the request is far from filling a
+    /// window, a verdict of overflow on this basis is wrong.
     Guessed,
 }
 
-/// Classifies a refusal as [`classify`] does, and says on what that rests.
+/// Classifies a refusal like [`classify`], and returns the evidence, too.
 #[must_use]
 pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
     let envelope = Envelope::open(body);
-    // 200 with an error in it: only the body's own code says how bad it is.
+    // For status 200 with an error in the body, only the body's own code counts.
     let status = status
         .filter(|status| *status >= 400)
         .or(envelope.status)
@@ -142,7 +143,7 @@ pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
 }
 
 fn by_code(envelope: &Envelope) -> Option<Verdict> {
-    // The numbers are in the text, if anywhere; the code has decided already.
+    // The code has decided already, but only the text can contain numbers.
     let says = table::CODES
         .iter()
         .find(|(code, _)| envelope.codes.iter().any(|found| found == code))
@@ -168,7 +169,7 @@ fn by_rows(rows: &[Row], envelope: &Envelope) -> Option<Verdict> {
 }
 
 fn general(status: Option<u16>, envelope: &Envelope) -> Option<Verdict> {
-    // A general text may stand in any error; with these statuses it is about something else.
+    // A general text may occur in any error. With these statuses, it has another cause.
     if matches!(status, Some(401..=404 | 429)) {
         return None;
     }
@@ -177,10 +178,10 @@ fn general(status: Option<u16>, envelope: &Envelope) -> Option<Verdict> {
 
 fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {
     match status {
-        // Cerebras and some proxies refuse what is too long without a word.
+        // Cerebras and some proxies refuse a request that is too long with an empty body.
         Some(400 | 413) if envelope.is_empty => Verdict::Overflow(Overflow::default()),
         Some(413) => Verdict::BodyTooLarge,
-        // A firewall, a country, a model that is not for everybody: no other key would help.
+        // A firewall, a blocked country, or a restricted model: another key would not help.
         Some(403) if !envelope.is_empty && !envelope.is_of_a_key() => Verdict::Invalid,
         Some(401 | 403) => Verdict::Auth,
         Some(402) => Verdict::QuotaExceeded,
@@ -192,7 +193,7 @@ fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {
     }
 }
 
-/// The numbers of the first row that says so and is in the text.
+/// Returns the numbers of the first matching row with this meaning.
 fn numbers(rows: &[Row], envelope: &Envelope, says: Says) -> Option<Numbers> {
     rows.iter()
         .filter(|row| row.says == says)
@@ -220,7 +221,7 @@ fn verdict(says: Says, numbers: Numbers, envelope: &Envelope) -> Verdict {
     }
 }
 
-/// A request that alone exceeds a minute's allowance will never be let through.
+/// Returns the verdict for a limit per minute. A request that alone exceeds it will never succeed.
 fn per_minute(numbers: Numbers) -> Verdict {
     match (numbers.limit, numbers.requested) {
         (Some(limit), Some(requested)) if requested > limit => Verdict::SoftWindow {
@@ -239,12 +240,12 @@ fn overflow(numbers: Numbers, envelope: &Envelope) -> Verdict {
     let said = numbers
         .used
         .map(|used| used.saturating_add(numbers.tool.unwrap_or_default()));
-    // A total without a split, or with only the output, still tells the rest.
+    // A total without its parts, or with only the output, is sufficient to compute the rest.
     let left = numbers
         .total
         .map(|total| total.saturating_sub(numbers.output.unwrap_or_default()));
     let used = envelope.n_prompt_tokens.or(said).or(left);
-    // What would not lower the output limit is no cure.
+    // The verdict only helps if it lowers the output limit.
     if let (Some(used), Some(window), Some(output)) = (used, window, numbers.output)
         && used < window
         && window - used < output

@@ -1,5 +1,5 @@
-//! A JSON object as its keys and the raw texts of their values, in order: to change one key and
-//! give back the rest byte for byte. Not for reading values; `serde_json::Value` is.
+//! A JSON object as its keys and the raw texts of their values, in order. Used to change one key and
+//! keep the rest byte for byte. To read values, use `serde_json::Value`.
 
 use std::fmt;
 
@@ -16,21 +16,21 @@ pub struct RawObject<'a> {
 }
 
 impl<'a> RawObject<'a> {
-    /// The raw text of a key's value; the last one where a key stands twice.
+    /// Returns the raw text of a key's value. If the key occurs twice, the last one counts.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         let mut found = self.entries.iter().rev().filter(|(name, _)| name == key);
         found.next().map(|(_, raw)| *raw)
     }
 
-    /// Returns the object as JSON text, with other values for some keys. `None` removes a key; a key that
-    /// is not there yet comes last.
+    /// Returns the object as JSON text, with other values for some keys. `None` removes a key. A new
+    /// key comes last.
     pub fn with(&self, changes: &[(&str, Option<String>)]) -> String {
         let changes = changes.iter();
         let changes = changes.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text)));
         self.with_raw(&changes.collect::<Vec<_>>())
     }
 
-    /// Does the same with values that are not put together yet.
+    /// Like [`RawObject::with`], with values that need not be one text.
     pub fn with_raw(&self, changes: &[(&str, Option<Raw<'_>>)]) -> String {
         let change = |key: &str| changes.iter().find(|(changed, _)| *changed == key);
         let kept = self
@@ -76,7 +76,7 @@ pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Returns the parts of a content as JSON texts; a text is one part, `null` has none.
+/// Returns the parts of a content as JSON texts. A text is one part; `null` has none.
 pub(crate) fn pieces(content: &str) -> Result<Vec<&str>, WireError> {
     let content = content.trim();
     if content == "null" {
@@ -122,7 +122,7 @@ impl Raw<'_> {
         }
     }
 
-    /// Returns it as one text.
+    /// Returns the value as one text.
     pub fn to_text(self) -> String {
         let mut text = String::with_capacity(self.len());
         self.write(&mut text);

@@ -30,7 +30,7 @@ pub trait RequestRenderer {
 ///
 /// # Errors
 ///
-/// None in practice: only a value that is no JSON could fail.
+/// None in practice. It could only fail on a value that is not JSON.
 pub fn render<'a, P: RequestRenderer>(
     input: &RenderInput<'a>,
     messages: impl IntoIterator<Item = &'a Message>,
@@ -45,13 +45,13 @@ pub fn render<'a, P: RequestRenderer>(
     })
 }
 
-/// Renders the next request of a session that grows: as [`render`] does, but the messages that were rendered
-/// before are shared with the requests before.
+/// Renders the next request of a growing session like [`render`], but shares the messages that were
+/// rendered before with earlier requests.
 ///
-/// `messages` begin with those of the last request with this `written`, the system prompt and the renderer
-/// are the same. [`Rendered::from`] stays empty. If thinking or calls of the provider's tools in messages
-/// that were rendered before have to be left out now, or no longer, all messages are rendered again. A
-/// dialect whose turns are JSON is rendered whole.
+/// `messages` must begin with those of the last request with this `written`, and the system prompt and
+/// the renderer must be the same. [`Rendered::from`] stays empty. If thinking or calls of the
+/// provider's tools in messages that were rendered before have to be left out now, or no longer, all
+/// messages are rendered again. A dialect with JSON turns is always rendered whole.
 ///
 /// ```
 /// use plimsoll_context::{Message, MessageList};

@@ -1,6 +1,6 @@
-//! A request apart from its messages, and the result of rendering it: the same for every protocol.
+//! The settings of a request, and the result of rendering it: the same for every protocol.
 //!
-//! A setting that a protocol or a model does not take is left out, and a [`Note`] says so.
+//! A setting that a protocol or a model does not accept is left out, and a [`Note`] reports it.
 
 use plimsoll_context::{CachePlan, Opaque, ToolSpec};
 use serde::{Deserialize, Serialize};
@@ -9,27 +9,30 @@ use serde_json::{Map, Value};
 use crate::anthropic::Prefix;
 use crate::chunks::BodyChunks;
 
-/// Everything of a request except its messages.
+/// The parts of a request besides its messages.
 #[derive(Debug, Clone, Default)]
 pub struct RenderInput<'a> {
     /// The model's name.
     pub model: &'a str,
     /// The system prompt; it is sent before all messages.
     pub system: Option<&'a str>,
-    /// The tools; they are sent sorted by name, so that their order is never a change.
+    /// The tools. They are sent sorted by name, so that their order never changes the request.
     pub tools: &'a [ToolSpec],
-    /// The provider's own tools, as they are, behind the others; blocks of other protocols are left
-    /// out. Chat Completions has no place for them.
+    /// The provider's own tools as JSON, sent after the others. Tools of other protocols are left out.
+    /// Chat Completions has no place for them.
     pub hosted_tools: &'a [Opaque],
-    /// Whether and which tools the model may call; `Auto` is not sent.
+    /// Whether and which tools the model may call. `Auto` is not sent.
     pub tool_choice: ToolChoice,
-    /// Output limit in tokens. If it is `None` and the protocol requires one, the profile's is sent.
+    /// The output limit in tokens. If it is `None` and the protocol requires one, the profile's default
+    /// is sent.
     pub max_output: Option<u64>,
-    /// Tokens left in the window behind the request: an upper bound of the limit that is sent if
-    /// `max_output` is `None`. Read by Messages.
+    /// The tokens left in the window behind the request. If `max_output` is `None`, it is an upper
+    /// bound of the limit that is sent. Only used by Messages.
     pub room: Option<u64>,
-    /// How hard the model thinks; `None` leaves it to the model. Sent as the nearest that the profile
-    /// accepts. Chat Completions has it in `extra`, because each server names the key differently.
+    /// The effort of the model's thinking. `None` leaves it to the model.
+    ///
+    /// The nearest accepted value is sent. Chat Completions has it in `extra`, because each server
+    /// names the key differently.
     pub effort: Option<Effort>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
@@ -39,17 +42,17 @@ pub struct RenderInput<'a> {
     pub stop: &'a [String],
     /// Whether the reply is streamed.
     pub delivery: Delivery,
-    /// Text for this request only; it is sent after the history, in the user's role, so that it never
-    /// breaks what the provider has cached.
+    /// Text for this request only. It is sent after the history, in the user's role, so that it does
+    /// not invalidate the provider's cache.
     pub context: Option<&'a str>,
     /// The JSON schema that the answer must follow. Messages has no key for it; Chat Completions sends it
     /// if every turn is held to a schema
     /// ([`ToolStyle::JsonSchema`](crate::openai_chat::ToolStyle::JsonSchema)).
     pub format: Option<&'a Value>,
-    /// The breakpoints, the key and the lifetime of the prompt cache, as far as the protocol has words
-    /// for them.
+    /// The breakpoints, the key and the lifetime of the prompt cache, as far as the protocol supports
+    /// them.
     pub cache: Option<&'a CachePlan>,
-    /// Further keys of the body, sent last; one that is known replaces the value set here.
+    /// Additional keys of the body, sent last. A known key replaces the value set here.
     pub extra: Option<&'a Map<String, Value>>,
 }
 
@@ -59,11 +62,12 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// None; the definitions are still sent, because the history may need them.
+    /// The model must not call a tool. The definitions are still sent, because the history may need
+    /// them.
     None,
-    /// Any tool, but one.
+    /// The model must call a tool.
     Required,
-    /// This tool.
+    /// The model must call this tool.
     Tool(String),
 }
 
@@ -106,14 +110,16 @@ pub struct Rendered<B = Vec<u8>> {
     /// The differences between the body and the transcript: first those of messages in their order,
     /// then those of settings.
     pub notes: Vec<Note>,
-    /// For each message or item of the body, the indices of the messages of the transcript that it
-    /// contains, without the system prompt; empty for one that only stands between others. Empty as a
-    /// whole if turns are JSON.
+    /// The indices of the transcript's messages in each message or item of the body, without the system
+    /// prompt.
+    ///
+    /// An entry is empty for a message that was only inserted between others. The whole list is empty
+    /// if turns are JSON.
     pub from: Vec<Vec<usize>>,
-    /// The prefix that the reply's thinking is bound to: pass the reply to [`Prefix::bind`]. It changes
-    /// nothing unless the protocol signs thinking.
+    /// The prefix that the reply's thinking is bound to. Pass the reply to [`Prefix::bind`], which has
+    /// no effect unless the protocol signs thinking.
     pub prefix: Prefix,
-    /// The values that the `anthropic-beta` header must contain; usually none.
+    /// The values that the `anthropic-beta` header must contain, usually empty.
     pub betas: Vec<&'static str>,
 }
 
@@ -141,7 +147,7 @@ impl<B> Rendered<B> {
 /// A difference between a request and the transcript or the settings it was rendered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
-    /// The index of the message, without the system prompt; `None` for a setting.
+    /// The index of the message, without the system prompt. `None` for a setting.
     pub message: Option<usize>,
     /// The kind of difference.
     pub what: LeftOut,
@@ -158,7 +164,7 @@ impl Note {
     }
 }
 
-/// What a request contains in another form than the transcript or the settings, or not at all.
+/// A kind of difference between a request and its transcript or settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftOut {
     /// An assistant message without content is left out; servers refuse it.
@@ -167,13 +173,13 @@ pub enum LeftOut {
     Attachment,
     /// A block of another provider is left out.
     ForeignBlock,
-    /// Citations whose text was changed are left out.
+    /// Citations of a changed text are left out.
     Citations,
     /// A call of the provider's own tool without a result is left out.
     ServerCall,
     /// Reasoning of another provider, or reasoning that is only readable if it was stored, is left out.
     Reasoning,
-    /// Reasoning that nothing follows is left out.
+    /// Reasoning without content after it is left out.
     LoneReasoning,
     /// Thinking that this provider did not sign is left out, in the whole tool loop.
     ForeignThinking,
@@ -181,7 +187,7 @@ pub enum LeftOut {
     OtherModel,
     /// Thinking that is bound to messages that have changed is left out, in the whole tool loop.
     OtherPrefix,
-    /// Thinking of an earlier tool loop is left out, because it is not known what it is bound to.
+    /// Thinking of an earlier tool loop is left out, because its prefix is unknown.
     UnknownPrefix,
     /// Thinking is left out: the model is not asked to think, and would refuse it in the current tool
     /// loop.
@@ -198,12 +204,12 @@ pub enum LeftOut {
     Temperature,
     /// The temperature is sent as 1, the API's maximum.
     TemperatureCapped,
-    /// The effort is left out, because the model takes none here.
+    /// The effort is left out, because the model does not accept one here.
     Effort,
     /// The model does not think: the current tool loop began without thinking, a tool is forced, or the
-    /// reply has no room for it.
+    /// reply has no space for it.
     ThinkingOff,
-    /// The model may think although it should not: its thinking cannot be switched off.
+    /// The model may think although thinking was disabled, because it cannot be turned off.
     ThinkingOn,
     /// No tool is forced, because the model cannot be forced.
     ToolForced,
@@ -214,7 +220,7 @@ pub enum LeftOut {
 }
 
 impl Effort {
-    /// Returns the name of an API that knows three efforts; the lowest for `None`.
+    /// Returns the name for an API with three efforts. `None` becomes the lowest.
     pub(crate) fn name_of_three(self) -> &'static str {
         match self {
             Self::None | Self::Minimal | Self::Low => "low",
@@ -223,7 +229,7 @@ impl Effort {
         }
     }
 
-    /// Returns the budget for a model that thinks by a budget of tokens. `None` has none.
+    /// Returns the budget in tokens for a model with a thinking budget. `Effort::None` has no budget.
     pub(crate) fn budget(self, least: u64, most: u64) -> Option<u64> {
         match self {
             Self::None => None,
@@ -234,7 +240,7 @@ impl Effort {
         }
     }
 
-    /// Every effort, the lowest first.
+    /// All efforts, the lowest first.
     pub const ALL: [Self; 7] = [
         Self::None,
         Self::Minimal,

@@ -1,14 +1,15 @@
-//! [`ServerRules`]: the demands of a server on the messages of a request, as data. A dialect or a profile
-//! yields them, and [`normalize`](crate::normalize) follows them.
+//! [`ServerRules`]: a server's requirements for the messages of a request, as data. Created by a
+//! dialect or a profile, and followed by [`normalize`](crate::normalize).
 
 use crate::call_ids::CallIdForm;
 
-/// What a server demands of the messages of a request.
+/// A server's requirements for the messages of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerRules {
-    /// The ids of calls that it accepts.
+    /// The accepted ids of calls.
     pub(crate) ids: CallIdForm,
-    /// The longest name of a tool, made of letters, digits, `_` and `-`; `None` accepts any name.
+    /// The maximum length of a tool's name, which consists of letters, digits, `_` and `-`. `None` if
+    /// any name is accepted.
     pub(crate) max_name: Option<usize>,
     pub(crate) arguments: Arguments,
     pub(crate) system: SystemMessages,
@@ -16,7 +17,7 @@ pub(crate) struct ServerRules {
     pub(crate) results: Results,
     pub(crate) result_content: ResultContent,
     pub(crate) breakpoints: Breakpoints,
-    /// Whether a text may be empty or white space.
+    /// Whether a text may be empty or only white space.
     pub(crate) blank_texts: bool,
     /// Whether the first message must be the user's.
     pub(crate) user_first: bool,
@@ -30,14 +31,14 @@ pub(crate) struct ServerRules {
     pub(crate) parallel_calls: bool,
     /// Whether each call and each block of the provider is an item beside the messages.
     pub(crate) items: bool,
-    /// Whether the calls of a message stand apart from its content.
+    /// Whether the calls of a message are separate from its content.
     pub(crate) calls_apart: bool,
     /// Reasoning in plain text that assistant messages must repeat.
     pub(crate) reasoning: Option<ReasoningRule>,
 }
 
 impl ServerRules {
-    /// The rules that most protocols share whose messages are lists of blocks.
+    /// The common rules of protocols whose messages are lists of blocks.
     pub(crate) const BLOCKS: Self = Self {
         ids: CallIdForm::Word,
         max_name: None,
@@ -81,10 +82,10 @@ pub(crate) enum SystemMessages {
     Apart,
 }
 
-/// What happens to two messages of one role in a row.
+/// The treatment of consecutive messages of the same role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Neighbors {
-    /// They stay two.
+    /// They stay separate.
     Keep,
     /// They become one, and so do their adjacent texts.
     JoinTexts,
@@ -95,24 +96,24 @@ pub(crate) enum Neighbors {
 /// The place of tool results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Results {
-    /// Each is a turn of its own.
+    /// Each result is a separate turn.
     OwnTurn,
     /// They are the first blocks of the user turn after their calls.
     InUserTurn,
-    /// They are a user turn of their own after their calls; the user's other blocks are the next one.
+    /// They are a separate user turn after their calls. The user's other blocks are the next turn.
     ApartFromUser,
 }
 
-/// The content that a tool result may have. The rest follows the batch in a user turn.
+/// The content that a tool result may have. Other content follows the batch in a user turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultContent {
     Texts,
-    /// Texts if the tool failed, else anything.
+    /// Texts if the tool failed, otherwise any content.
     TextsIfFailed,
     Any,
 }
 
-/// The blocks that a cache breakpoint may stand on.
+/// The blocks that may have a cache breakpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Breakpoints {
     /// The last text of a turn that ends with one.
@@ -121,11 +122,11 @@ pub(crate) enum Breakpoints {
     Blocks,
 }
 
-/// When reasoning is repeated.
+/// The messages in which reasoning is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReasoningRule {
     /// Only in messages with calls.
     pub(crate) only_with_calls: bool,
-    /// The text in place of reasoning that is missing.
+    /// The text in place of missing reasoning.
     pub(crate) placeholder: Option<&'static str>,
 }

@@ -1,13 +1,13 @@
-//! Where the bytes of an image or a file are, as the protocols of OpenAI spell it.
+//! The source of an image or a file, in the format of OpenAI's protocols.
 
 use plimsoll_context::Source;
 
-/// Returns the source that an address or a `data:` URL names.
+/// Returns the source for an address or a `data:` URL.
 pub(crate) fn from_url(url: String) -> Source {
     from_data_url(&url).unwrap_or(Source::Url { url })
 }
 
-/// Returns the bytes in a `data:` URL; `None` for any other address.
+/// Returns the bytes in a `data:` URL. `None` for any other address.
 pub(crate) fn from_data_url(url: &str) -> Option<Source> {
     let (media_type, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(Source::Data {

@@ -1,8 +1,8 @@
-//! A request's messages while they are put together: the form between a transcript and the JSON of a
-//! protocol.
+//! The messages of a request while they are put together: the form between a transcript and the JSON of
+//! a protocol.
 //!
-//! [`normalize`](crate::normalize) arranges [`Turn`]s as a server demands, and each protocol writes them
-//! as its JSON. Content that only one protocol knows is JSON already.
+//! [`normalize`](crate::normalize) arranges [`Turn`]s according to the server's requirements, and each
+//! protocol writes them as its JSON. Content that only one protocol supports is JSON already.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ pub(crate) enum Role {
     System,
     User,
     Assistant,
-    /// A tool result that is a turn of its own.
+    /// A tool result that is a separate turn.
     Tool,
 }
 
@@ -26,15 +26,16 @@ pub(crate) enum Role {
 pub struct Turn {
     pub(crate) role: Role,
     pub(crate) blocks: Vec<Block>,
-    /// How many blocks at the beginning are tool results.
+    /// The number of tool results at the beginning.
     pub(crate) results: usize,
     /// The call that a turn of the role [`Role::Tool`] answers.
     pub(crate) answers: Option<Answer>,
-    /// Reasoning in plain text that goes back with the turn.
+    /// Reasoning in plain text that is sent back with the turn.
     pub(crate) reasoning: Option<String>,
-    /// Further keys of the message.
+    /// Additional keys of the message.
     pub(crate) keys: Map<String, Value>,
-    /// The messages of the transcript in this turn; empty if it only stands between others.
+    /// The messages of the transcript in this turn. Empty for a turn that was only inserted between
+    /// others.
     pub(crate) from: Vec<usize>,
 }
 
@@ -58,11 +59,11 @@ pub(crate) enum Content {
     Call(Call),
     /// A tool result among the blocks of a user turn.
     Result(Answer, Vec<Block>),
-    /// An item of the protocol that is a turn of its own, as JSON.
+    /// An item of the protocol that is a separate turn, as JSON.
     Item(String),
-    /// Further keys of the message.
+    /// Additional keys of the message.
     Keys(Map<String, Value>),
-    /// What follows begins another turn, if turns are items.
+    /// A boundary: if turns are items, the next block begins another turn.
     Break,
 }
 
@@ -73,11 +74,11 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// The arguments as JSON text, or the text that a custom tool takes.
     pub(crate) arguments: String,
-    /// Whether the tool takes a text of any form.
+    /// Whether the tool takes free text.
     pub(crate) custom: bool,
-    /// Further members of the call's JSON object, without braces.
+    /// Additional members of the call's JSON object, without braces.
     pub(crate) members: String,
-    /// The id of the item that the call is, if it may be sent.
+    /// The id of the call's item, if it may be sent.
     pub(crate) item: Option<String>,
 }
 
@@ -85,9 +86,9 @@ pub(crate) struct Call {
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) id: String,
-    /// The tool's name; empty if no call has this id.
+    /// The tool's name. Empty if no call has this id.
     pub(crate) name: String,
-    /// Whether the tool takes a text of any form.
+    /// Whether the tool takes free text.
     pub(crate) custom: bool,
     pub(crate) is_error: bool,
     /// Whether the result is one text.
@@ -121,7 +122,7 @@ impl Turn {
         })
     }
 
-    /// Puts a line before the first text.
+    /// Inserts a line before the first text.
     pub(crate) fn open_with(&mut self, line: &str) {
         match self.blocks.first_mut().map(|block| &mut block.content) {
             Some(Content::Text(text)) => *text = format!("{line}\n\n{text}"),
@@ -129,7 +130,7 @@ impl Turn {
         }
     }
 
-    /// Removes what follows the results. Returns it as a turn of its own.
+    /// Removes the blocks behind the results and returns them as a separate turn.
     pub(crate) fn split_results(&mut self) -> Option<Self> {
         if self.results == 0 || self.results == self.blocks.len() {
             return None;
@@ -142,7 +143,7 @@ impl Turn {
         })
     }
 
-    /// Appends another turn; a text continues the text before it.
+    /// Appends another turn. Consecutive texts become one.
     pub(crate) fn absorb(&mut self, other: Self) {
         // A breakpoint within a joined text is lost.
         for block in &mut self.blocks {

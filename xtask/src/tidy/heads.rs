@@ -18,7 +18,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             Fault::at(
                 &file.path,
                 1,
-                "open the file with `//!`: say what it is, then what it is not",
+                "open the file with `//!` and say what it is for",
             )
         })
         .collect()

@@ -155,7 +155,8 @@ fn a_first_interrupt_ends_the_run_and_the_chat_goes_on() {
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(
         said(&fake.asked()[1]),
-        ["Take your time.", "Are you there?"]
+        ["Take your time.\n\nAre you there?"],
+        "one message, as templates want it"
     );
 }
 

@@ -107,7 +107,7 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
     chat.until("cached)");
     assert_eq!(
         messages(&fake.asked()[1]).pop().unwrap(),
-        ("user".into(), "Are you there?".into())
+        ("user".into(), "Take your time.\n\nAre you there?".into())
     );
     chat.keys("And now?\r");
     fake.wait();

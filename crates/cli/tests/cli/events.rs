@@ -39,6 +39,8 @@ fn every_event_is_as_the_schema_says() {
         Answer::error(503, "overloaded").header("retry-after", "0"),
         Answer::call(&[("bash", r#"{"command":"true"}"#)]),
         read(),
+        read(),
+        read(),
         Answer::say("Done."),
     ]);
     let args = [
@@ -46,7 +48,7 @@ fn every_event_is_as_the_schema_says() {
         "--max-context",
         "6000",
         "--max-turns",
-        "9",
+        "11",
         "Read it.",
     ];
     let said = home.agent(&fake, &args).done();

@@ -134,7 +134,7 @@ fn settings_that_a_file_makes_up_are_left_out() {
             "flags": [
                 flag("--yes", "permission_mode", "yes"), flag("--allow", "permissions", "allow bash"),
                 flag("--root", "root", "/"), flag("--base-url", "base_url", "http://127.0.0.1:9/v1"),
-                flag("--system", "system", "Obey."), flag("--max-turns", "limits.max_turns", "3"),
+                flag("--system", "system", "Obey."), flag("--max-turns", "max_turns", "3"),
             ],
         },
     });
@@ -158,7 +158,7 @@ fn settings_that_a_file_makes_up_are_left_out() {
     assert_eq!(names, ["model", "folder", "flags"]);
     assert_eq!(
         stored["flags"],
-        serde_json::json!([flag("--max-turns", "limits.max_turns", "3")])
+        serde_json::json!([flag("--max-turns", "max_turns", "3")])
     );
 }
 

@@ -57,7 +57,6 @@ fn a_dead_session_goes_on_with_a_chat() {
         .collect();
     let expected = [
         "system",
-        "system",
         "user",
         "assistant",
         "tool",
@@ -67,7 +66,7 @@ fn a_dead_session_goes_on_with_a_chat() {
         "user",
     ];
     assert_eq!(roles, expected);
-    assert_eq!(messages[4]["content"], "port = 8431");
+    assert_eq!(messages[3]["content"], "port = 8431");
     // It can be undone: what was imported stays.
     home.run(["sessions", "undo", "rescued"]).done();
     let shown = home.run(["sessions", "show", "rescued", "--json"]).done();

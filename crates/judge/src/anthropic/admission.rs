@@ -1,6 +1,8 @@
-//! What the API judges before it reads a body: [`admission`] of its headers, and of the keys that
-//! need one; and what [`validate_count`] judges of a question for a count only. Not the body's
-//! rules; those are `validate.rs`'s.
+//! The checks that the API makes before it reads a body.
+//!
+//! [`admission`] judges the headers and the keys of the body that need a beta header.
+//! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in
+//! `validate.rs`.
 
 use plimsoll_wire::__internals::anthropic::beta_of;
 use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES};
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 use super::validate::{content, text, validate};
 use crate::fault::{Fault, Rule};
 
-/// What asks for a reply and is not known where only a count is asked for.
+/// Keys that ask for a reply. The endpoint that only counts tokens does not know them.
 const OF_REPLIES: [&str; 9] = [
     "max_tokens",
     "stream",
@@ -23,12 +25,11 @@ const OF_REPLIES: [&str; 9] = [
     "container",
 ];
 
-/// Refuses a request for its headers, as the API does: without a key, without a version, or with
-/// keys of its body that a beta header has to announce. `header` gives a header by its name in
-/// lower case.
+/// Refuses a request for its headers, as the API does: without a key, without a version, or with keys
+/// of its body that a beta header has to announce. `header` returns a header by its name in lower case.
 ///
 /// # Errors
-/// The status and the body of the refusal.
+/// If the API would refuse the request: the status and the body of the refusal.
 pub fn admission(
     header: &dyn Fn(&str) -> Option<String>,
     request: &Value,
@@ -75,7 +76,7 @@ pub fn admission(
     }
 }
 
-/// The rules that a question for the count of a request's tokens breaks; empty for a valid one.
+/// Returns the rules that a request for a token count breaks. Empty for a valid one.
 #[must_use]
 pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -98,7 +99,7 @@ pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
     faults
 }
 
-/// Where the first file stands that is named by an id.
+/// Returns the place of the first file that is named by an id.
 fn file(request: &Value) -> Option<String> {
     let messages = request.get("messages").and_then(Value::as_array)?;
     messages.iter().enumerate().find_map(|(index, message)| {

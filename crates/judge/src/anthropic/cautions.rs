@@ -1,6 +1,7 @@
-//! [`cautions`]: breakpoints that are accepted and do nothing (AM12): below the model's minimum, or
-//! further from the one before than is looked back. The API says nothing about them; neither can
-//! refuse a request.
+//! [`cautions`]: breakpoints that are accepted and have no effect (AM12).
+//!
+//! They are below the model's minimum, or too far from the previous breakpoint. The API does not report
+//! them, and neither is a reason to refuse a request.
 
 use plimsoll_context::{LOOK_BACK, USUAL_MINIMUM};
 use plimsoll_wire::__internals::anthropic::MARK;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::validate_marks::for_each_block;
 use crate::fault::{Fault, Rule};
 
-/// Breakpoints that surely do nothing or may find nothing, in order.
+/// Returns the breakpoints that certainly or probably have no effect, in order.
 #[must_use]
 pub fn cautions(request: &Value, profile: &Profile) -> Vec<Fault> {
     let minimum = match profile.min_cacheable.0 {
@@ -28,7 +29,7 @@ pub fn cautions(request: &Value, profile: &Profile) -> Vec<Fault> {
     let (mut bytes, mut since) = (0_u64, None);
     for_each_block(request, |place, block| {
         let place = place.to_string();
-        // A token has a byte at least.
+        // A token has at least one byte.
         bytes = bytes.saturating_add(block.to_string().len() as u64);
         let inside = place.split('.').count() > 4;
         if place.starts_with("messages") && !inside {

@@ -1,5 +1,6 @@
-//! Whether tool calls and results answer each other: AM1 to AM4, V3 and V4, for the caller's tools
-//! and for the provider's own. Part of the validator; it judges and repairs nothing.
+//! Checks whether tool calls and results answer each other: AM1 to AM4, V3 and V4.
+//!
+//! Part of the validator. Covers the caller's tools and the provider's own tools.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
     of_servers(check, messages);
 }
 
-/// AM2, AM3, AM4 and V3: the results of one message.
+/// Judges the results of one message: AM2, AM3, AM4 and V3.
 fn answers(
     check: &mut Check<'_>,
     index: usize,
@@ -57,7 +58,7 @@ fn answers(
                 );
                 check.fault(Rule::Am4, place, words);
             }
-            // They are paired by their ids, in whatever order they come.
+            // They are paired by their ids, in any order.
             Some(_) => {}
         }
     }
@@ -76,7 +77,7 @@ fn answers(
     }
 }
 
-/// AM1 and V4: the calls of one message against what follows it.
+/// Judges the calls of one message against the message that follows it: AM1 and V4.
 fn unanswered(check: &mut Check<'_>, index: usize, asked: &[&str], next: Option<&Value>) {
     let answered = next.map(results).unwrap_or_default();
     let answered: BTreeSet<&str> = answered.into_iter().map(|(_, id)| id).collect();
@@ -98,8 +99,9 @@ fn unanswered(check: &mut Check<'_>, index: usize, asked: &[&str], next: Option<
     }
 }
 
-/// AM1 and AM2 for tools that the provider runs itself: both blocks stand in assistant messages,
-/// the result in the same one or in a later one.
+/// Judges tools that the provider runs itself: AM1 and AM2.
+///
+/// Both blocks are in assistant messages, the result in the same message as the call or in a later one.
 fn of_servers(check: &mut Check<'_>, messages: &[Value]) {
     let mut waiting: Waiting<(&str, usize)> = Waiting::default();
     for (index, message) in messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! [`TABLE`]: what is refused of single values, and the conditions of it that are code.
+//! [`TABLE`]: the rules for single values, and the conditions of these rules that are code.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use crate::table::{Table, text};
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
 
-/// What is refused of single values.
+/// The rules for single values.
 pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/anthropic.txt"),
@@ -69,7 +69,7 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
             }),
             ("url", |_, media, _| source(media) == "url"),
             ("file", |_, media, _| source(media) == "file"),
-            // Of the provider's own tools, and passed through.
+            // Blocks of the provider's own tools, which are passed through.
             ("provider", |_, block, _| {
                 let kind = text(block, "type");
                 kind.ends_with("_tool_use") || kind.ends_with("_tool_result")

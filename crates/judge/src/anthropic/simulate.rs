@@ -1,6 +1,8 @@
-//! Signatures for servers that only look like the API: [`sign`] makes one, [`check`] verifies it as
-//! the API does its own (AM10), so that a test can tell whether thinking came back byte for byte and
-//! under what it was written. Signatures of the API are not ours to judge.
+//! Simulated signatures of thinking blocks, for servers that only imitate the API.
+//!
+//! [`sign`] creates a signature. [`check`] verifies it as the API verifies its own (AM10), so a test
+//! can detect whether thinking came back unchanged and after the same messages. The API's real
+//! signatures are not judged.
 
 use plimsoll_wire::__internals::anthropic::MARK;
 use plimsoll_wire::__internals::anthropic::calls_server;
@@ -9,16 +11,18 @@ use serde_json::Value;
 use super::validate::{Check, content, is_thinking, kind, text};
 use crate::fault::{Fault, Rule};
 
-/// How our signatures begin.
+/// The prefix of our signatures.
 const OURS: &str = "simulated";
-/// Digits of each of their two parts.
+/// The number of digits in each of the two parts of a signature.
 const DIGITS: usize = 16;
-/// Places in one message where a reply may have gone on that are tried, at most: the API itself pauses
-/// a turn less often, and each costs a hash for every thinking block behind it.
+/// The maximum number of places in one message at which a continued reply may have begun.
+///
+/// The API pauses a turn less often than this, and each place costs a hash for every thinking block
+/// behind it.
 const MAX_PAUSES: usize = 32;
 
-/// The signature of a thinking text in the reply to a request; for redacted thinking, whose text
-/// nobody sees, the data of a block without one.
+/// Returns the signature of a thinking text in the reply to a request. For redacted thinking, the
+/// result is the `data` of the block, and `thinking` is empty because its text is not visible.
 #[must_use]
 pub fn sign(request: &Value, thinking: &str) -> String {
     let mut said = Said::before(request);
@@ -29,8 +33,10 @@ pub fn sign(request: &Value, thinking: &str) -> String {
     signature(thinking, &said)
 }
 
-/// AM10 as a server judges it that signs all its thinking with [`sign`]: the first thinking of a
-/// request that it never signed. What it did sign is judged by [`validate`](super::validate).
+/// AM10 for a server that signs all its thinking with [`sign`]: returns a fault for the first thinking
+/// block of a request that has no such signature.
+///
+/// Existing signatures are judged by [`validate`](super::validate).
 #[must_use]
 pub fn unsigned(request: &Value) -> Option<Fault> {
     let messages = request.get("messages").and_then(Value::as_array)?;
@@ -46,7 +52,7 @@ pub fn unsigned(request: &Value) -> Option<Fault> {
     })
 }
 
-/// AM10: judges all simulated signatures of a request.
+/// Judges all simulated signatures of a request (AM10).
 pub(super) fn check(check: &mut Check<'_>, request: &Value, messages: &[Value]) {
     let blocks = messages.iter().flat_map(content);
     if !blocks.map(given).any(|given| given.starts_with(OURS)) {
@@ -54,8 +60,8 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value, messages: &[Value]) 
     }
     let mut said = Said::before(request);
     for (index, message) in messages.iter().enumerate() {
-        // Where the reply may have begun that a block is of: with the message or, where its turn was
-        // paused and went on, behind a call of the provider's own tool.
+        // The states at which the reply of a block may have begun: at the start of the message or, if
+        // the turn was paused and continued, behind a call of one of the provider's own tools.
         let mut begun = vec![said.clone()];
         let mut so_far = said.clone();
         so_far.take(message.get("role").unwrap_or(&Value::Null));
@@ -98,7 +104,7 @@ fn verify(check: &mut Check<'_>, place: String, block: &Value, begun: &[Said]) {
     }
 }
 
-/// What a thinking block was signed with.
+/// Returns the signature of a thinking block.
 fn given(block: &Value) -> &str {
     match kind(block) {
         "thinking" => text(block, "signature"),
@@ -118,7 +124,7 @@ fn signature(thinking: &str, said: &Said) -> String {
     )
 }
 
-/// What a request says up to some message, whatever its breakpoints, and without its thinking.
+/// A hash of a request up to some message, without breakpoints and thinking.
 #[derive(Clone)]
 struct Said(blake3::Hasher);
 
@@ -154,7 +160,7 @@ impl Said {
     }
 }
 
-/// Takes all breakpoints out.
+/// Removes all breakpoints.
 fn unmark(value: &mut Value) {
     match value {
         Value::Object(keys) => {

@@ -1,10 +1,10 @@
-//! [`validate`]: every rule of Anthropic Messages that a request breaks, judged as the API judges
-//! it for the model of a [`Profile`], in its own words. Used by mock servers and property tests; it
-//! repairs nothing. Never panics, whatever the JSON is.
+//! [`validate`]: every rule of Anthropic Messages that a request breaks, judged as the API judges it
+//! for the model of a [`Profile`], in its own words. Used by mock servers and property tests. Never
+//! panics, whatever the JSON is.
 //!
-//! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing
-//! (AM12) is not refused: [`cautions`](super::cautions) tells of it. V1, V2 and V5 to V11 need more
-//! than one request to judge.
+//! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing (AM12)
+//! is not refused; [`cautions`](super::cautions) reports it. V1, V2 and V5 to V11 need more than one
+//! request to judge.
 
 use std::io::{self, Write};
 
@@ -19,14 +19,15 @@ use crate::place::Place;
 use crate::table;
 pub(super) use crate::table::text;
 
-/// The rules that a request breaks, in message order within each group of rules; empty for a valid
-/// one.
+/// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
+/// valid request.
 #[must_use]
 pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
     validate_announced(request, profile, "")
 }
 
-/// The same of a request whose `anthropic-beta` header names these, with commas between.
+/// Like [`validate`], for a request with these features in its `anthropic-beta` header, separated by
+/// commas.
 #[must_use]
 pub fn validate_announced(request: &Value, profile: &Profile, betas: &str) -> Vec<Fault> {
     let mut check = Check::new(profile, &TABLE);
@@ -54,7 +55,7 @@ pub fn validate_announced(request: &Value, profile: &Profile, betas: &str) -> Ve
     check.faults
 }
 
-/// The status and the body with which the API refuses a request for a fault.
+/// Returns the status and the body with which the API refuses a request for a fault.
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     let (status, kind) = match fault.rule {
@@ -65,8 +66,8 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (status, json!({"type": "error", "error": error}))
 }
 
-/// The first rule that a block breaks wherever in a message of this role it is put; `tool` stands
-/// for what a result holds. `None` for a block that may stand there.
+/// Returns the first rule that a block breaks at any place in a message of this role, or `None` if the
+/// block is allowed there. The role `tool` stands for the content of a result.
 pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Fault> {
     let mut check = Check::new(profile, &TABLE);
     let (group, place) = match role {
@@ -79,7 +80,7 @@ pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Faul
 
 pub(super) type Check<'p> = table::Check<'p, Profile>;
 
-/// The group of the blocks that a message of this role may hold.
+/// Returns the group of the blocks that a message of this role may contain.
 fn group_of(role: &str) -> &'static str {
     match role {
         "user" => "user",
@@ -89,13 +90,13 @@ fn group_of(role: &str) -> &'static str {
 }
 
 impl Check<'_> {
-    /// Whether the header announces it.
+    /// Returns `true` if the header announces the feature.
     pub(super) fn announces(&self, beta: &str) -> bool {
         let mut betas = self.betas.split(',').map(str::trim);
         betas.any(|one| one.starts_with(beta))
     }
 
-    /// AM13.
+    /// Judges the size of the request: AM13.
     fn size(&mut self, request: &Value) {
         let mut counted = Counted(0);
         let _ = serde_json::to_writer(&mut counted, request);
@@ -152,7 +153,7 @@ impl Check<'_> {
         }
     }
 
-    /// AM6's end, AM7 and AM8.
+    /// Judges the order of the messages: the end of AM6, AM7 and AM8.
     fn order(&mut self, messages: &[Value]) {
         if messages.first().map(role) == Some("assistant") {
             let words = "messages: first message must use the \"user\" role";
@@ -162,7 +163,7 @@ impl Check<'_> {
             return;
         };
         let place = format!("messages.{}", messages.len() - 1);
-        // A turn that was paused goes on from there: it is no prefill.
+        // A paused turn is continued from here, so it is not a prefill.
         if content(last)
             .last()
             .is_some_and(|block| goes_on_from(kind(block)))
@@ -188,7 +189,7 @@ impl Check<'_> {
     }
 }
 
-/// Bytes, counted and forgotten.
+/// A writer that only counts bytes.
 struct Counted(u64);
 
 impl Write for Counted {
@@ -210,7 +211,7 @@ pub(super) fn kind(block: &Value) -> &str {
     text(block, "type")
 }
 
-/// The blocks of a message; none where its content is one text.
+/// Returns the blocks of a message. Empty if its content is one text.
 pub(super) fn content(message: &Value) -> &[Value] {
     let blocks = message.get("content").and_then(Value::as_array);
     blocks.map(Vec::as_slice).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Whether breakpoints stand where they may: AM11. Part of the validator; whether they do anything
-//! is told by `cautions.rs`.
+//! Checks the places of breakpoints: AM11. Part of the validator. Breakpoints without an effect are
+//! reported by `cautions.rs`.
 
 use plimsoll_context::MAX_BREAKPOINTS;
 use plimsoll_wire::__internals::anthropic::MARK;
@@ -48,7 +48,7 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
             }
         }
     });
-    // One that the API puts itself takes the place of one of them.
+    // A breakpoint that the API sets itself counts towards the limit.
     if request.get(MARK).is_some_and(|mark| !mark.is_null()) {
         marks += 1;
     }
@@ -60,8 +60,8 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
     }
 }
 
-/// Goes through all blocks that may be marked, in the order in which they are read: tools, system,
-/// messages, those inside a result before the result.
+/// Visits all blocks that may be marked, in the order in which they are read: tools, system, messages,
+/// and blocks inside a result before the result.
 pub(super) fn for_each_block<'r>(request: &'r Value, mut visit: impl FnMut(&Place<'_>, &'r Value)) {
     let list = |key: &str| {
         request

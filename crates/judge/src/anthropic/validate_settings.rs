@@ -1,6 +1,5 @@
-//! What a request asks for besides its messages: output limit, thinking, temperature, tools, context
-//! editing (AM14), and whether thinking fits the tool loop that is under way (AM9). Part of the
-//! validator; it judges and repairs nothing.
+//! Judges the settings of a request: output limit, thinking, temperature, tools, and context editing
+//! (AM14). Also checks whether thinking fits the current tool loop (AM9). Part of the validator.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +11,9 @@ use super::validate::{Check, content, is_thinking, kind, role, text};
 use crate::fault::{Fault, Rule};
 use crate::place::Place;
 
-/// What announces thinking between tool calls.
+/// The prefix of the beta header that announces thinking between tool calls.
 const INTERLEAVED: &str = "interleaved-thinking-";
-/// Where the API begins to compact, at the earliest.
+/// The smallest trigger that the API accepts for its compaction, in tokens.
 const MIN_COMPACTION: u64 = 50_000;
 
 /// Judges all settings.
@@ -27,8 +26,8 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
     editing(check, request);
 }
 
-/// AM9: while the model thinks with a budget, the tool loop under way began with thinking; while it
-/// does not think, the loop's newest message holds none.
+/// Judges AM9. If the model thinks with a budget, the current tool loop must have begun with thinking.
+/// If it does not think, the newest message of the loop must not contain thinking.
 pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Value]) {
     match mode(request) {
         "enabled" => {}
@@ -36,7 +35,7 @@ pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Val
         _ => return,
     }
     let mut rest = messages.iter().enumerate().rev().peekable();
-    // The model's own last word, where it goes on from there.
+    // The beginning of a reply, if the model continues one.
     let mut began = rest.next_if(|(_, message)| role(message) == "assistant");
     while let Some((_, message)) = rest.next() {
         let results = content(message)
@@ -69,7 +68,7 @@ pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Val
     check.fault(Rule::Am9, format!("messages.{index}.content.0"), words);
 }
 
-/// How the fault of thinking that no request asks for begins, behind its place.
+/// The beginning of the fault for thinking that was not requested, behind its place.
 const UNASKED: &str = "When thinking is disabled, an `assistant` message in the final position \
                        cannot contain";
 
@@ -99,12 +98,12 @@ fn check_unasked(check: &mut Check<'_>, messages: &[Value]) {
     check.fault(Rule::Am9, place, words);
 }
 
-/// Whether a fault is that.
+/// Returns `true` if the fault is about thinking that was not requested.
 pub(crate) fn is_unasked(fault: &Fault) -> bool {
     fault.rule == Rule::Am9 && fault.words.contains(UNASKED)
 }
 
-/// How the model is to think: `enabled`, `adaptive`, `disabled` or nothing.
+/// Returns the thinking mode: `enabled`, `adaptive`, `disabled` or an empty text.
 fn mode(request: &Value) -> &str {
     request
         .get("thinking")
@@ -178,7 +177,8 @@ fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
                              equal to 1024";
                 check.fault(Rule::Shape, "thinking", words);
             }
-            // Thinking between tool calls may take what all of its replies together have.
+            // With thinking between tool calls, the budget covers all replies of a loop together, so it
+            // may exceed the limit of one reply.
             Some(budget) if budget >= max && !check.announces(INTERLEAVED) => {
                 let words = "`max_tokens` must be greater than `thinking.budget_tokens`.";
                 check.fault(Rule::Shape, "max_tokens", words);
@@ -219,7 +219,7 @@ fn tools(check: &mut Check<'_>, request: &Value) {
     }
 }
 
-/// Judges the definition of a tool that is not of the caller's making.
+/// Judges the definition of a tool that the provider defines.
 fn hosted(check: &mut Check<'_>, place: Place<'_>, kind: &str, name: &str) {
     let words = match family_of(kind) {
         None => {
@@ -240,7 +240,7 @@ fn hosted(check: &mut Check<'_>, place: Place<'_>, kind: &str, name: &str) {
     check.fault(Rule::Shape, place, words);
 }
 
-/// AM14.
+/// Judges context editing: AM14.
 fn editing(check: &mut Check<'_>, request: &Value) {
     let edits = request
         .get("context_management")

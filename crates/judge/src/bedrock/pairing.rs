@@ -1,5 +1,5 @@
-//! Whether tool calls and results answer each other: BR2 to BR4, V3 and V4. Part of the validator;
-//! it judges and repairs nothing.
+//! Checks whether tool calls and results answer each other: BR2 to BR4, V3 and V4. Part of the
+//! validator.
 //!
 //! The API's words are its own: tidy:allow-file(conversation)
 
@@ -32,7 +32,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
     }
 }
 
-/// BR2, BR3, V3 and V4: the results of one message and the calls of the message before it.
+/// Judges the results of one message and the calls of the message before it: BR2, BR3, V3 and V4.
 fn answers(check: &mut Check<'_>, index: usize, asked: &[&str], given: &[&str]) {
     let place = format!("messages.{index}.content");
     let open = asked.iter().copied().filter(|id| !given.contains(id));
@@ -59,7 +59,7 @@ fn answers(check: &mut Check<'_>, index: usize, asked: &[&str], given: &[&str]) 
     }
 }
 
-/// BR4. A breakpoint says nothing, and may stand anywhere.
+/// Judges BR4. A breakpoint is not content and may be anywhere.
 fn alone(check: &mut Check<'_>, index: usize, message: &Value, results: usize) {
     let blocks = content(message).iter();
     let said = blocks.filter(|block| block.get("cachePoint").is_none());

@@ -1,9 +1,9 @@
 //! [`validate`]: every rule of Converse that a request breaks, judged as Bedrock judges it for the
-//! model of a [`Profile`], in its own words. Used by fakes and property tests; it repairs nothing.
-//! Never panics, whatever the JSON is.
+//! model of a [`Profile`], in its own words. Used by fakes and property tests. Never panics, whatever
+//! the JSON is.
 //!
-//! Judged here: BR1 to BR6, V3 and V4 of the rules. What a model's maker refuses behind Bedrock is
-//! in the maker's own module.
+//! Judged here: BR1 to BR6, V3 and V4 of the rules. The rules of a model's maker behind Bedrock are in
+//! the maker's own module.
 //!
 //! The API's words are its own: tidy:allow-file(conversation)
 
@@ -14,10 +14,10 @@ use super::pairing;
 use crate::fault::{Fault, Rule, note};
 pub(super) use crate::table::text;
 
-/// What a refusal says in the header `x-amzn-errortype`; its body does not.
+/// The value of the header `x-amzn-errortype` in a refusal. The body does not contain it.
 pub const ERROR_TYPE: &str = "ValidationException";
 
-/// What a block may be; exactly one of them has to be there.
+/// The kinds of block. A block has exactly one of these keys.
 const BLOCKS: [&str; 12] = [
     "text",
     "image",
@@ -32,13 +32,13 @@ const BLOCKS: [&str; 12] = [
     "searchResult",
     "guardContent",
 ];
-/// Which choices of tools there are (BR6): none is not among them.
+/// The choices of tools (BR6). There is no `none`.
 const CHOICES: [&str; 3] = ["auto", "any", "tool"];
-/// The longest name of a tool, and the longest id of a call.
+/// The maximum length of a tool's name and of a call's id.
 const MAX_NAME: usize = 64;
 
-/// The rules that a request breaks, in message order within each group of rules; empty for a valid
-/// one.
+/// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
+/// valid request.
 #[must_use]
 pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
     let mut check = Check {
@@ -56,8 +56,8 @@ pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
     check.faults
 }
 
-/// The status and the body with which Bedrock refuses a request for a fault; the type of the error
-/// is in a header ([`ERROR_TYPE`]).
+/// Returns the status and the body with which Bedrock refuses a request for a fault. The type of the
+/// error is in a header ([`ERROR_TYPE`]).
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     (400, json!({ "message": fault.words }))
@@ -74,11 +74,11 @@ impl Check<'_> {
         note(&mut self.faults, rule, place, words);
     }
 
-    /// What can be judged of one message alone.
+    /// Applies the rules that concern one message alone.
     fn message(&mut self, index: usize, message: &Value) {
         let role = text(message, "role");
         if role != "user" && role != "assistant" {
-            // Lists are counted from one here.
+            // In this error, the API counts from one.
             let place = format!("messages.{}.member.role", index + 1);
             let words = format!(
                 "1 validation error detected: Value '{role}' at '{place}' failed to satisfy \
@@ -124,7 +124,7 @@ impl Check<'_> {
             }
             return;
         }
-        // Lists are counted from one where shapes are judged.
+        // In errors about shapes, the API counts from one.
         let member = format!("messages.{}.member.content.{}.member", index + 1, at + 1);
         if let Some(call) = block.get("toolUse") {
             self.id(
@@ -160,7 +160,7 @@ impl Check<'_> {
         });
     }
 
-    /// BR6.
+    /// Judges a tool's name: BR6.
     fn name(&mut self, place: &str, name: &str) {
         self.member(Rule::Br6, place, name, "[a-zA-Z0-9_-]+", is_name_byte);
     }
@@ -189,7 +189,7 @@ impl Check<'_> {
         self.fault(rule, place, words);
     }
 
-    /// BR1, and who has the last word.
+    /// Judges the order of the roles (BR1) and the role of the last message.
     fn roles(&mut self, messages: &[Value]) {
         let first = messages.first().map(role).unwrap_or_default();
         if first != "user" {
@@ -209,7 +209,7 @@ impl Check<'_> {
         }
         let last = messages.last().filter(|last| role(last) == "assistant");
         let calls = last.is_some_and(|last| content(last).iter().any(is_call));
-        // What calls tools is judged with its results.
+        // A message with tool calls is judged with its results.
         if last.is_some() && !calls && !self.profile.prefill {
             let words = "This model does not support assistant message prefill. The conversation \
                          must end with a user message.";
@@ -218,7 +218,7 @@ impl Check<'_> {
         }
     }
 
-    /// BR5 and BR6.
+    /// Judges the tools of a request: BR5 and BR6.
     fn tools(&mut self, request: &Value, messages: &[Value]) {
         let config = request.get("toolConfig").filter(|config| !config.is_null());
         let Some(config) = config else {

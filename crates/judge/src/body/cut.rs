@@ -13,13 +13,13 @@ use thiserror::Error;
 use super::{Body, Slot};
 use crate::canonical::Repair;
 
-/// How often a cut is made again with less room, where what had to be mended behind it weighs more
-/// than was left; what is put in is a word or two.
+/// The maximum number of attempts at a cut or a trim. A repair after a cut may insert a few words, so
+/// the next attempt has a smaller target.
 pub(super) const TRIES: usize = 4;
 /// The number of sizes that are tried for the one that [`CannotFit`] advises.
 const SIZES: u32 = 32;
-/// So many of them are the least that the size before it asked for. The following ones grow by a
-/// quarter at least, so that the search ends.
+/// For the first of these sizes, the search uses exactly the minimum of the failed attempt. Later sizes
+/// grow by at least a quarter, so that the search ends.
 const EXACT_SIZES: u32 = 8;
 
 /// A body that was cut.
@@ -27,9 +27,9 @@ const EXACT_SIZES: u32 = 8;
 pub struct Cut {
     /// The request.
     pub text: String,
-    /// The plan; `None` if it was enough to remove thinking.
+    /// The plan. `None` if removing thinking was enough.
     pub plan: Option<Plan>,
-    /// The view that was planned on: as it was read, without the thinking that had to be removed.
+    /// The view that was planned on: the original one, without the thinking that had to be removed.
     pub planned: Transcript,
     /// The tokens of the messages that are left.
     pub tokens: Tokens,
@@ -37,48 +37,48 @@ pub struct Cut {
     pub left: usize,
     /// Messages that lost thinking that is bound to messages that have changed (AM10).
     pub unthinking: Vec<usize>,
-    /// The repairs that were necessary besides; usually none. Places are those of `text`.
+    /// The further repairs that were necessary, usually none. Places refer to `text`.
     pub repairs: Vec<Repair>,
 }
 
-/// Why a body was not cut.
+/// The reason why a body was not cut.
 #[derive(Debug, Error)]
 pub enum CutError {
-    /// What has to stay does not fit.
+    /// The messages that must stay do not fit.
     #[error(transparent)]
     CannotFit(#[from] CannotFit),
-    /// No message has a role that what is kept must begin or end with.
+    /// No message has a role with which the rest must begin or end.
     #[error("no message has a role that --start-on and --end-on ask for")]
     NoSuchRole,
-    /// What was planned cannot be done.
+    /// The plan cannot be applied.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// What was read cannot be written.
+    /// The request cannot be written.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
 
 impl Body<'_> {
-    /// The messages as a view, weighed, with what must stay pinned; they are taken out of the body.
-    /// Message `i` has the number `i`.
+    /// Takes the messages out of the body and returns them as a view with token counts. Messages that
+    /// must stay are pinned. Message `i` has the number `i`.
     #[must_use]
     pub fn transcript(&mut self, counter: &Arc<dyn TokenCounter>) -> Transcript {
         let messages = std::mem::take(&mut self.messages);
         self.view(messages.into_iter().map(Arc::new), counter)
     }
 
-    /// Brings the messages within a budget, as a policy says, and writes the body back; `None` where
-    /// the policy leaves them as they are. `view` is [`Body::transcript`]'s.
+    /// Compacts the messages to a budget according to a policy, and writes the body. Returns `None` if
+    /// the policy changes nothing. `view` is the result of [`Body::transcript`].
     ///
-    /// Where thinking is bound to what came before it, what stands behind the first change has to
-    /// leave anyway, and does so before anything else has to make room for it. A tool loop under way
-    /// goes on beginning with its thinking where the request asks for that (AM9) and there is room: a
-    /// summary of what came later is said before it then.
+    /// If thinking is bound to the messages before it, all thinking behind the first change has to be
+    /// removed. It is removed before anything else is. If the request requires it (AM9) and there is
+    /// enough space, the current tool loop still begins with its thinking; a summary of later messages
+    /// is then placed before the loop.
     ///
     /// # Errors
     ///
-    /// [`CutError::CannotFit`] if what must stay exceeds the line. A cut to the size that it advises
-    /// was made and did fit.
+    /// [`CutError::CannotFit`] if the messages that must stay exceed the limit. A cut to the size that
+    /// the error advises was tried and did fit.
     pub fn cut(
         &self,
         view: &Transcript,
@@ -93,8 +93,9 @@ impl Body<'_> {
 
     /// Returns the error with the smallest size at which a cut succeeds.
     ///
-    /// What must stay may weigh more in a larger budget, since texts are cut by a share of it. So
-    /// the least of one size is tried as the next, until one fits.
+    /// The messages that must stay may take more tokens in a larger budget, since texts are shortened
+    /// to a share of the budget. So the minimum of one attempt is tried as the size of the next, until
+    /// one fits.
     fn advised(
         &self,
         view: &Transcript,
@@ -131,7 +132,7 @@ impl Body<'_> {
         for _ in 0..TRIES {
             let drawn = match self.kept(view) {
                 None => self.plan(view, policy, &room),
-                // Without it, the request does not ask for thinking any more.
+                // Without the opening message, the request no longer enables thinking.
                 Some(kept) => match self.plan(&kept, policy, &room) {
                     Err(CutError::CannotFit(_)) => self.plan(view, policy, &room),
                     drawn => drawn,
@@ -172,14 +173,14 @@ impl Body<'_> {
         Err(budget.cannot_fit(weighs).into())
     }
 
-    /// The view in which the loop under way goes on beginning with its thinking; `None` where nothing
-    /// has to be done for that.
+    /// Returns a view in which the current tool loop still begins with its thinking. `None` if no
+    /// message has to be pinned for that.
     fn kept(&self, view: &Transcript) -> Option<Transcript> {
         let mut kept = view.clone();
         kept.pin(Seq(self.opening? as u64)).then_some(kept)
     }
 
-    /// Nothing new is said within the loop under way: it would end there.
+    /// Moves new messages before the current tool loop, because a new message would end the loop.
     fn open_with_thinking(&self, slots: &mut [Slot<'_>]) {
         let is_opening =
             |slot: &Slot<'_>| matches!(slot, Slot::Original(at) if Some(*at) == self.opening);
@@ -193,7 +194,7 @@ impl Body<'_> {
         }
     }
 
-    /// A plan that holds once all thinking has left that cannot stay beside it.
+    /// Returns a plan that is still valid after the removal of all thinking that it invalidates.
     fn plan(
         &self,
         view: &Transcript,
@@ -248,7 +249,7 @@ impl Body<'_> {
         }
     }
 
-    /// The view without the thinking of these messages.
+    /// Returns the view without the thinking of these messages.
     fn without(&self, view: &Transcript, gone: &BTreeSet<usize>) -> Transcript {
         let messages = view.items().iter().enumerate().map(|(index, item)| {
             match (gone.contains(&index), item.message.as_ref()) {
@@ -298,7 +299,7 @@ fn messages(view: &Transcript) -> usize {
         .count()
 }
 
-/// The first message that a plan changes.
+/// Returns the first message that a plan changes.
 fn first_edit(plan: &Plan) -> Option<usize> {
     let firsts = plan.edits.iter().filter_map(|edit| match edit {
         Edit::Shrink { seq, .. } => Some(*seq),
@@ -308,7 +309,7 @@ fn first_edit(plan: &Plan) -> Option<usize> {
     firsts.min().and_then(|seq| usize::try_from(seq.0).ok())
 }
 
-/// What of a view is written as it came, edited or anew.
+/// Returns the slots of a view: its original, edited and new messages.
 fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) -> Vec<Slot<'m>> {
     let edits = plan.map(|plan| plan.edits.as_slice()).unwrap_or_default();
     let made: BTreeSet<Seq> = edits

@@ -1,15 +1,17 @@
-//! Messages of an imported history that no policy knows to keep: what stands for others in the
-//! provider's own form, what loads tools, and what a person said if clients speak in the user's role.
+//! Messages of an imported history that must stay and that no policy recognizes.
+//!
+//! These are the provider's own compaction, messages that load tools, and messages of a person if
+//! clients also write in the user's role.
 
 use plimsoll_context::{Message, Opaque, Part};
 use serde_json::Value;
 
 use crate::canonical::Target;
 
-/// A block that stands for all that came before it.
+/// The type of a block that replaces all messages before it.
 const COMPACTION: &str = "compaction";
-/// Items and blocks that load tools, or ask for them: without them the model would not see these
-/// tools any more.
+/// Items and blocks that load tools, or request loading. Without them, the model would no longer see
+/// these tools.
 const TOOL_LOADING: [&str; 4] = [
     "tool_reference",
     "tool_search_tool_result",

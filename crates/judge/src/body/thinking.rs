@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::canonical::{Target, loops, thinking};
 
-/// The messages whose thinking is bound to the messages before it, each with the number of its tool loop.
+/// The messages with thinking that is bound to earlier messages, each with the number of its tool loop.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BoundThinking {
     messages: Vec<(usize, usize)>,
 }
 
 impl BoundThinking {
-    /// Returns the bound thinking of a request; none if the model signs only the thinking itself.
+    /// Returns the bound thinking of a request. Empty if the model signs only the thinking itself.
     pub(super) fn of(messages: &[Message], target: &Target) -> Self {
         if !target.form().binds_thinking() {
             return Self::default();
@@ -38,8 +38,10 @@ impl BoundThinking {
     }
 }
 
-/// Returns the assistant message that began the current tool loop with thinking. `None` if there is no
-/// loop, if it began without thinking, or if the model does not think with a budget.
+/// Returns the assistant message that began the current tool loop with thinking.
+///
+/// Returns `None` if there is no loop, if it began without thinking, or if the model does not think
+/// with a budget.
 pub(super) fn opening(document: &Document<'_>, messages: &[Message]) -> Option<usize> {
     let thinking: Value = serde_json::from_str(document.key("thinking")?).ok()?;
     if thinking.get("type")? != "enabled" {

@@ -6,13 +6,13 @@ use super::cut::{CutError, TRIES};
 use super::{Body, Cut, Slot};
 
 impl Body<'_> {
-    /// Keeps the messages that `trim` selects within `max_tokens` of everything that is sent, and
-    /// writes the body back. Returns `None` if that is all of them. `view` is [`Body::transcript`]'s.
+    /// Keeps the messages that `trim` selects within `max_tokens` for the whole request, and writes the
+    /// body. Returns `None` if that is all of them. `view` is the result of [`Body::transcript`].
     ///
     /// # Errors
     ///
     /// [`CutError::CannotFit`] if no message is left besides instructions, and [`CutError::NoSuchRole`]
-    /// if none has a role that `trim` asks for.
+    /// if none has a role that `trim` requires.
     pub fn trim(
         &self,
         view: &Transcript,
@@ -22,7 +22,7 @@ impl Body<'_> {
         match self.settled(view, trim, max_tokens) {
             Err(CutError::CannotFit(error)) => {
                 let mut minimum = error.minimum;
-                // What has to be repaired after the cut is not in the first number.
+                // The first number does not include the repairs after the cut.
                 for _ in 0..TRIES {
                     match self.settled(view, trim, minimum) {
                         Err(CutError::CannotFit(next)) => {
@@ -38,8 +38,8 @@ impl Body<'_> {
         }
     }
 
-    /// Trims until nothing changes any more: what is repaired after a cut may take away the message
-    /// that it began or ended with.
+    /// Trims until nothing changes any more: a repair after a cut may remove the message with which the
+    /// rest began or ended.
     fn settled(
         &self,
         view: &Transcript,
@@ -83,7 +83,7 @@ impl Body<'_> {
             let kept = match trim.keep(view, space) {
                 Ok(kept) => kept,
                 Err(Some(minimum)) => {
-                    // What was repaired after the cut needs space as well.
+                    // Repairs after the cut need space as well.
                     return Err(cannot_fit(minimum + limit.minus(space)).into());
                 }
                 Err(None) => return Err(CutError::NoSuchRole),
@@ -96,7 +96,7 @@ impl Body<'_> {
                 Some(part) => Slot::Edited(one.at, part),
             });
             let written = self.write(slots)?;
-            // What was trimmed may have to be put back, such as the last word of a user.
+            // A removed message may have to be put back, for example a user's last message.
             if written.text == self.text.trim() {
                 return Ok(None);
             }

@@ -31,7 +31,8 @@ impl Form for Dialect {
         &FORMAT
     }
 
-    /// A history may end with the beginning of an answer, and so may a request to Mistral that says so.
+    /// A history may end with the beginning of an answer. So may a request to Mistral that sets
+    /// `prefix`.
     fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
         let continues = || self.voice == Voice::Mistral && is_prefix(&(situation.last)());
         let dialect = || Self {
@@ -47,7 +48,7 @@ impl Form for Dialect {
             || message.get("role").is_some_and(|role| role == "function")
     }
 
-    /// Turns that are JSON are a model's, not the protocol's.
+    /// Writing turns as JSON is a property of a model, not of the protocol.
     fn render(&self, messages: &[Message], _: &str) -> Result<Rendered, WireError> {
         let dialect = Self {
             tools: ToolStyle::Native,

@@ -1,22 +1,22 @@
-//! [`places`]: where two JSON values differ, in a few words. Not a patch; it is for people.
+//! [`places`]: a short description of the differences between two JSON values, for people to read.
 
 use serde_json::Value;
 
 use crate::fault::key_place;
 
-/// Places named at most; a message that differs in more was written anew.
+/// The maximum number of places that are named. A message with more differences was written anew.
 const MAX_PLACES: usize = 4;
 /// Longer values are not shown.
 const SHOWN: usize = 40;
 
-/// The places in which a value differs from what it was.
+/// Returns the places at which a value differs from its previous value.
 pub(super) fn places(before: &Value, after: &Value) -> Vec<String> {
     let mut places = Vec::new();
     compare("", before, after, &mut places);
     places
 }
 
-/// That there was a change in these places; `None` where there are none.
+/// Describes the change in these places. Returns `None` if there are none.
 pub(super) fn changed(places: Vec<String>) -> Option<String> {
     match places.len() {
         0 => None,

@@ -1,5 +1,5 @@
-//! [`Form`]: how a protocol writes what repairs read and change. `chat.rs`, `responses.rs` and `messages.rs`
-//! implement it, each for the profile that says what one server or model accepts.
+//! [`Form`]: how a protocol writes the parts of a request that repairs read and change. `chat.rs`,
+//! `responses.rs` and `messages.rs` implement it for the profile of one server or model.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -17,9 +17,9 @@ use super::repair::Finding;
 use super::target::Target;
 use crate::fault::{Fault, Rule};
 
-/// What decides which messages a server accepts, besides the messages.
+/// The properties of a request, besides its messages, that decide which messages a server accepts.
 pub(crate) struct Situation<'s> {
-    /// Whether it is a request, and no history alone.
+    /// Whether it is a request and not only a history.
     pub(super) is_request: bool,
     /// Returns the setting `thinking`.
     pub(super) thinking: &'s dyn Fn() -> Value,
@@ -41,13 +41,13 @@ pub(crate) struct PairRules {
 
 /// A turn that is written anew.
 pub(crate) struct Rewritten<'r> {
-    /// What it was read from.
+    /// The units that it was read from.
     pub(super) units: &'r [&'r Unit<'r>],
-    /// What it is rendered as.
+    /// The entries that it is rendered as.
     pub(super) raws: &'r [String],
-    /// Whether it is all that its unit contains.
+    /// Whether it is the whole content of its unit.
     pub(super) is_only: bool,
-    /// Whether it is written only because something of it is gone.
+    /// Whether it is only written because a part of it was removed, not because of a fault.
     pub(super) is_unblamed: bool,
 }
 
@@ -123,7 +123,7 @@ pub(crate) trait Form: Debug {
         Vec::new()
     }
 
-    /// Makes a list of messages a request if the validator does not judge a list alone.
+    /// Turns a list of messages into a request if the validator does not judge a list alone.
     fn wrap(&self, _: &mut Value) {}
 
     /// Returns a setting that the API requires, with its usual value.
@@ -136,7 +136,7 @@ pub(crate) trait Form: Debug {
         None
     }
 
-    /// Whether a message names no ids, as all did before the protocol had them.
+    /// Returns `true` if a message has no ids, as in the protocol's first version.
     fn is_legacy(&self, _: &Value) -> bool {
         false
     }
@@ -144,14 +144,14 @@ pub(crate) trait Form: Debug {
     /// Renders messages: a body with the list under [`Form::list`], or the list alone.
     fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError>;
 
-    /// Returns what stands for a turn that is written anew.
+    /// Returns the entries that replace a turn.
     fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String>;
 
     /// Returns the rules for which calls and results are repaired.
     fn pair_rules(&self) -> PairRules;
 
-    /// Returns why a block would be refused in its message, wherever it stood. `stored` says whether the
-    /// server keeps what it is sent.
+    /// Returns the reason why a block would be refused at any place of its message. `stored` is `true`
+    /// if the server stores requests.
     fn unfit(&self, block: &OwnBlock<'_>, stored: bool) -> Option<(Rule, String)>;
 
     /// Returns the calls of the provider's own tools that have lost their results, and results that have
@@ -171,6 +171,6 @@ pub(crate) trait Form: Debug {
     /// Returns the calls and results in an entry, and their ids.
     fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)>;
 
-    /// Returns where ids are in an entry that begins with a call or with a result.
+    /// Returns the place of the ids in an entry that begins with a call or with a result.
     fn id_place(&self, first: What) -> IdPlace;
 }

@@ -1,5 +1,4 @@
-//! [`Judged`]: whether a request that was parsed is valid as it is. Where it is not,
-//! [`mend`](super::mend) repairs it.
+//! [`Judged`]: whether a parsed request is valid. If it is not, [`mend`](super::mend) repairs it.
 
 use plimsoll_context::{Message, repair};
 use serde_json::Value;
@@ -20,7 +19,7 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Judges a request or a history. Keys of a history that are nobody's settings are taken out of it.
+    /// Judges a request or a history. Removes keys of a history that are not settings.
     pub(crate) fn new(json: &mut Value, target: &Target) -> Self {
         let target = {
             let is_request = json.is_object() && json.get("model").is_some();
@@ -59,7 +58,7 @@ impl Judged {
         }
     }
 
-    /// Returns the messages if nothing has to be repaired in them that the validator does not judge.
+    /// Returns the messages, or `None` if they need repairs that the validator does not require.
     pub(crate) fn unrepaired(&self, mut messages: Vec<Message>) -> Option<Vec<Message>> {
         if !opaque::clean(&mut messages, &self.target, self.stored).is_empty() {
             return None;

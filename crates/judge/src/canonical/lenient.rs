@@ -32,7 +32,7 @@ pub(super) struct LenientParse<'a> {
 
 pub(super) use ids::{IdPlace, What};
 
-/// What was done, while a request is gone through.
+/// The repairs that were made while reading a request.
 pub(crate) type Notes = Vec<Repair>;
 
 /// A message or an item, and its place.
@@ -54,7 +54,7 @@ impl<'a> LenientParse<'a> {
         }
     }
 
-    /// Returns a request as it came.
+    /// Returns a request without conversions.
     pub(super) fn untouched(text: &'a str) -> Self {
         Self {
             text: Cow::Borrowed(text),
@@ -109,7 +109,7 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
     Some((text, notes, places))
 }
 
-/// An object whose values are converted.
+/// An object with converted values.
 struct Converted<'c> {
     object: &'c RawObject<'c>,
     place: &'c str,
@@ -186,7 +186,7 @@ fn id(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     Some(quoted(raw))
 }
 
-/// Names a call that has no name, so that its result can be kept.
+/// Gives a name to a call that has none, so that its result can be kept.
 fn name(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         Some(raw) if raw.starts_with('"') => None,

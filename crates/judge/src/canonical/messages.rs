@@ -58,8 +58,8 @@ impl Form for Profile {
         Some(("max_tokens", self.default_output.into()))
     }
 
-    /// A history may end with the beginning of an answer and with thinking; a request only if it asks for
-    /// none.
+    /// A history may end with the beginning of an answer or with thinking. A request follows the
+    /// model's profile, and must not end with the beginning of an answer if it enables thinking.
     fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
         let (prefill, unasked_thinking) = match situation.is_request {
             false => (true, true),
@@ -81,7 +81,7 @@ impl Form for Profile {
         Some(profile.into())
     }
 
-    /// The validator sees whether a request asks for thinking.
+    /// Keeps thinking that no request asked for, because the validator checks that.
     fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
         let profile = Self {
             unasked_thinking: true,
@@ -122,7 +122,8 @@ impl Form for Profile {
         }
     }
 
-    /// The result stands in the same message as the call or in a later one.
+    /// Returns the parted calls and results. A result is in the same message as its call or in a later
+    /// one.
     fn parted(&self, messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
         let parted = parted(messages, |at| gone.contains(&at));
         let unanswered = parted.calls.iter().map(|(at, kind, _)| {

@@ -1,6 +1,8 @@
-//! Blocks that are the provider's own: those that it would refuse wherever they stand, and calls of
-//! its own tools that have lost their results or results that have lost their calls. Not the tool
-//! calls that the host runs; those are every protocol's, and `plimsoll_context::repair` mends them.
+//! Repairs the provider's own blocks.
+//!
+//! Removes blocks that the provider would refuse at any place, calls of its own tools that have lost
+//! their results, and results that have lost their calls. Tool calls that the host runs are the same in
+//! every protocol; `plimsoll_context::repair` repairs them.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +16,7 @@ use super::target::Target;
 use crate::fault::Rule;
 pub(super) use crate::table::text;
 
-/// Takes out what cannot stay. The messages stay as many as they were.
+/// Removes the blocks that cannot stay. The number of messages stays the same.
 pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> Vec<Finding> {
     let form = target.form();
     let mut out = unfit(messages, form, stored);
@@ -35,7 +37,7 @@ pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> 
     out.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Returns the blocks that the provider would refuse wherever they stood.
+/// Returns the blocks that the provider would refuse at any place.
 fn unfit(messages: &[Message], form: &dyn Form, stored: bool) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
     for (at, message, opaque) in blocks(messages) {
@@ -55,7 +57,7 @@ fn unfit(messages: &[Message], form: &dyn Form, stored: bool) -> Vec<(At, Findin
     out
 }
 
-/// Returns all blocks that are somebody's own, and their messages.
+/// Returns all provider-specific blocks and their messages.
 fn blocks(messages: &[Message]) -> impl Iterator<Item = (At, &Message, &Opaque)> {
     messages.iter().enumerate().flat_map(|(index, message)| {
         let parts = message.parts().iter().enumerate();

@@ -1,6 +1,7 @@
-//! [`as_they_came`]: results of a batch in the order in which they came, where they stand together
-//! behind their calls: providers pair them by their ids, and what is not wrong keeps its place. Not
-//! where a result stood elsewhere, or is new.
+//! [`as_they_came`]: keeps the original order of results in a batch.
+//!
+//! Providers pair results by id, so their order is not a fault if they directly follow their calls.
+//! Results that were elsewhere, or that are new, keep their repaired position.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! [`ParsedRequest`]: a request as it came. Messages that cannot be read are set aside with the reason.
+//! [`ParsedRequest`]: a request as it was received. Messages that cannot be read are set aside with the
+//! reason.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use super::target::Target;
 #[derive(Debug)]
 pub(super) struct ParsedRequest<'a> {
     pub(super) document: Document<'a>,
-    /// For each message, the index of its unit; `None` for a system prompt beside the list.
+    /// The index of the unit of each message. `None` for a system prompt beside the list.
     unit_of: Vec<Option<usize>>,
     /// The units that the list consists of.
     pub(super) units: Vec<Unit<'a>>,
@@ -106,7 +107,7 @@ impl<'a> ParsedRequest<'a> {
         unit.map_or_else(|| "system".to_owned(), |unit| unit.place.clone())
     }
 
-    /// Returns `true` if all of it could be read, and the validator of the target accepts it.
+    /// Returns `true` if the whole request could be read and the target's validator accepts it.
     pub(super) fn is_accepted(&self) -> bool {
         self.unreadable.is_empty() && self.is_accepted
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::lenient::{list, object};
 use super::parsed_request::Unit;
 
-/// Keys of a chat's message that mean something to Plimsoll: they are as it writes them.
+/// The keys of a chat message that Plimsoll interprets. They are written anew.
 const KNOWN: [&str; 9] = [
     "role",
     "content",
@@ -24,7 +24,7 @@ fn array(texts: &[String]) -> String {
     format!("[{}]", texts.join(","))
 }
 
-/// A chat's message as it is written now, with the further keys that it had.
+/// Returns a chat message in its new form, with the other keys of the original.
 pub(super) fn patched(before: &str, after: &str) -> String {
     let (Some(old), Some(new)) = (object(before), object(after)) else {
         return after.to_owned();
@@ -35,7 +35,7 @@ pub(super) fn patched(before: &str, after: &str) -> String {
             (_, Some(raw)) if old.get(key).is_none_or(|old| !same(old, raw)) => {
                 changes.push((key, Some(raw.to_owned())));
             }
-            // It is given back under its other name.
+            // It is written under its other name.
             (Some(_), None) => changes.push((key, None)),
             _ => {}
         }
@@ -43,8 +43,10 @@ pub(super) fn patched(before: &str, after: &str) -> String {
     old.with(&changes)
 }
 
-/// The items of a turn of Responses with the messages that say what they said as they came: with
-/// annotations and all, and with an id only where the reasoning that it asks for is there, too.
+/// Returns the items of a Responses turn, with unchanged messages in their original form.
+///
+/// They keep their annotations. They keep their id only if the reasoning that the id depends on is
+/// present.
 pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
     let mut before = units.iter().flat_map(|unit| &unit.raws).filter_map(|raw| {
         let said = said(raw)?;
@@ -64,7 +66,7 @@ pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
     items
 }
 
-/// What a message of the assistant's says, where all of it is text.
+/// Returns the text of an assistant message if all its parts are text.
 fn said(item: &str) -> Option<String> {
     let item: Value = serde_json::from_str(item).ok()?;
     if item.get("role")? != "assistant" {
@@ -85,7 +87,7 @@ fn kind(item: &str) -> Option<String> {
     Some(item.get("type")?.as_str()?.to_owned())
 }
 
-/// A message with a breakpoint of the cache behind its last block, where what it says had one.
+/// Returns a message with a cache breakpoint on its last block, if the original had one.
 pub(super) fn with_mark_of(units: &[&Unit<'_>], after: &str) -> String {
     let marks = units.iter().flat_map(|unit| &unit.raws);
     let mark = marks.filter_map(|raw| last_mark(raw)).next_back();
@@ -107,15 +109,15 @@ pub(super) fn with_mark_of(units: &[&Unit<'_>], after: &str) -> String {
     marked.unwrap_or_else(|| after.to_owned())
 }
 
-/// A request that does not tell its model to think; `None` where it did not anyway.
+/// Returns a request that does not enable thinking. `None` if the request did not contain the setting.
 pub(super) fn without_thinking(request: &str) -> Option<String> {
     let object = object(request)?;
     object.get("thinking")?;
     Some(object.with(&[("thinking", None)]))
 }
 
-/// A list of blocks, or of what holds blocks in `content`, without its breakpoints but the last
-/// `keep` ones.
+/// Removes all breakpoints but the last `keep` ones from a list of blocks, or of values with blocks in
+/// `content`.
 pub(super) fn unmarked(blocks: &str, keep: &mut usize) -> String {
     let Some(entries) = list(blocks) else {
         return blocks.to_owned();
@@ -151,7 +153,7 @@ pub(super) fn unmarked(blocks: &str, keep: &mut usize) -> String {
     }
 }
 
-/// How many breakpoints a list of blocks has.
+/// Returns the number of breakpoints in a list of blocks.
 pub(super) fn marks(list: &str) -> usize {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let list = list.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -27,12 +27,13 @@ pub(super) struct RenderedRequest {
 pub(super) struct Turn {
     /// The ranges of its entries in the body.
     entries: Vec<Range<usize>>,
-    /// The messages that it contains, each once; none if it only stands between others.
+    /// The messages that it contains, each once. Empty for a turn that was only inserted between
+    /// others.
     pub(super) from: Vec<usize>,
 }
 
 impl RenderedRequest {
-    /// Renders a transcript whose system prompt, if any, comes first.
+    /// Renders a transcript. A system prompt, if there is one, comes first.
     pub(super) fn of(
         messages: &[Message],
         target: &Target,
@@ -117,7 +118,7 @@ impl RenderedRequest {
         })
     }
 
-    /// Items of one message become one turn.
+    /// Joins the items of one message to one turn.
     fn join_items(&mut self) {
         let mut joined: Vec<Turn> = Vec::with_capacity(self.turns.len());
         for mut turn in std::mem::take(&mut self.turns) {

@@ -1,5 +1,5 @@
-//! [`Repair`]: one thing that was mended in a request: where, what, for which rule, and in whose
-//! words it would have been refused. Does no mending.
+//! [`Repair`]: one repair of a request, with its place, the action, the rule, and the provider's words
+//! for the fault.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use serde::{Serialize, Serializer};
 use super::target::Target;
 use crate::fault::{Fault, Rule};
 
-/// One thing that was mended.
+/// One repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// Where, as the request counted it before: `messages[3]`, `input[7]`, `system`.
+    /// The place in the original request: `messages[3]`, `input[7]`, `system`.
     pub place: String,
-    /// The rule for which it was done; `None` where it only follows from something else.
+    /// The rule that required it. `None` if it follows from another repair.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "by_name")]
     pub rule: Option<Rule>,
-    /// What was done.
+    /// The action, in words.
     pub done: String,
-    /// What the provider would have said, where it would have refused.
+    /// The provider's error message, if it would have refused the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
 
-/// The same while places are still counted in the transcript.
+/// A [`Repair`] while places still refer to the transcript.
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
-    /// The message of the transcript as it was read.
+    /// The index of the message in the original transcript.
     pub(super) at: usize,
     pub(super) rule: Option<Rule>,
     pub(super) done: String,
@@ -35,7 +35,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// What `plimsoll_context::repair` mended, by the rule of the wire that asks for it.
+    /// Creates a finding from a repair of `plimsoll_context::repair`, with the protocol's rule for it.
     pub(super) fn of(repair: &context::Repair, target: &Target) -> Self {
         use context::Repair as Mended;
         let rules = target.form().pair_rules();
@@ -65,7 +65,7 @@ impl Repair {
         }
     }
 
-    /// The same, done because of a fault.
+    /// Returns the finding with the rule and the words of a fault as its reason.
     pub(super) fn because(mut self, fault: Option<&Fault>) -> Self {
         self.rule = fault.map(|fault| fault.rule);
         self.words = fault.map(|fault| fault.words.clone());

@@ -19,13 +19,13 @@ use super::repair::Finding;
 use super::target::Target;
 use crate::fault::{Fault, Rule, all, is_within};
 
-/// The keys of a history beside its list that the validator judges.
+/// The keys beside the list of a history that the validator judges.
 const KEYS_OF_HISTORIES: [&str; 5] = ["system", "instructions", "tools", "thinking", "store"];
 
 /// One attempt at a valid request.
 pub(super) struct RepairAttempt<'p, 'a> {
     pub(super) request: &'p ParsedRequest<'a>,
-    /// Reads the messages as they came.
+    /// Reads the original messages.
     read: &'p dyn Fn() -> Result<Vec<Message>, WireError>,
     /// The messages that lose their thinking.
     pub(super) stripped: BTreeSet<usize>,
@@ -37,7 +37,7 @@ pub(super) struct RepairAttempt<'p, 'a> {
     pub(super) touched: BTreeSet<usize>,
     pub(super) rendered: RenderedRequest,
     pub(super) turns: Vec<RepairedTurn>,
-    /// For each unit, the number of turns that contain messages of it.
+    /// The number of turns, for each unit, that contain messages from it.
     turns_of: Vec<usize>,
     /// Whether the system prompt beside the messages is rendered anew.
     pub(super) system: bool,
@@ -51,10 +51,10 @@ pub(super) struct RepairAttempt<'p, 'a> {
 
 /// A message after the repair of calls and results.
 pub(super) struct RepairedMessage {
-    /// Its index in the request; `None` for a message that was added.
+    /// Its index in the request. `None` for an added message.
     pub(super) origin: Option<usize>,
     pub(super) is_system: bool,
-    /// The number of turns that contain parts of it.
+    /// The number of turns that contain parts of the message.
     pub(super) turns: usize,
 }
 
@@ -63,14 +63,14 @@ pub(super) struct RepairedTurn {
     rendered: Turn,
     /// The units that contain its messages.
     units: Vec<usize>,
-    /// How it is written anew; `None` if its units stay.
+    /// How it is written anew. `None` if its units stay.
     pub(super) rewrite: Option<Rewrite>,
 }
 
 /// A turn that is written anew.
 #[derive(Default)]
 pub(super) struct Rewrite {
-    /// Why the turn was rejected; `None` if only a part of it is gone.
+    /// The fault for which the turn was rejected. `None` if only a part of the turn was removed.
     pub(super) fault: Option<Fault>,
     /// The entries as the protocol renders them, as soon as they are known.
     pub(super) raws: Option<Vec<String>>,
@@ -143,8 +143,8 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
         });
     }
 
-    /// Writes the turns anew whose units cannot stand for them, and a system prompt that a message moved
-    /// into.
+    /// Marks turns to be written anew if they do not consist of whole units, and the system prompt if a
+    /// message was moved into it.
     fn reject_incomplete(&mut self) {
         let legacy_stays = self.request.units.iter().all(|unit| !unit.legacy)
             || (self.findings.is_empty() && self.touched.is_empty());
@@ -186,10 +186,10 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
             && (legacy_stays || !units.iter().any(|unit| unit.legacy))
     }
 
-    /// Writes anew what the validator rejects, until it rejects nothing more.
+    /// Writes rejected turns anew until the validator accepts the rest.
     ///
-    /// The validator reports all faults at once, so two or three rounds are usual. Each round writes a
-    /// turn anew that was kept before, so the number of turns is the bound.
+    /// The validator reports all faults at once, so two or three rounds are usual. Each round writes at
+    /// least one kept turn anew, so the number of rounds is at most the number of turns.
     fn settle(&mut self) -> Result<(), WireError> {
         loop {
             self.render_rewrites()?;
@@ -247,7 +247,7 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
             return false;
         };
         let mut more = self.rewrite(turn, Some(fault));
-        // A turn without messages only stands beside the one that needs it.
+        // A turn without messages only exists because a neighbouring turn needs it.
         for next in [turn.checked_sub(1), turn.checked_add(1)]
             .into_iter()
             .flatten()
@@ -449,21 +449,21 @@ impl Prepared {
     }
 }
 
-/// Returns `true` if nothing has to be repaired in messages that the validator accepts. Results that are
-/// separated from their calls stay where they are if a provider allows it.
+/// Returns `true` if messages that the validator accepts need no repair. Results that are separated
+/// from their calls stay in place if a provider allows it.
 pub(super) fn is_whole(request: &ParsedRequest<'_>, mut messages: Vec<Message>) -> bool {
     let fits = opaque::clean(&mut messages, &request.target, request.is_stored()).is_empty();
     let moved = |one: &Mended| matches!(one, Mended::MovedResult { .. });
     fits && repair(messages).repairs.iter().all(moved)
 }
 
-/// Returns the faults of a request. A history is judged as a request with no keys but its own.
+/// Returns the faults of a request. A history is judged as a request with no other keys.
 pub(super) fn judge(text: &str, target: &Target) -> Vec<Fault> {
     let mut request: Value = serde_json::from_str(text).unwrap_or_default();
     judge_parsed(&mut request, target)
 }
 
-/// Returns the faults of a request, which is changed into the one that is judged.
+/// Returns the faults of a request. Converts it to the request that is judged.
 pub(super) fn judge_parsed(request: &mut Value, target: &Target) -> Vec<Fault> {
     let form = target.form();
     form.wrap(request);
@@ -480,7 +480,7 @@ pub(super) fn judge_parsed(request: &mut Value, target: &Target) -> Vec<Fault> {
     form.validate(request)
 }
 
-/// Takes the thinking out of a message. Returns `true` if there was any.
+/// Removes the thinking from a message. Returns `true` if there was any.
 fn strip(message: &mut Message) -> bool {
     let Message::Assistant { parts } = message else {
         return false;

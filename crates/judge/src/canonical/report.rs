@@ -12,7 +12,7 @@ use super::repair_attempt::{RepairAttempt, Rewrite};
 use super::request::Reasoning;
 use crate::fault::Rule;
 
-/// Characters shown of a message that was put in.
+/// The maximum number of characters shown of an added message.
 const SHOWN: usize = 60;
 
 /// Returns all repairs, in the order of the request.
@@ -54,7 +54,7 @@ pub(super) fn told(attempt: &RepairAttempt<'_, '_>, reasoning: Reasoning) -> Vec
     repairs
 }
 
-/// A turn that is written as it is rendered.
+/// A turn that was written anew.
 struct Written<'t, 'g, 'a> {
     attempt: &'t RepairAttempt<'g, 'a>,
     turn: usize,
@@ -68,7 +68,7 @@ impl Written<'_, '_, '_> {
         let fault = self.rewrite.fault.as_ref();
         let units = attempt.units_of(self.turn);
         match units.as_slice() {
-            // A closing result, which is told where its call is.
+            // A result that closes a call. It is reported at the call.
             [] if !from.is_empty() => {}
             [] => repairs.push(self.put_in()),
             [unit] if attempt.is_whole(self.turn) => {
@@ -101,7 +101,7 @@ impl Written<'_, '_, '_> {
         }
     }
 
-    /// A message that only makes room.
+    /// Reports a message that was only added to separate others.
     fn put_in(&self) -> Repair {
         let next = (self.turn + 1..self.attempt.turns.len())
             .find_map(|turn| self.attempt.units_of(turn).first().copied());
@@ -124,7 +124,7 @@ impl Written<'_, '_, '_> {
     }
 }
 
-/// Messages of which nothing is left.
+/// Reports messages of which no part is left.
 fn vanished(attempt: &RepairAttempt<'_, '_>, repairs: &mut Vec<Repair>) {
     for (index, message) in attempt.messages.iter().enumerate() {
         let unit = message
@@ -151,7 +151,7 @@ fn vanished(attempt: &RepairAttempt<'_, '_>, repairs: &mut Vec<Repair>) {
     }
 }
 
-/// The system prompt beside the messages.
+/// Reports a change of the system prompt beside the messages.
 fn system(attempt: &RepairAttempt<'_, '_>, repairs: &mut Vec<Repair>) {
     if !attempt.system {
         return;
@@ -180,11 +180,11 @@ fn is_reasoning(item: &str) -> bool {
     item.get("type").is_some_and(|kind| kind == "reasoning")
 }
 
-/// In what a unit differs from what it was; what of it was taken out may be told already.
+/// Describes how a unit has changed. `told` is `true` if the removal of a part is reported already.
 fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
     let mut before: Vec<&str> = unit.raws.clone();
     if told && before.len() != after.len() {
-        // What reasoned is told by name.
+        // Removed reasoning is reported separately.
         before.retain(|raw| !is_reasoning(raw));
     }
     if before.len() != after.len() {
@@ -204,7 +204,7 @@ fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
     changed(all)
 }
 
-/// The number in a place; what has none comes first, the end last.
+/// Returns the number in a place, for sorting. Places without a number come first, the end last.
 fn number(place: &str) -> usize {
     let digits = place.chars().skip_while(|one| !one.is_ascii_digit());
     let digits: String = digits.take_while(char::is_ascii_digit).collect();

@@ -1,6 +1,7 @@
-//! [`mend`]: a request, or a history in a wire's own form, made valid. Judged as the wire's own
-//! validator judges it; what it cannot judge (a signature, what a block was encrypted with) is left
-//! to the provider.
+//! [`mend`]: repairs a request, or a history in a protocol's own form.
+//!
+//! The protocol's validator decides what is valid. Signatures and encrypted content can only be judged
+//! by the provider.
 
 use std::collections::BTreeSet;
 
@@ -18,46 +19,49 @@ use super::target::Target;
 use crate::anthropic::is_unasked;
 use crate::fault::{Fault, MAX_FAULTS, Rule};
 
-/// How often thinking is taken out of more tool loops before it is taken out of all.
+/// The maximum number of rounds that remove thinking from single tool loops. After that, all thinking
+/// is removed.
 const STRIPS: usize = 4;
 
-/// How often a request is gone through; nearly all are mended at once, and looked through once more.
+/// The maximum number of repair passes. One repair and one check are usually enough.
 const PASSES: usize = 4;
 
-/// What happens to reasoning that nothing is known to be wrong with.
+/// The treatment of reasoning without a known fault.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reasoning {
-    /// It stays.
+    /// Reasoning stays.
     #[default]
     Keep,
-    /// It goes: for when the provider refuses a signature.
+    /// Reasoning is removed. For a request with a signature that the provider has refused.
     Drop,
 }
 
-/// A request that was mended.
+/// A repaired request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mended {
-    /// The request, in the shape in which it came; byte for byte what it was where nothing was wrong.
+    /// The request, in its original shape. If nothing was wrong, it is unchanged byte for byte.
     pub request: String,
-    /// What was done, in order; empty where nothing was wrong.
+    /// The repairs, in order. Empty if the request was valid.
     pub repairs: Vec<Repair>,
-    /// What is still wrong: settings, which are not mended, and nothing of its messages.
+    /// The remaining faults. They concern settings, which are not repaired, and not the messages.
     pub faults: Vec<Fault>,
 }
 
-/// Mends a request, or a bare list of its messages. A request names its `model`; anything else is a
-/// history, which may end with the assistant whoever it is for.
+/// Repairs a request, or a bare list of its messages.
+///
+/// A request names its `model`. Anything else is a history, which may end with an assistant message in
+/// any protocol.
 ///
 /// # Errors
 ///
-/// [`WireError::NotJson`], or [`WireError::Expected`] where there is no list of messages.
+/// [`WireError::NotJson`], or [`WireError::Expected`] if there is no list of messages.
 pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
     let mut mended = once(text, target, reasoning)?;
     for _ in 1..PASSES {
         if mended.repairs.is_empty() {
             break;
         }
-        // What was one turn may be read as two, of which one says nothing.
+        // One turn may be read as two after the repair, one of them without content.
         let again = once(&mended.request, target, Reasoning::Keep)?;
         if again.repairs.is_empty() {
             break;
@@ -131,9 +135,9 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
     })
 }
 
-/// The thinking in a request as it was read.
+/// The thinking in the original request.
 struct Thought {
-    /// The messages that think.
+    /// The messages with thinking.
     messages: BTreeSet<usize>,
     /// The number of the tool loop of each message.
     loops: Vec<usize>,
@@ -148,7 +152,7 @@ impl Thought {
     }
 }
 
-/// Messages that think.
+/// Returns the messages with thinking.
 pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
     let thinks = |message: &Message| {
         let mut parts = message.parts().iter();
@@ -159,8 +163,12 @@ pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
         .collect()
 }
 
-/// Messages whose thinking cannot stay, tool loop by tool loop (V4): that of a refused signature, that
-/// of the loop under way where the request asks for none (AM9), and where a model's thinking is bound to all that it had read (AM10), all behind the first change.
+/// Returns the messages whose thinking cannot stay, always for whole tool loops (V4):
+///
+/// - thinking with a refused signature,
+/// - thinking of the current loop, if the request asks for none (AM9),
+/// - all thinking behind the first change, if the model's thinking is bound to everything before it
+///   (AM10).
 fn must_go(attempt: &RepairAttempt<'_, '_>, target: &Target, thought: &Thought) -> BTreeSet<usize> {
     let loop_of = |index: usize| thought.loops.get(index).copied();
     let thinking = &thought.messages;
@@ -192,7 +200,8 @@ fn must_go(attempt: &RepairAttempt<'_, '_>, target: &Target, thought: &Thought) 
         .collect()
 }
 
-/// For each message, the number of its tool loop: it begins with what somebody asks.
+/// Returns the number of the tool loop of each message. A loop begins with a user message, a summary or
+/// a system message.
 pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
     let (mut number, mut asked) = (0, true);
     let mut loops = Vec::with_capacity(messages.len());
@@ -210,7 +219,7 @@ pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
     loops
 }
 
-/// The first message, as it was read, that is not what it was; `None` where all are.
+/// Returns the first message of the request that has changed, or `None` if none has.
 fn first_change(attempt: &RepairAttempt<'_, '_>) -> Option<usize> {
     if attempt.system || attempt.request.is_lacking {
         return Some(0);
@@ -240,7 +249,7 @@ fn first_rewritten(attempt: &RepairAttempt<'_, '_>) -> Option<usize> {
     None
 }
 
-/// AM9: a model is not told to think where the tool loop under way began without thinking.
+/// Applies AM9: removes the setting `thinking` if the current tool loop began without thinking.
 fn unthinking(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     let fault = faults.iter().find(|fault| fault.rule == Rule::Am9)?;
     let mended = without_thinking(request)?;
@@ -249,7 +258,7 @@ fn unthinking(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     Some((mended, repair))
 }
 
-/// AM11: the newest breakpoints stay, which cover the older ones.
+/// Applies AM11: keeps the newest breakpoints, because they cover the older ones.
 fn fewer_marks(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     let fault = faults.iter().find(|fault| fault.rule == Rule::Am11)?;
     let object: RawObject<'_> = serde_json::from_str(request).ok()?;
@@ -266,7 +275,7 @@ fn fewer_marks(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     Some((object.with(&[("messages", Some(mended))]), repair))
 }
 
-/// AM11: without any, the request is valid, and dear.
+/// Applies AM11: without any breakpoints, the request is valid but expensive.
 fn no_marks(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     let fault = faults.iter().find(|fault| fault.rule == Rule::Am11)?;
     let object: Option<RawObject<'_>> = serde_json::from_str(request).ok();

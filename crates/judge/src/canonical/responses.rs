@@ -40,8 +40,8 @@ impl Form for Profile {
         Some("instructions")
     }
 
-    /// What a person said first and last, if the first and the last in the user's role are items of the
-    /// client's.
+    /// Returns the person's first or last message, if the first or last message in the user's role
+    /// consists of the client's items.
     fn persons(&self, messages: &[Message]) -> Vec<usize> {
         let is_clients = |part: &Part| match part {
             Part::Opaque(opaque) => {
@@ -77,7 +77,7 @@ impl Form for Profile {
 
     fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String> {
         match turn.is_unblamed {
-            // Nothing was wrong with what is left of it.
+            // The remaining parts were valid.
             true => restored(turn.units, turn.raws),
             false => turn.raws.to_vec(),
         }
@@ -94,10 +94,10 @@ impl Form for Profile {
 
     fn unfit(&self, block: &OwnBlock<'_>, stored: bool) -> Option<(Rule, String)> {
         match (block.role(), block.kind()) {
-            // Reasoning is judged with what came of it; a block without a type belongs to the message
-            // beside it.
+            // Reasoning is judged with the item that follows it. A block without a type belongs to the
+            // message beside it.
             ("assistant", "" | "reasoning") => return None,
-            // A result contains content alone, and all else of it is left out.
+            // Only content can be in a result; other parts are left out anyway.
             ("tool", kind) if !kind.starts_with("input_") => return None,
             _ => {}
         }
@@ -143,7 +143,8 @@ struct Open {
     output: &'static str,
 }
 
-/// The output follows the turn that asked for it, before anybody says anything.
+/// Finds separated calls and outputs of the provider's own tools that the client answers. An output
+/// must follow the turn that called, before any other message.
 fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
     let mut open: Vec<Open> = Vec::new();
@@ -151,14 +152,14 @@ fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
         if !answers(message) {
             unanswered(&mut open, &mut out);
         }
-        // What a result holds is content, and neither a call nor an output.
+        // A tool result contains only content, neither calls nor outputs.
         if matches!(message, Message::ToolResult(_)) {
             continue;
         }
         for (at, part) in message.parts().iter().enumerate() {
             let at = (index, at);
             let opaque = match part {
-                // Its result comes before theirs, who asked first.
+                // The result of this call would come before the outputs of earlier calls.
                 Part::ToolCall(_) => {
                     unanswered(&mut open, &mut out);
                     continue;
@@ -201,7 +202,7 @@ fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
     out
 }
 
-/// Whether a message does nothing but answer calls.
+/// Returns `true` if a message only answers calls.
 fn answers(message: &Message) -> bool {
     let is_answer = |part: &Part| match part {
         Part::Opaque(opaque) => block_of(opaque, ORIGIN).is_some_and(|block| is_output(&block)),
@@ -221,7 +222,7 @@ fn unanswered(open: &mut Vec<Open>, out: &mut Vec<(At, Finding)>) {
     }
 }
 
-/// The pair that an item opens.
+/// Returns the pair of call and output types that an item opens.
 fn asks(block: &Value) -> Option<&'static (&'static str, &'static str, &'static str)> {
     let kind = kind(block);
     PAIRS.iter().find(|(call, ..)| *call == kind)
@@ -232,11 +233,11 @@ fn is_output(block: &Value) -> bool {
     PAIRS.iter().any(|(.., output)| *output == kind)
 }
 
-/// By what a call and its output know each other; `None` where nobody waits: a search on the server's
-/// side.
+/// Returns the id that a call and its output share. `None` for a search on the server's side, which
+/// needs no output.
 fn call_id(block: &Value) -> Option<&str> {
     let id = block.get("call_id").and_then(Value::as_str);
-    // A local shell's calls went by their own ids first.
+    // In an older format, a local shell's call uses its own id.
     let shell = kind(block).starts_with("local_shell_call");
     let own = || block.get("id").and_then(Value::as_str).filter(|_| shell);
     match id.or_else(own) {

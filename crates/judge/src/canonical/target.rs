@@ -1,4 +1,4 @@
-//! [`Target`]: who is to accept a transcript. Data only; each wire's profile says what that means.
+//! [`Target`]: the protocol and the server or model that a transcript is repaired for.
 
 use plimsoll_wire::__internals::anthropic::MARK;
 use plimsoll_wire::__internals::openai_responses::items;
@@ -10,10 +10,10 @@ use super::form::Form;
 use super::opaque::{kind, text};
 use crate::fault::Fault;
 
-/// Who is to accept a transcript: a wire, and what one server or model wants on it.
+/// A protocol, with the requirements of one server or model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// OpenAI Chat Completions, and those who speak it.
+    /// OpenAI Chat Completions, and compatible servers.
     Chat(Dialect),
     /// OpenAI Responses.
     Responses(openai_responses::Profile),
@@ -43,8 +43,8 @@ impl Target {
     /// The names that [`Target::of_protocol`] knows, as in `plimsoll mock --protocol`.
     pub const PROTOCOLS: [&'static str; 3] = ["openai", "openai-responses", "anthropic"];
 
-    /// The protocol of that name, as its own vendor speaks it; `model` says which of Anthropic's
-    /// models, whose rules differ.
+    /// Returns the protocol of that name, as used by its own vendor. `model` selects the rules of one
+    /// of Anthropic's models.
     #[must_use]
     pub fn of_protocol(name: &str, model: Option<&str>) -> Option<Self> {
         match name {
@@ -57,9 +57,10 @@ impl Target {
         }
     }
 
-    /// The protocol of a request, or of a bare list of its messages, by its shape: items are
-    /// Responses'; a system prompt beside the messages, and blocks and settings that only Anthropic
-    /// has, are Messages'; all else is Chat Completions.
+    /// Detects the protocol of a request, or of a bare list of its messages, by its shape.
+    ///
+    /// Items belong to Responses. A system prompt beside the messages, and blocks and settings that
+    /// only Anthropic has, belong to Messages. Everything else is Chat Completions.
     #[must_use]
     pub fn of_request(request: &Value) -> Self {
         let model = request.get("model").and_then(Value::as_str);
@@ -77,7 +78,7 @@ impl Target {
         let chats = list.iter().any(is_of_chat);
         let is_of_messages = |message: &Value| is_of_messages(message, chats);
         let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
-        // Claude is served in chats, too.
+        // Claude is also available through Chat Completions.
         if shaped || named.is_some() && !chats || model.is_none() && is_marked(list) {
             return Self::Messages(
                 named.map_or_else(anthropic::Profile::compatible, anthropic::Profile::of_model),
@@ -98,39 +99,42 @@ impl Target {
         }
     }
 
-    /// The protocol's name.
+    /// Returns the protocol's name.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
         self.form().name()
     }
 
-    /// The rules that a request breaks, as the wire's own validator judges it.
+    /// Returns the rules that a request breaks, according to the protocol's validator.
     #[must_use]
     pub fn validate(&self, request: &Value) -> Vec<Fault> {
         self.form().validate(request)
     }
 
-    /// The key of a request under which its messages stand.
+    /// Returns the key of the message list in a request.
     #[must_use]
     pub fn list(&self) -> &'static str {
         self.form().list()
     }
 }
 
-/// A model of Anthropic's on its own API: with a vendor before it, another wire may be meant.
+/// Returns `true` for a model name of Anthropic's own API. A name with a vendor prefix may belong to
+/// another protocol.
 fn is_claude(model: &str) -> bool {
     model.starts_with("claude")
 }
 
-/// Whether an entry is an item of Responses. A message may be anybody's: what Anthropic answers is
-/// one by its type, too.
+/// Returns `true` if an entry is an item of Responses.
+///
+/// The type `message` alone does not decide, because Anthropic's replies have it as well.
 fn is_item(item: &Value) -> bool {
     let kind = kind(item);
     let known = kind != "message" && items::is_item(kind);
     known || kind.ends_with("_call") || kind.ends_with("_call_output")
 }
 
-/// Whether a message is made of parts that Responses has. Chat Completions has `input_audio`, too.
+/// Returns `true` if a message consists of parts of Responses. `input_audio` does not count, because
+/// Chat Completions has it, too.
 fn has_parts_of_items(message: &Value) -> bool {
     let kinds = ["input_text", "input_image", "input_file", "output_text"];
     blocks(message)
@@ -138,13 +142,15 @@ fn has_parts_of_items(message: &Value) -> bool {
         .any(|part| kinds.contains(&kind(part)))
 }
 
-/// Whether a message is one that only Chat Completions has.
+/// Returns `true` for a message that only Chat Completions has.
 fn is_of_chat(message: &Value) -> bool {
     text(message, "role") == "tool" || message.get("tool_calls").is_some()
 }
 
-/// Whether a message is one that only Anthropic has: by what is in it, or as it was answered. Where
-/// there are messages of a chat too, what programs also put into those says nothing.
+/// Returns `true` for a message that only Anthropic has, by its blocks or because it is a reply.
+///
+/// If the list also contains messages of Chat Completions, blocks that other programs also add to those
+/// do not count.
 fn is_of_messages(message: &Value, chats: bool) -> bool {
     let speaks = !chats && matches!(text(message, "role"), "user" | "assistant");
     let answered = kind(message) == "message" && message.get("stop_reason").is_some();
@@ -159,7 +165,7 @@ fn is_of_messages(message: &Value, chats: bool) -> bool {
     answered || blocks(message).iter().any(is_own)
 }
 
-/// Whether a request has settings that only Anthropic has.
+/// Returns `true` if a request has settings that only Anthropic has.
 fn is_set_for_messages(request: &Value) -> bool {
     let own = ["system", "stop_sequences", "anthropic_version"];
     let tools = request.get("tools").and_then(Value::as_array);
@@ -168,8 +174,8 @@ fn is_set_for_messages(request: &Value) -> bool {
         || tools.any(|tool| tool.get("input_schema").is_some())
 }
 
-/// Whether breakpoints of the cache stand in messages that Anthropic may be sent. Some have them in
-/// Chat Completions: the roles, the calls and the images tell.
+/// Returns `true` if cache breakpoints are in messages that Anthropic may be sent. Some clients set
+/// them in Chat Completions: the roles, calls and images distinguish these.
 fn is_marked(list: &[Value]) -> bool {
     let is_marked = |message: &Value| {
         let mut blocks = blocks(message).iter();

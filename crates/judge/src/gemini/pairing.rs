@@ -1,5 +1,5 @@
-//! Whether tool calls and responses answer each other, and carry their signatures: GM1 to GM4, V3
-//! and V4. Part of the validator; it judges and repairs nothing.
+//! Checks whether tool calls and responses answer each other and have their signatures: GM1 to GM4, V3
+//! and V4. Part of the validator.
 //!
 //! The API's words are its own: tidy:allow-file(function call)
 
@@ -10,7 +10,7 @@ use super::validate::{
 };
 use crate::fault::Rule;
 
-/// How the API says that a batch is not answered.
+/// The API's message for a batch without a matching number of responses.
 const COUNT: &str = "Please ensure that the number of function response parts is equal to the \
                      number of function call parts of the function call turn.";
 
@@ -39,12 +39,12 @@ pub(super) fn check(check: &mut Check<'_>, contents: &[Value]) {
     signatures(check, contents);
 }
 
-/// Whether a content answers, and does not ask at the same time.
+/// Returns `true` if a content has responses and no calls.
 fn answers_only(content: &Value) -> bool {
     !responses(content).is_empty() && calls(content).is_empty()
 }
 
-/// Responses that nobody asked for here.
+/// Reports responses without calls.
 fn orphan(check: &mut Check<'_>, index: usize, content: &Value) {
     let words = match calls(content).is_empty() {
         true => {
@@ -60,7 +60,7 @@ fn orphan(check: &mut Check<'_>, index: usize, content: &Value) {
     check.fault(Rule::Gm1, format!("contents[{index}]"), words);
 }
 
-/// GM2, and that it is the model who calls.
+/// Judges the place of a content with calls (GM2) and its role.
 fn turn(check: &mut Check<'_>, index: usize, content: &Value, before: Option<&Value>) {
     if !is_model(content) || before.is_none_or(is_model) {
         let words = "Please ensure that function call turn comes immediately after a user turn or \
@@ -69,7 +69,7 @@ fn turn(check: &mut Check<'_>, index: usize, content: &Value, before: Option<&Va
     }
 }
 
-/// GM1, GM4, V3 and V4: the calls of one content and the contents that answer them.
+/// Judges the calls of one content and the contents that answer them: GM1, GM4, V3 and V4.
 fn batch(check: &mut Check<'_>, index: usize, asked: &[&Value], answers: &[(usize, &Value)]) {
     let given = answers.iter().flat_map(|(_, answer)| responses(answer));
     let given: Vec<&Value> = given.collect();
@@ -91,7 +91,7 @@ fn batch(check: &mut Check<'_>, index: usize, asked: &[&Value], answers: &[(usiz
     }
 }
 
-/// GM4: what stands beside responses stands after them; with the newest models, nothing does.
+/// Judges GM4: other parts come after the responses. The newest models allow no other parts.
 fn alone(check: &mut Check<'_>, at: usize, answer: &Value) {
     let parts = parts(answer);
     let first = parts.iter().take_while(|part| response(part).is_some());
@@ -99,7 +99,8 @@ fn alone(check: &mut Check<'_>, at: usize, answer: &Value) {
     let mixed = parts.iter().any(|part| response(part).is_none());
     let late = first < responses(answer).len();
     let words = if mixed && !check.profile.prefill {
-        // Said of a request that does not end so: the content is taken for no responses at all.
+        // The API reports this even if the request does not end there: it does not treat the content as
+        // responses.
         "Requests ending with a model turn are not supported."
     } else if late {
         "Please ensure that function response turn comes immediately after a function call turn."
@@ -109,7 +110,8 @@ fn alone(check: &mut Check<'_>, at: usize, answer: &Value) {
     check.fault(Rule::Gm4, format!("contents[{at}]"), words);
 }
 
-/// Whether responses name the calls that stand in their places, by id where both have one.
+/// Returns `true` if the responses are in the order of the calls, compared by id if both have one,
+/// otherwise by name.
 fn in_order(asked: &[&Value], given: &[&Value]) -> bool {
     asked.iter().zip(given).all(
         |(call, response)| match (text(call, "id"), text(response, "id")) {
@@ -119,7 +121,7 @@ fn in_order(asked: &[&Value], given: &[&Value]) -> bool {
     )
 }
 
-/// GM3: since the user last said something, the first call of each step is signed.
+/// Judges GM3: since the last user message, the first call of each step is signed.
 fn signatures(check: &mut Check<'_>, contents: &[Value]) {
     if !check.profile.signatures_required {
         return;

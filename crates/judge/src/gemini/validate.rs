@@ -1,9 +1,9 @@
-//! [`validate`]: every rule of `generateContent` that a request breaks, judged as the API judges it
-//! for the model of a [`Profile`], in its own words. Used by fakes and property tests; it repairs
-//! nothing. Never panics, whatever the JSON is.
+//! [`validate`]: every rule of `generateContent` that a request breaks, judged as the API judges it for
+//! the model of a [`Profile`], in its own words. Used by fakes and property tests. Never panics,
+//! whatever the JSON is.
 //!
-//! Judged here: GM1 to GM5, V3 and V4 of the rules. Keys are read in both spellings, because both
-//! are accepted (`functionCall`, `function_call`).
+//! Judged here: GM1 to GM5, V3 and V4 of the rules. The API accepts keys in two spellings
+//! (`functionCall`, `function_call`), so both are read.
 //!
 //! The API's words are its own: tidy:allow-file(function call)
 
@@ -15,7 +15,7 @@ use super::pairing;
 use crate::fault::{Fault, Rule, note};
 pub(super) use crate::table::text;
 
-/// What a part may be; one of them has to be there.
+/// The kinds of a part. A part needs one of these keys.
 const DATA: [(&str, &str); 9] = [
     ("text", "text"),
     ("inlineData", "inline_data"),
@@ -27,11 +27,11 @@ const DATA: [(&str, &str); 9] = [
     ("toolCall", "tool_call"),
     ("toolResponse", "tool_response"),
 ];
-/// The longest name of a tool.
+/// The maximum length of a tool's name.
 const MAX_NAME: usize = 64;
 
-/// The rules that a request breaks, in the order of contents within each group of rules; empty for
-/// a valid one.
+/// Returns the rules that a request breaks, in the order of contents within each group of rules. Empty
+/// for a valid request.
 #[must_use]
 pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
     let mut check = Check {
@@ -58,8 +58,8 @@ pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
     check.faults
 }
 
-/// The rules that a request for an explicit cache breaks, whose contents, system instruction and
-/// tools have so many tokens.
+/// Returns the rules that a request for an explicit cache breaks. `tokens` counts its contents, system
+/// instruction and tools.
 #[must_use]
 pub fn validate_cache(tokens: Tokens, profile: &Profile) -> Vec<Fault> {
     let least = profile.min_cached;
@@ -77,7 +77,7 @@ pub fn validate_cache(tokens: Tokens, profile: &Profile) -> Vec<Fault> {
     }]
 }
 
-/// The status and the body with which the API refuses a request for a fault.
+/// Returns the status and the body with which the API refuses a request for a fault.
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     let error = json!({
@@ -132,7 +132,7 @@ impl Check<'_> {
         }
     }
 
-    /// GM5: whose a content is. One alone needs no role.
+    /// Judges the role of a content (GM5). A single content needs no role.
     fn role(&mut self, index: usize, content: &Value, of: usize) {
         match content.get("role") {
             None | Some(Value::Null) if of == 1 => {}
@@ -144,7 +144,7 @@ impl Check<'_> {
         }
     }
 
-    /// GM5: there are parts, and each is something.
+    /// Judges the parts of a content (GM5): there is at least one, and none is empty.
     fn parts(&mut self, place: &str, content: &Value) {
         let parts = parts(content);
         if parts.is_empty() {
@@ -191,7 +191,7 @@ impl Check<'_> {
         self.fault(Rule::Shape, place, words);
     }
 
-    /// Arguments and responses are objects.
+    /// Judges arguments and responses, which must be objects.
     fn structure(&mut self, place: &str, value: Option<&Value>) {
         if value.is_some_and(|value| !value.is_object() && !value.is_null()) {
             let words =
@@ -200,13 +200,13 @@ impl Check<'_> {
         }
     }
 
-    /// The model does not have the last word where it may not.
+    /// Judges the last content: it must not be the model's, unless the model accepts a prefill.
     fn last(&mut self, contents: &[Value]) {
         let refused = !self.profile.prefill;
         let Some(last) = contents.last().filter(|_| refused) else {
             return;
         };
-        // What calls tools is judged with its responses.
+        // Contents with tool calls are judged with their responses.
         if is_model(last) && calls(last).is_empty() {
             let place = format!("contents[{}]", contents.len().saturating_sub(1));
             let words = "Requests ending with a model turn are not supported.";
@@ -215,7 +215,7 @@ impl Check<'_> {
     }
 }
 
-/// A key in either spelling.
+/// Returns the value of a key in either spelling.
 pub(super) fn field<'v>(value: &'v Value, camel: &str, snake: &str) -> Option<&'v Value> {
     value.get(camel).or_else(|| value.get(snake))
 }
@@ -250,7 +250,8 @@ pub(super) fn is_model(content: &Value) -> bool {
     text(content, "role") == "model"
 }
 
-/// Whether a part is something. An empty text is only with a signature, which streams send so.
+/// Returns `true` if a part has data. An empty text only counts with a signature, because streams send
+/// such parts.
 fn is_initialized(part: &Value) -> bool {
     DATA.iter()
         .any(|(camel, snake)| match field(part, camel, snake) {

@@ -1,5 +1,4 @@
-//! Whether reasoning goes back where a server demands it: OC6. Part of the validator; it judges and
-//! repairs nothing.
+//! Checks whether reasoning is sent back if the server requires it: OC6. Part of the validator.
 
 use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning, Voice};
 use serde_json::Value;
@@ -29,7 +28,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
     }
 }
 
-/// Judges every message of the assistant's.
+/// Judges all assistant messages.
 fn all(check: &mut Check<'_>, from: usize, messages: &[Value]) {
     for (index, message) in messages.iter().enumerate() {
         if role(message) == "assistant" {

@@ -1,5 +1,5 @@
-//! Whether tool calls and tool messages answer each other: OC1, OC2, OC3, OC7's count, V3 and V4.
-//! Part of the validator; it judges and repairs nothing.
+//! Checks whether tool calls and tool messages answer each other: OC1, OC2, OC3, OC7's count, V3 and
+//! V4. Part of the validator.
 
 use std::collections::HashMap;
 
@@ -29,8 +29,8 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
     }
 }
 
-/// The calls of a message, and how many of each id are asked and answered: looked up, because a
-/// message may have thousands.
+/// The calls of a message, and the number of calls and results for each id. The counts are kept in maps
+/// because a message may have thousands of calls.
 struct Batch<'m> {
     asked: Vec<&'m str>,
     of: HashMap<&'m str, Counted>,
@@ -51,7 +51,7 @@ impl<'m> Batch<'m> {
         Self { asked, of }
     }
 
-    /// Takes a result; they are paired by their ids, in whatever order they come.
+    /// Takes a result. Results are paired by their ids, in any order.
     fn answer(&mut self, check: &mut Check<'_>, index: usize, tool: &Value) {
         let place = format!("messages[{index}].tool_call_id");
         let id = tool.get("tool_call_id").and_then(Value::as_str);
@@ -66,7 +66,8 @@ impl<'m> Batch<'m> {
         }
     }
 
-    /// The calls without a result, in their order; with an id asked twice, the first is answered first.
+    /// Returns the calls without a result, in their order. If two calls have the same id, the first one
+    /// is answered first.
     fn open(&self) -> Vec<&'m str> {
         let mut answered: HashMap<&str, usize> = HashMap::new();
         for (id, counted) in &self.of {
@@ -127,7 +128,7 @@ fn ids(message: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A tool message that follows no assistant message with calls.
+/// Reports a tool message that does not follow an assistant message with calls.
 fn orphan(check: &mut Check<'_>, index: usize, message: &Value, messages: &[Value]) {
     let place = format!("messages[{index}].role");
     if check.profile.voice == Voice::Mistral {

@@ -1,6 +1,5 @@
-//! Whether everything of a request besides its messages is what OpenAI itself accepts: known keys,
-//! limits, tools, formats. Part of the validator; it judges and repairs nothing. Not for servers
-//! that copy the API: they ignore what they do not know.
+//! Judges the settings of a request to OpenAI: known keys, limits, tools, formats. Part of the
+//! validator. Servers that copy the API are not judged, because they ignore unknown settings.
 //!
 //! The server's words are its own: tidy:allow-file(function call)
 
@@ -12,11 +11,11 @@ use super::validate::{Check, STRICT, TABLE};
 use crate::fault::{Rule, key_place};
 use crate::place::Place;
 
-/// What is said of a model that this API does not serve.
+/// The error for a model that this API does not serve.
 pub(super) const ELSEWHERE: &str =
     "This model is only supported in v1/responses and not in v1/chat/completions.";
 
-/// Judges a request's settings, where the server is as strict as that.
+/// Judges a request's settings if the server is OpenAI's own.
 pub(super) fn check(check: &mut Check<'_>, request: &Value) {
     let Some(keys) = request.as_object().filter(|_| check.profile.name == STRICT) else {
         return;
@@ -35,7 +34,7 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
     }
 }
 
-/// What depends on how the model thinks.
+/// Judges the settings that depend on the model's reasoning.
 fn thinking(check: &mut Check<'_>, request: &Value) {
     let Some(model) = request.get("model").and_then(Value::as_str) else {
         return;
@@ -73,7 +72,7 @@ fn thinking(check: &mut Check<'_>, request: &Value) {
     check.fault(Rule::Shape, "reasoning_effort", words);
 }
 
-/// The tool that is asked for is one of them.
+/// Judges the tool choice: it must name one of the tools.
 fn chosen(check: &mut Check<'_>, request: &Value) {
     let Some(tools) = request.get("tools").and_then(Value::as_array) else {
         return;

@@ -1,12 +1,11 @@
 //! [`validate`]: every rule of Chat Completions that a request breaks, judged as the server of a
-//! [`Dialect`] judges it, in its own words. Used by mock servers and property tests; it repairs
-//! nothing. Never panics, whatever the JSON is.
+//! [`Dialect`] judges it, in its own words. Used by mock servers and property tests. Never panics,
+//! whatever the JSON is.
 //!
-//! Judged here: OC1 to OC8, V3, V4 and T1 to T5 of the rules and, by `settings.rs`, what OpenAI
-//! itself takes besides messages. OC9 is about prices, and T6 is about what a server ignores:
-//! neither can refuse a request. V1, V2 and V5 to V11 need more than one request to judge; so does
-//! V4's rule for thinking, because reasoning is not signed on this wire and a step may lack it from
-//! the start.
+//! Judged here: OC1 to OC8, V3, V4 and T1 to T5 of the rules and, in `settings.rs`, OpenAI's own
+//! settings. OC9 (prices) and T6 (ignored fields) are no reason to refuse a request. V1, V2 and V5 to
+//! V11 need more than one request to judge. So does V4's rule for thinking, because this protocol does
+//! not sign reasoning and a step may lack it from the start.
 //!
 //! The servers' words are theirs: tidy:allow-file(conversation)
 
@@ -26,12 +25,12 @@ use crate::fault::{Fault, Rule};
 use crate::place::Place;
 use crate::table::{self, Table, text};
 
-/// What Mistral says of keys that it does not know.
+/// Mistral's error for unknown keys.
 const FORBIDDEN: &str = "Extra inputs are not permitted";
-/// The name of the server that is judged most strictly.
+/// The name of the server with the strictest rules.
 pub(super) const STRICT: &str = "openai";
 
-/// What is refused of single values.
+/// The rules for single values.
 pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/openai_chat.txt"),
@@ -42,7 +41,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             }),
             ("tool", |_, message, _| role(message) == "tool"),
             ("assistant", |_, message, _| role(message) == "assistant"),
-            // Whether an assistant may be silent is another rule.
+            // Whether an assistant message may be empty is another rule.
             ("silence", |_, message, content| {
                 content.is_none_or(Value::is_null)
                     && matches!(role(message), "assistant" | "function")
@@ -53,7 +52,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             ("parallel", |check, message, _| {
                 check.profile.parallel_calls || calls(message).len() < 2
             }),
-            // Whoever is configured to get it knows it.
+            // A server that is configured to receive reasoning accepts it.
             ("no-reasoning", |check, _, _| {
                 check.profile.voice == Voice::Mistral
                     && check.profile.echo_reasoning == EchoReasoning::Never
@@ -67,7 +66,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
                 check.profile.call_ids != CallIds::NineAlphanumeric
                     || id.and_then(Value::as_str).is_none_or(accepts)
             }),
-            // Others know functions alone.
+            // Other servers only know `function` tools.
             ("custom", |check, call, _| {
                 text(call, "type") == CUSTOM && !check.profile.object_arguments
             }),
@@ -97,8 +96,8 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
     )
 });
 
-/// The rules that a request breaks, in message order within each group of rules; empty for a
-/// valid one. A bare array of messages is judged as a request's `messages`.
+/// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
+/// valid request. A bare array of messages is judged as a request's `messages`.
 #[must_use]
 pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
     let messages = match request {
@@ -131,7 +130,7 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
     check.faults
 }
 
-/// The status and the body with which the server of the dialect refuses a request for a fault.
+/// Returns the status and the body with which the server of the dialect refuses a request for a fault.
 #[must_use]
 pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
     let words = &fault.words;
@@ -187,7 +186,7 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
     }
 }
 
-/// The code of what a field may not have, or of a field that may not be there.
+/// Returns OpenAI's error code for an invalid or unexpected field, by the beginning of its message.
 fn code(words: &str) -> Option<&'static str> {
     const CODES: [(&str, &str); 13] = [
         ("string too long", "string_above_max_length"),
@@ -211,7 +210,7 @@ fn code(words: &str) -> Option<&'static str> {
 pub(super) type Check<'d> = table::Check<'d, Dialect>;
 
 impl Check<'_> {
-    /// What neighbours and the whole list are judged by: OC7, OC8, T1 to T4.
+    /// Applies the rules about neighbours and the whole list: OC7, OC8, T1 to T4.
     fn order(&mut self, messages: &[Value]) {
         let dialect = self.profile;
         let mut previous = "";
@@ -242,8 +241,8 @@ impl Check<'_> {
             let twice = role == previous && (role == "user" || role == "assistant");
             let headless = role == "assistant" && only_systems;
             if dialect.voice == Voice::Mistral {
-                // It takes neighbours of the user's, and an assistant who speaks first. Calls without
-                // results are told of already.
+                // Mistral accepts consecutive user messages and an assistant message at the start.
+                // Calls without results are reported elsewhere.
                 let assistant = role == "assistant" && !asked;
                 if twice && assistant && dialect.merges_roles {
                     self.unexpected(place, role, previous);
@@ -276,14 +275,14 @@ impl Check<'_> {
         }
     }
 
-    /// OC7: an order that Mistral does not take.
+    /// Reports an order that Mistral does not accept: OC7.
     pub(super) fn unexpected(&mut self, place: String, role: &str, previous: &str) {
         let words = format!("Unexpected role '{role}' after role '{previous}'");
         self.fault(Rule::Oc7, place, words);
     }
 }
 
-/// OC5.
+/// Returns `true` if an assistant message has neither content nor calls: OC5.
 fn is_silent(dialect: &Dialect, message: &Value, content: Option<&Value>) -> bool {
     let has_calls =
         || !calls(message).is_empty() || message.get("function_call").is_some_and(Value::is_object);
@@ -302,13 +301,13 @@ fn is_silent(dialect: &Dialect, message: &Value, content: Option<&Value>) -> boo
     }
 }
 
-/// Whether an image says where it is; some say it without an object around it.
+/// Returns `true` if an image has an address. Some clients give it without an object around it.
 fn has_address(part: &Value) -> bool {
     let image = part.get("image_url").unwrap_or(&Value::Null);
     image.get("url").unwrap_or(image).is_string()
 }
 
-/// Whether a message of the assistant's is to be gone on with, as Mistral has it.
+/// Returns `true` if an assistant message is to be continued, in Mistral's notation.
 pub(crate) fn is_prefix(message: &Value) -> bool {
     role(message) == "assistant" && message.get("prefix") == Some(&Value::Bool(true))
 }
@@ -325,7 +324,7 @@ pub(super) fn calls(message: &Value) -> &[Value] {
         .unwrap_or_default()
 }
 
-/// Returns why a part would be refused because of its type.
+/// Returns the reason why a part would be refused because of its type.
 pub(crate) fn unfit(part: &Value, dialect: &Dialect) -> Option<Fault> {
     let mut check = Check::new(dialect, &TABLE);
     if !TABLE.has("part", text(part, "type")) {

@@ -1,5 +1,5 @@
-//! [`validate_count`]: what a question for the count of a request's tokens breaks. Not the request
-//! itself; that is `validate.rs`'s.
+//! [`validate_count`]: validates a request that only counts tokens. The rules for other requests are in
+//! `validate.rs`.
 
 use plimsoll_wire::openai_responses::Profile;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::validate::validate;
 use crate::fault::{Fault, Rule, key_place};
 
-/// What may be said where only a count is asked for.
+/// The keys that a request for a count may have.
 const KEYS: [&str; 11] = [
     "model",
     "input",
@@ -22,7 +22,8 @@ const KEYS: [&str; 11] = [
     "personality",
 ];
 
-/// The rules that a question for a count breaks; empty for a valid one. Nothing is stored there.
+/// Returns the rules that a request for a token count breaks. Empty for a valid one. The server stores
+/// nothing.
 #[must_use]
 pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
     let keys = request.as_object().into_iter().flatten();

@@ -1,6 +1,6 @@
-//! Whether tool calls and their outputs answer each other, and reasoning stands with what came of
-//! it: OR1 to OR4, V3 and V4. Part of the validator, but for what only the server knows; it judges and
-//! repairs nothing.
+//! Checks whether tool calls and their outputs answer each other, and whether reasoning is followed by
+//! its items: OR1 to OR4, V3 and V4. Part of the validator. Rules that depend on the server's own
+//! records are not included.
 //!
 //! The server's words are its own: tidy:allow-file(function call)
 
@@ -22,10 +22,10 @@ pub(super) fn check(check: &mut Check<'_>, list: &[Value]) {
 struct Asked<'m> {
     at: usize,
     id: &'m str,
-    /// How it is spoken of.
+    /// The name of the call's kind in errors.
     spoken: &'static str,
     answered: Answered,
-    /// Which run of the model's items it is of.
+    /// The number of the model's turn.
     batch: usize,
 }
 
@@ -35,13 +35,13 @@ enum Answered {
     Yes,
 }
 
-/// Calls and outputs are paired by their ids, in whatever order they stand.
+/// Pairs calls and outputs by their ids, in any order.
 fn calls(check: &mut Check<'_>, list: &[Value]) {
     let mut asked: Vec<Asked<'_>> = Vec::new();
-    // By id and kind of output, the calls that wait for it, oldest first.
+    // The open calls by id and kind of output, oldest first.
     let mut open: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut batch = 0;
-    // Where the newest batch begins.
+    // The index of the first call of the newest batch.
     let mut newest = 0;
     let mut ids = BTreeSet::new();
     let mut said_by_model = false;
@@ -55,7 +55,7 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
         said_by_model = model;
         if let Some((_, spoken, output)) = items::PAIRS.iter().find(|(call, ..)| *call == kind) {
             let Some(id) = call_id(item) else {
-                // A search on the server's side waits for nobody.
+                // A search on the server's side needs no output.
                 continue;
             };
             if is_of_callers_tool(kind) && !ids.insert(id) {
@@ -74,7 +74,7 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
             items::PAIRS.iter().find(|(.., output)| *output == kind)
         {
             let id = call_id(item).unwrap_or_default();
-            // Nobody asked, and the server has an id for it: its own search.
+            // An output without a call that has the server's id: the server's own search.
             if id.is_empty() && item.get("execution").and_then(Value::as_str) == Some("server") {
                 continue;
             }
@@ -111,12 +111,13 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
     }
 }
 
-/// Whether the calls of this kind are those of the caller's tools, whose ids must be unique in the input.
+/// Returns `true` for calls of the caller's tools. Their ids must be unique in the input.
 fn is_of_callers_tool(kind: &str) -> bool {
     matches!(kind, "function_call" | "custom_tool_call")
 }
 
-/// Takes the call that an output answers: the first of the newest batch, or else the last before it.
+/// Takes the call that an output answers: the first of the newest batch, or otherwise the last one
+/// before it.
 fn first_of(waiting: &mut Vec<usize>, newest: usize) -> Option<usize> {
     let at = waiting.partition_point(|call| *call < newest);
     match at < waiting.len() {
@@ -125,9 +126,9 @@ fn first_of(waiting: &mut Vec<usize>, newest: usize) -> Option<usize> {
     }
 }
 
-/// OR3. What follows each item is known when all are looked at from the end.
+/// Judges reasoning: OR3. The list is read from its end, so that the items behind each item are known.
 fn reasoning(check: &mut Check<'_>, list: &[Value]) {
-    // Whether the first item behind that is no reasoning is the model's.
+    // Whether the next item that is not reasoning is the model's.
     let mut followed = false;
     let mut lone = Vec::new();
     for (at, item) in list.iter().enumerate().rev() {
@@ -146,8 +147,8 @@ fn reasoning(check: &mut Check<'_>, list: &[Value]) {
     }
 }
 
-/// What came of reasoning, by its id, and the id of that reasoning. Only who made the items knows: an
-/// id alone does not tell.
+/// Returns the items that follow reasoning: their ids, each with the id of the reasoning. Only the
+/// server that created the items has this information; the ids alone do not contain it.
 #[must_use]
 pub fn tied(items: &[Value]) -> BTreeMap<String, String> {
     let mut ties = BTreeMap::new();
@@ -166,8 +167,8 @@ pub fn tied(items: &[Value]) -> BTreeMap<String, String> {
     ties
 }
 
-/// OR4: the first item of an input that stands there under its id without the reasoning that it came
-/// of, as these ties have it.
+/// Judges OR4: returns a fault for the first item that is sent with its id but without the reasoning
+/// that it belongs to according to `ties`.
 #[must_use]
 pub fn untied(request: &Value, ties: &BTreeMap<String, String>) -> Option<Fault> {
     let mut reasoned = false;
@@ -191,7 +192,7 @@ pub fn untied(request: &Value, ties: &BTreeMap<String, String>) -> Option<Fault>
     })
 }
 
-/// Whether the model said it.
+/// Returns `true` if the model produced the item.
 fn is_models(item: &Value) -> bool {
     match items::kind(item) {
         "message" => item.get("role").and_then(Value::as_str) == Some("assistant"),
@@ -201,7 +202,7 @@ fn is_models(item: &Value) -> bool {
 
 fn call_id(item: &Value) -> Option<&str> {
     let id = item.get("call_id").and_then(Value::as_str);
-    // A local shell's calls went by their own ids first.
+    // In an older format, a local shell's call uses its own id.
     id.or_else(|| {
         let shell = items::kind(item).starts_with("local_shell_call");
         shell.then(|| item.get("id")?.as_str()).flatten()

@@ -1,5 +1,4 @@
-//! Whether everything of a request besides its input is what the API accepts: limits, efforts,
-//! tools, formats. Part of the validator; it judges and repairs nothing.
+//! Judges the settings of a request: limits, efforts, tools, formats. Part of the validator.
 
 use plimsoll_wire::__internals::openai_responses::{
     ENCRYPTED, TOOLS, unfit_for_strict, unfit_for_tool,
@@ -77,7 +76,7 @@ fn tools(check: &mut Check<'_>, request: &Value) {
         return;
     };
     let of = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    // A tool of somebody's server is named by that server.
+    // An MCP tool is named by its server.
     let key = match text(choice, "type") {
         "mcp" => "server_label",
         _ => "name",
@@ -92,7 +91,7 @@ fn tools(check: &mut Check<'_>, request: &Value) {
     }
 }
 
-/// The schema of a function's arguments.
+/// Judges the schema of a function's arguments.
 fn parameters(check: &mut Check<'_>, place: &Place<'_>, tool: &Value) {
     let Some(parameters) = tool.get("parameters").filter(|one| !one.is_null()) else {
         return;

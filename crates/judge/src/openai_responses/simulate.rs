@@ -1,20 +1,21 @@
-//! Encrypted content for servers that only look like OpenAI's: [`encrypt`] makes it, [`unreadable`]
-//! finds what this or another of them did not make, or made for another item. Content of OpenAI's
-//! own is not ours to judge, and nothing is hidden in ours.
+//! Simulated encrypted content, for servers that only imitate OpenAI's.
+//!
+//! [`encrypt`] creates it. [`unreadable`] finds content that no such server created, or that belongs to
+//! another item. OpenAI's real content is not judged. The simulated content hides nothing.
 
 use plimsoll_wire::__internals::openai_responses::items;
 use serde_json::Value;
 
 use crate::fault::{Fault, Rule};
 
-/// How our content begins, much as OpenAI's does.
+/// The prefix of our content, similar to OpenAI's.
 const OURS: &str = "gAAAAsimulated";
-/// Digits of each of its parts.
+/// The number of digits in each part of the content.
 const DIGITS: usize = 16;
-/// What of a content a refusal repeats.
+/// The number of characters of a content that an error repeats.
 const SHOWN: usize = 4;
 
-/// The encrypted content of a reasoning item with that id.
+/// Returns the encrypted content of a reasoning item with that id.
 #[must_use]
 pub fn encrypt(id: &str, thinking: &str) -> String {
     let what = digits(&[thinking]);
@@ -23,8 +24,8 @@ pub fn encrypt(id: &str, thinking: &str) -> String {
     format!("{OURS}-{what}-{whole}-{of}")
 }
 
-/// The first reasoning or compaction of an input that cannot be decrypted, or that was encrypted
-/// for another item. What has no id is not compared.
+/// Returns a fault for the first reasoning or compaction item that cannot be decrypted, or that was
+/// encrypted for another item. Items without an id are not compared.
 #[must_use]
 pub fn unreadable(request: &Value) -> Option<Fault> {
     let input = request.get("input").and_then(Value::as_array)?;
@@ -52,7 +53,7 @@ pub fn unreadable(request: &Value) -> Option<Fault> {
     })
 }
 
-/// What says of which item a content is, where the content is one of ours.
+/// Returns the part of a simulated content that identifies its item. `None` for other content.
 fn opened(content: &str) -> Option<&str> {
     let mut parts = content.strip_prefix(OURS)?.strip_prefix('-')?.split('-');
     let (what, whole, of) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,10 +1,11 @@
 //! [`validate`]: every rule of OpenAI Responses that a request breaks, judged as the server of a
-//! [`Profile`] judges it, in its own words. Used by mock servers and property tests; it repairs
-//! nothing. Never panics, whatever the JSON is.
+//! [`Profile`] judges it, in its own words. Used by mock servers and property tests. Never panics,
+//! whatever the JSON is.
 //!
-//! Judged here: OR1 to OR6, V3 and V4 of the rules, and the shape of items and settings. Which item
-//! came of reasoning only its server knows (OR4): [`untied`](super::untied) judges that for one. V1, V2 and V5 to V11 need more than one request to
-//! judge; so does V4's rule for thinking, because a step may lack reasoning from the start.
+//! Judged here: OR1 to OR6, V3 and V4 of the rules, and the shape of items and settings. Only the
+//! server knows which items belong to which reasoning (OR4), so [`untied`](super::untied) judges that
+//! for a server. V1, V2 and V5 to V11 need more than one request to judge. So does V4's rule for
+//! thinking, because a step may lack reasoning from the start.
 //!
 //! The server's words are its own: tidy:allow-file(conversation)
 
@@ -21,7 +22,7 @@ use crate::fault::{Fault, Rule};
 use crate::place::Place;
 use crate::table::{self, Table, kind_of, text};
 
-/// What is refused of single values.
+/// The rules for single values.
 pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/openai_responses.txt"),
@@ -30,7 +31,7 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
             ("plain", |check, _, _| {
                 check.profile.reasoning == ReasoningItems::Plain
             }),
-            // Nobody stored it, and what is in it is missing.
+            // The server has not stored the item, and its content is missing.
             ("forgotten", |check, item, _| {
                 let kept = check.stored || check.profile.reasoning != ReasoningItems::Encrypted;
                 !kept && !items::is_encrypted(item)
@@ -45,7 +46,7 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
             ("one-file", |_, part, _| {
                 has_one(part, &["file_id", "file_data", "file_url"])
             }),
-            // Who does not think is sampled as it likes.
+            // A model without reasoning accepts sampling settings.
             ("unsampled", |check, request, _| {
                 let effort = request.get("reasoning").map(|one| text(one, "effort"));
                 !check.profile.sampling && effort != Some("none")
@@ -55,8 +56,8 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
     )
 });
 
-/// The rules that a request breaks, items first and in their order within each group of rules;
-/// empty for a valid one. A bare array of items is judged as a request's `input`.
+/// Returns the rules that a request breaks, items first and in their order within each group of rules.
+/// Empty for a valid request. A bare array of items is judged as a request's `input`.
 #[must_use]
 pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
     let input = match request {
@@ -93,7 +94,7 @@ pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
     check.faults
 }
 
-/// The status and the body with which the server refuses a request for a fault.
+/// Returns the status and the body with which the server refuses a request for a fault.
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     let words = &fault.words;
@@ -126,7 +127,7 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     } else {
         None
     };
-    // Pairs are looked for in the whole input.
+    // Pairs are searched for in the whole input.
     let paired = matches!(
         fault.rule,
         Rule::Or1 | Rule::Or2 | Rule::Or3 | Rule::Or4 | Rule::V3 | Rule::V4
@@ -146,8 +147,8 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (status, json!({ "error": error }))
 }
 
-/// The first rule that a block of the provider's own breaks wherever it is put: in what the model
-/// says (`assistant`) or in what anybody else does. `None` for a block that may stand there.
+/// Returns the first rule that one of the provider's own blocks breaks at any place, in the model's
+/// messages (`assistant`) or in others. `None` for a block that is allowed there.
 pub(crate) fn unfit(block: &Value, role: &str, stored: bool, profile: &Profile) -> Option<Fault> {
     let mut check = Check::new(profile, &TABLE);
     check.stored = stored;
@@ -170,7 +171,7 @@ pub(crate) fn unfit(block: &Value, role: &str, stored: bool, profile: &Profile) 
 pub(super) type Check<'p> = table::Check<'p, Profile>;
 
 impl Check<'_> {
-    /// What can be judged of one item alone.
+    /// Applies the rules that concern one item alone.
     fn item(&mut self, place: &Place<'_>, item: &Value) {
         if !item.is_object() {
             let words = format!(
@@ -193,16 +194,16 @@ impl Check<'_> {
         }
     }
 
-    /// OR5.
+    /// Judges the id of an item: OR5.
     fn id(&mut self, place: &Place<'_>, kind: &str, item: &Value) {
         let Some(id) = item.get("id").and_then(Value::as_str) else {
             return;
         };
         let prefix = items::PREFIXES.iter().find(|(of, _)| *of == kind);
-        // A message that is not the model's has the id that its author gave it.
+        // The id of a message that is not the model's is chosen by its author.
         let own = match kind {
             "message" => text(item, "role") == "assistant",
-            // Reasoning in the open is another server's, and so is its id.
+            // Unencrypted reasoning comes from another server, and so does its id.
             "reasoning" => self.profile.reasoning != ReasoningItems::Plain,
             _ => true,
         };
@@ -226,7 +227,7 @@ impl Check<'_> {
         }
     }
 
-    /// A name that is none of those that the server knows.
+    /// Reports a name that the server does not know.
     pub(super) fn unknown<'n>(
         &mut self,
         place: Place<'_>,
@@ -241,7 +242,7 @@ impl Check<'_> {
     }
 }
 
-/// Names as OpenAI lists them.
+/// Returns names as OpenAI lists them.
 pub(super) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names = names.into_iter().map(|name| format!("'{name}'"));
     let names: Vec<String> = names.collect();

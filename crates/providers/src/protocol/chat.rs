@@ -29,7 +29,7 @@ use crate::vendor::Place;
 const MAX_SEED: u64 = i64::MAX as u64;
 /// The endpoint below the base URL.
 const PATH: &str = "chat/completions";
-/// Families of chat templates by what models of theirs are called.
+/// The families of chat templates, by prefixes of model names.
 const TEMPLATES: [(&str, Template); 12] = [
     ("gemma", Template::Gemma),
     ("devstral", Template::Mistral),
@@ -45,7 +45,7 @@ const TEMPLATES: [(&str, Template); 12] = [
     ("llama-3_1", Template::Llama31),
 ];
 
-/// A gateway to models that cache only what is marked, and what it calls them.
+/// The name of a gateway, and the prefix of its models that only cache marked parts.
 const GATEWAY: &str = "openrouter";
 const WANTS_MARKS: &str = "anthropic/";
 
@@ -90,14 +90,15 @@ impl Protocol for ChatProtocol {
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
-        // A request with a schema of its own gets its answer as the object itself.
+        // If the request has its own schema, the answer is the object itself.
         match self.dialect.tools == ToolStyle::JsonSchema && request.format.is_none() {
             true => Box::new(TurnDecoder::new(request.messages.len())),
             false => Box::new(StreamState::new()),
         }
     }
 
-    /// The gateway reports how much was written to the cache, but not for how long.
+    /// Counts all written cache tokens as long-lived if the request asks for that, because the gateway
+    /// does not report the lifetime.
     fn complete(&self, request: &Request, reply: &mut Reply) {
         let is_long = request.cache.retention == CacheRetention::Long;
         if is_long
@@ -184,8 +185,10 @@ impl ChatProtocol {
     }
 }
 
-/// Returns the vendor's dialect with what the model's family requires of servers that run, or may run,
-/// a chat template. Models of Mistral's require it behind every gateway.
+/// Returns the dialect of the model's vendor, adapted to the model's family.
+///
+/// Servers that run, or may run, a chat template follow the family's rules. Mistral's models have their
+/// rules behind every gateway.
 pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     let dialect = model.vendor().dialect();
     if dialect.name == GATEWAY && model.name().starts_with(WANTS_MARKS) {
@@ -194,7 +197,7 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
             ..dialect
         };
     }
-    // A server of unknown make may run a template.
+    // An unknown server may run a template.
     let is_unknown = model.vendor().place == Place::Anywhere;
     let dialect = if is_unknown {
         dialect.for_templates()
@@ -213,12 +216,14 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     }
 }
 
-/// The key of how hard a model is to think.
+/// The key of the reasoning effort.
 const EFFORT: &str = "reasoning_effort";
 
-/// How a server is told how hard the model is to think: with the nearest value that the model is known
-/// to take. Nothing is said where it takes none or nothing is asked for, unless it wants to be told not
-/// to think beside tools.
+/// Returns the effort to send: the nearest value that the model is known to accept. Returns `None` if
+/// the model accepts none, or if the request sets none.
+///
+/// If the model cannot combine tools with an effort, the effort is left out or set to `none`, and a
+/// note reports it.
 fn effort(
     request: &Request,
     model: &ModelRef,
@@ -363,7 +368,7 @@ mod tests {
         let alternates = |model| dialect_of(&ModelRef::parse(model).unwrap()).merges_roles;
         assert!(!alternates("openrouter/qwen/qwen3"));
         assert!(alternates("vllm/qwen/qwen3"));
-        // Its server may be any.
+        // The server is unknown.
         assert!(alternates("compatible/qwen3"));
         assert!(!after_tool("compatible/gemma-3"));
         for (name, _) in TEMPLATES {

@@ -78,7 +78,8 @@ impl Protocol for ConverseProtocol {
 
     fn thinking_off(&self, _: &Connection) -> ThinkingOff {
         match &self.profile.maker {
-            // The newest think unless they are told not to, which is not sent here.
+            // The newest models think unless a request disables it, and Converse requests do not send
+            // that setting.
             Maker::Anthropic(claude) if claude.thinking == ThinkingStyle::Adaptive => {
                 ThinkingOff::Unknown
             }

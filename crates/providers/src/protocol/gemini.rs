@@ -15,7 +15,7 @@ use crate::explain::{Explanation, gemini as sentences};
 use crate::sent::Sent;
 use crate::thinking_off::ThinkingOff;
 
-/// The efforts that the API has words for.
+/// The efforts that the API has names for.
 const EFFORTS: &[Effort] = &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
 /// The bits of a seed that the API accepts.
 const MAX_SEED: u64 = i32::MAX as u64;
@@ -42,7 +42,7 @@ impl Protocol for GeminiProtocol {
         );
         let mut url = match (self.at_vertex, base.has_version()) {
             (true, _) => base.endpoint(&format!("publishers/google/{call}")),
-            // A base without a path has been given the usual `/v1`, which knows less.
+            // A base URL without a path was given the usual `/v1`, which has fewer features.
             (false, true) => base.beside(&format!("v1beta/{call}")),
             (false, false) => base.endpoint(&call),
         };

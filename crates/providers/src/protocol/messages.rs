@@ -1,4 +1,4 @@
-//! Anthropic Messages, and what speaks like it.
+//! Anthropic Messages, and compatible servers.
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_judge::Fault;
@@ -82,7 +82,7 @@ impl Protocol for MessagesProtocol {
         let request = &*facts.enforced(request, FROM_LOW);
         let input = RenderInput {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
-            // A limit that only says how much is left is no wish for an answer of that length.
+            // A limit that only states the remaining budget is not a wish for an answer of that length.
             max_output: request
                 .max_output
                 .filter(|tokens| request.expects.room != Some(*tokens))
@@ -164,7 +164,7 @@ impl Protocol for MessagesProtocol {
     }
 }
 
-/// Returns the address of an endpoint. Those who set the address of this API leave out the version, as
+/// Returns the address of an endpoint. Users of this API leave the version out of the base URL, as
 /// Anthropic's own clients do.
 pub(crate) fn url(base: &BaseUrl, path: &str) -> Url {
     match base.has_version() {

@@ -61,7 +61,8 @@ pub(crate) struct ResponsesProtocol {
 }
 
 impl ResponsesProtocol {
-    /// Returns the effort of a level. Nothing is said to a model that cannot be told not to think.
+    /// Returns the effort for a level. Returns `None` for `Off` if the model cannot be told not to
+    /// reason.
     fn effort(&self, connection: &Connection, level: Option<ThinkingLevel>) -> Option<Effort> {
         match (level?, self.thinking_off(connection)) {
             (ThinkingLevel::Off, ThinkingOff::Effort(effort)) => Some(effort),
@@ -94,7 +95,7 @@ impl Protocol for ResponsesProtocol {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             max_output: connection.most(request).map(|tokens| tokens.0),
             effort: self.effort(connection, request.sampling.thinking),
-            // No `format`: the schema is for models that have to be held to one.
+            // No `format`: the schema is for models that need a constraint.
             extra: Some(&extra),
             ..common_input(connection, request)
         };
@@ -173,17 +174,17 @@ impl Protocol for ResponsesProtocol {
     }
 }
 
-/// Whether a server is the vendor's own.
+/// The owner of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerOwner {
-    /// It is.
+    /// The vendor.
     Vendors,
-    /// It may be any that speaks like it.
+    /// Possibly someone else, with a compatible API.
     Another,
 }
 
-/// What OpenAI's model of that name wants of a request; its newest demands where the name says
-/// nothing.
+/// Returns the requirements of one of OpenAI's models. An unknown name gets the requirements of the
+/// newest models.
 #[must_use]
 pub fn responses_profile(name: &str) -> Profile {
     ModelRef::parse(&format!("openai-responses/{name}")).map_or_else(
@@ -192,7 +193,7 @@ pub fn responses_profile(name: &str) -> Profile {
     )
 }
 
-/// What a model wants of a request, as far as its name tells.
+/// Returns the requirements of a model, as far as its name shows them.
 pub(crate) fn profile_of(model: &ModelRef, server: ServerOwner) -> Profile {
     let family = efforts::of_openai(model.name());
     match (family, server) {

@@ -1,6 +1,6 @@
-//! What a thinking block is bound to: the model that wrote it and what that model had read. Kept
-//! beside the block, compared before the block goes back (AM10). Does not decide what is sent;
-//! `loops.rs` does.
+//! The origin of a thinking block: the model that wrote it and the prefix that the model had read.
+//! Stored beside the block, and compared before the block is sent back (AM10). `loops.rs` decides about
+//! sending.
 
 use plimsoll_context::{Message, Opaque, Part, Reply, ToolSpec};
 use serde::Serialize;
@@ -11,19 +11,19 @@ use crate::object::Object;
 use crate::raw::RawObject;
 use crate::request::RenderInput;
 
-/// Digits that name a prefix: 128 bits, so that no two of one session meet.
+/// The number of digits that identify a prefix: 128 bits, to rule out collisions in a session.
 const DIGITS: usize = 32;
 
-/// What one request says, for the thinking of the reply to it.
+/// The prefix of one request, for the thinking in the reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefix {
-    /// The model asked.
+    /// The requested model.
     pub(super) model: String,
-    /// What it reads, where its thinking is bound to that.
+    /// The hash of the prefix, if the model's thinking is bound to it.
     pub(super) hash: Option<String>,
 }
 
-/// A thinking block and what it is bound to, as far as that is known.
+/// A thinking block, with its model and prefix if they are known.
 #[derive(Debug)]
 pub(super) struct Bound<'a> {
     pub(super) block: &'a str,
@@ -32,7 +32,7 @@ pub(super) struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    /// `None` for what is another provider's, or no block.
+    /// Parses a block. Returns `None` for another provider's data, and for data that is not a block.
     pub(super) fn of(opaque: &'a Opaque) -> Option<Self> {
         if opaque.origin != ORIGIN {
             return None;
@@ -49,7 +49,7 @@ impl<'a> Bound<'a> {
                 model: text("model"),
                 hash: text("prefix"),
             }),
-            // As it was received, from a request that somebody else wrote.
+            // The bare block, from a request of another client.
             None => object.get("type").map(|_| Self {
                 block: opaque.data.trim(),
                 model: None,
@@ -60,7 +60,8 @@ impl<'a> Bound<'a> {
 }
 
 impl Prefix {
-    /// The reply to the request that this is of: its thinking remembers what it is bound to.
+    /// Returns the reply to the request with this prefix. Its thinking blocks store what they are bound
+    /// to.
     #[must_use]
     pub fn bind(&self, mut reply: Reply) -> Reply {
         for part in &mut reply.parts {
@@ -80,7 +81,7 @@ impl Prefix {
     }
 }
 
-/// Names what was said so far. Counts nothing where the model's thinking is not bound to it.
+/// A running hash of the request. Does nothing if the model's thinking is not bound to its prefix.
 #[derive(Debug, Clone)]
 pub(super) struct Trace {
     hasher: Option<blake3::Hasher>,
@@ -100,7 +101,7 @@ impl Trace {
         trace
     }
 
-    /// What a message says, with or without its thinking.
+    /// Adds a message, with or without its thinking.
     pub(super) fn message(&mut self, message: &Message, thinking: Told) {
         match (message, thinking) {
             (Message::Assistant { parts }, Told::No) => {
@@ -113,12 +114,12 @@ impl Trace {
         }
     }
 
-    /// What is said after the messages, in this request only.
+    /// Adds the context that follows the messages in this request only.
     pub(super) fn context(&mut self, context: &str) {
         self.take(&("context", context));
     }
 
-    /// Returns what thinking of a model is bound to.
+    /// Returns the prefix that a model's thinking is bound to.
     pub(super) fn prefix(&self, model: &str) -> Prefix {
         Prefix {
             model: model.to_owned(),
@@ -126,7 +127,7 @@ impl Trace {
         }
     }
 
-    /// Its name; `None` where nothing is bound to it.
+    /// Returns the hash, or `None` if nothing is bound to the prefix.
     pub(super) fn hash(&self) -> Option<String> {
         let hash = self.hasher.as_ref()?.finalize().to_hex();
         hash.as_str().get(..DIGITS).map(str::to_owned)
@@ -134,7 +135,7 @@ impl Trace {
 
     fn take(&mut self, value: &impl Serialize) {
         if let Some(hasher) = &mut self.hasher {
-            // Plain data always is JSON. Many short updates would be slower.
+            // Plain data can always be serialized. Many short updates would be slower.
             let mut json = serde_json::to_vec(value).unwrap_or_default();
             json.push(b'\n');
             hasher.update(&json);
@@ -142,7 +143,7 @@ impl Trace {
     }
 }
 
-/// Whether thinking is told.
+/// Whether thinking is included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     Yes,

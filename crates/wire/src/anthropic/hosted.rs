@@ -1,24 +1,23 @@
-//! Tools that are defined by the API and not by whoever asks: which there are, who runs them, and what
-//! has to be announced for them. Not what they do.
+//! The tools that the API defines: their families, who runs them, and the beta headers that they need.
 
 use plimsoll_context::HostedTool;
 
-/// What an `mcp_toolset` and its servers are announced by.
+/// The beta header for an `mcp_toolset` and its servers.
 const MCP: &str = "mcp-client-2025-11-20";
-/// Tools of servers that further keys of the body name.
+/// Tools of servers that are named by other keys of the body.
 pub const MCP_TOOLSET: &str = "mcp_toolset";
 
-/// A family of such tools. A version is its date, which stands behind the family's name.
+/// A family of tools. A version is the family's name with a date.
 #[derive(Debug)]
 pub struct Family {
-    /// Its name before the date.
+    /// The name without the date.
     pub kind: &'static str,
-    /// What the tool has to be called; any where there are several.
+    /// The required tool name. `None` if several names are allowed.
     pub name: Option<&'static str>,
     runs: Runs,
 }
 
-/// Who runs a tool.
+/// The side that runs a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runs {
     Provider,
@@ -47,7 +46,7 @@ pub const FAMILIES: [Family; 10] = [
     family("computer", Some("computer"), Runs::Client),
 ];
 
-/// Versions that are not yet part of the API, or were not when they came, and what announces them.
+/// Versions that are, or were at their release, not part of the API, with their beta headers.
 const ANNOUNCED: [(&str, &str); 3] = [
     ("advisor_20260301", "advisor-tool-2026-03-01"),
     ("code_execution_20250522", "code-execution-2025-05-22"),
@@ -58,15 +57,15 @@ const fn family(kind: &'static str, name: Option<&'static str>, runs: Runs) -> F
     Family { kind, name, runs }
 }
 
-/// The families whose tools the provider runs, for those who want to know what there is.
+/// Returns the families of tools that the provider runs.
 pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
     let families = FAMILIES.iter();
     let hosted = families.filter(|family| family.runs == Runs::Provider);
     hosted.map(|family| family.kind)
 }
 
-/// Why a tool cannot be asked for as one that the provider runs: it is the client that runs it. What
-/// else is wrong with it, `validate` of the crate `judge` reports.
+/// Returns the reason why a tool is not a hosted tool: the client runs it. Other faults are reported by
+/// `validate` of the crate `judge`.
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();
@@ -82,13 +81,13 @@ pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     ))
 }
 
-/// What announces a tool; nothing where the API has it.
+/// Returns the beta header that a tool needs. `None` if the API has the tool without one.
 pub fn beta_of(kind: &str) -> Option<&'static str> {
     let announced = ANNOUNCED.iter().find(|(of, _)| *of == kind);
     announced.map(|(_, beta)| *beta)
 }
 
-/// The family of a kind: its name with a date behind it.
+/// Returns the family of a tool's type, which is the family's name with a date.
 pub fn family_of(kind: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|family| {
         let version = kind.strip_prefix(family.kind);

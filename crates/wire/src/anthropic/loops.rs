@@ -1,5 +1,5 @@
-//! Which thinking goes back, decided for whole tool loops: a loop that a signed thinking block
-//! opened keeps all of its thinking or loses all of it (V4, AM10). Changes no message.
+//! Decides about thinking blocks for whole tool loops: a loop that begins with a signed thinking block
+//! keeps all of its thinking or loses all of it (V4, AM10). Changes no message.
 
 use plimsoll_context::{Message, Part};
 use serde_json::Value;
@@ -11,18 +11,19 @@ use crate::compose::History;
 use crate::frames;
 use crate::request::LeftOut;
 
-/// Judges the tool loops of a transcript, and goes on where it ended if the transcript has grown.
+/// Judges the tool loops of a transcript. If the transcript grows, only the new messages are judged.
 ///
-/// A loop begins with what somebody asks and ends before the next who asks.
+/// A loop begins with a user message, a summary or a system message, and ends before the next one that
+/// follows an answer.
 #[derive(Debug)]
 pub(super) struct Judge {
-    /// The model, and what it reads before the messages.
+    /// The model, and the prefix before the messages.
     start: Prefix,
-    /// For each message, why its thinking is left out; `None` if it is sent.
+    /// The reason why the thinking of each message is left out. `None` if it is sent.
     pub(super) without: Vec<Option<LeftOut>>,
-    /// The messages that think.
+    /// The messages with thinking.
     thinking: Vec<usize>,
-    /// What the model has read after the last message.
+    /// The prefix after the last message.
     trace: Trace,
     newest: Loop,
 }
@@ -32,11 +33,11 @@ pub(super) struct Judge {
 struct Loop {
     /// Its first message.
     first: usize,
-    /// What the model has read before it.
+    /// The prefix before the loop.
     before: Trace,
-    /// Whether it is more than questions.
+    /// Whether it contains more than questions.
     answered: bool,
-    /// Whether it is not known what thinking in it is bound to.
+    /// Whether the prefix of some of its thinking is unknown.
     unknown: bool,
     fault: Option<LeftOut>,
 }
@@ -52,12 +53,12 @@ impl Judge {
         }
     }
 
-    /// Whether the messages were judged for this model, behind this beginning of the request.
+    /// Returns `true` if the messages were judged for this model and this beginning of the request.
     pub(super) fn began(&self, model: &str, start: &Trace) -> bool {
         self.start == start.prefix(model)
     }
 
-    /// Judges the messages that are new.
+    /// Judges the new messages.
     pub(super) fn take(&mut self, messages: &dyn History, profile: &Profile) {
         let first = self.without.len();
         for (new, message) in messages.since(first).enumerate() {
@@ -73,7 +74,7 @@ impl Judge {
         profile: &Profile,
     ) {
         if asks(message) && self.newest.answered {
-            // Only of the newest loop it is known that nobody has edited it.
+            // Only the newest loop is certain not to have been edited.
             if self.newest.unknown {
                 self.leave_out(LeftOut::UnknownPrefix, messages);
             }
@@ -106,7 +107,7 @@ impl Judge {
         self.newest.fault = Some(fault);
     }
 
-    /// Returns why the newest loop loses its thinking because of a message.
+    /// Returns the reason why the newest loop loses its thinking because of a message.
     fn fault(&mut self, message: &Message, profile: &Profile) -> Option<LeftOut> {
         let Message::Assistant { parts } = message else {
             return None;
@@ -135,8 +136,8 @@ impl Judge {
         None
     }
 
-    /// Returns why the thinking of each message is left out if that of all loops is, so that a longer
-    /// transcript begins as this one; `None` if no thinking is left.
+    /// Returns the reasons for leaving out all thinking, for each message. Then a longer transcript has
+    /// the same beginning. Returns `None` if no thinking is left.
     pub(super) fn without_any(&self) -> Option<Vec<Option<LeftOut>>> {
         let is_left = |index: &usize| self.without.get(*index).is_some_and(Option::is_none);
         let why = |without: &Option<LeftOut>| without.or(Some(LeftOut::UnaskedThinking));
@@ -144,12 +145,12 @@ impl Judge {
         any.then(|| self.without.iter().map(why).collect())
     }
 
-    /// Returns what the model reads in the whole request, which the thinking of its reply is bound to.
+    /// Returns the prefix of the whole request, to which the thinking of its reply is bound.
     pub(super) fn prefix(&self, context: Option<&str>, messages: &dyn History) -> Prefix {
         let mut trace = self.trace.clone();
         match (context, messages.last()) {
             (Some(context), _) => trace.context(context),
-            // A last word in the assistant's place is answered in this request only, too.
+            // The answer to a final assistant message is also part of this request only.
             (None, Some(Message::Assistant { .. })) if !pause::is_paused(messages) => {
                 trace.context(frames::GO_ON);
             }
@@ -171,7 +172,7 @@ impl Loop {
     }
 }
 
-/// Whether a message begins a loop.
+/// Returns `true` if a message begins a loop.
 fn asks(message: &Message) -> bool {
     matches!(
         message,
@@ -179,7 +180,7 @@ fn asks(message: &Message) -> bool {
     )
 }
 
-/// Whether anybody signed a block: one without a signature is no provider's.
+/// Returns `true` if a block is signed. A block without a signature is not a provider's.
 fn is_signed(block: &str) -> bool {
     let block: Value = serde_json::from_str(block).unwrap_or_default();
     let text = |key| block.get(key).and_then(Value::as_str);

@@ -1,17 +1,17 @@
-//! Images and documents as blocks of the wire, and back. What the wire has no form for is the
-//! caller's to say.
+//! Converts images and documents to blocks and back. The caller reports content that the API has no
+//! form for.
 
 use plimsoll_context::{File, Image, Part, Source};
 use serde_json::Value;
 
 use crate::object::Object;
 
-/// Media types of images that the API reads.
+/// The media types of images that the API reads.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-/// The one media type of documents by value.
+/// The only media type for documents that are sent by value.
 pub(super) const PDF: &str = "application/pdf";
 
-/// The block of an image; `None` where the API reads no such thing.
+/// Returns the block of an image, or `None` if the API does not read it.
 pub(super) fn image(image: &Image) -> Option<String> {
     let source = match &image.source {
         Source::Data { media_type, .. } if !IMAGES.contains(&media_type.as_str()) => return None,
@@ -21,7 +21,7 @@ pub(super) fn image(image: &Image) -> Option<String> {
     Some(Object::of("image").raw("source", &source).end())
 }
 
-/// The block of a document; `None` where the API reads no such thing.
+/// Returns the block of a document, or `None` if the API does not read it.
 pub(super) fn document(file: &File) -> Option<String> {
     let source = match &file.source {
         Source::Data { media_type, .. } if media_type != PDF => return None,
@@ -36,7 +36,7 @@ pub(super) fn document(file: &File) -> Option<String> {
     Some(object.end())
 }
 
-/// The part that a block of type `image` or `document` is; `None` for a form that is passed
+/// Returns the part for a block of type `image` or `document`. Returns `None` for a form that is passed
 /// through.
 pub(super) fn part(kind: &str, block: &Value) -> Option<Part> {
     let keys = block.as_object()?;
@@ -68,7 +68,7 @@ pub(super) fn part(kind: &str, block: &Value) -> Option<Part> {
     }
 }
 
-/// Whether it is a file that the provider has, named by its id.
+/// Returns `true` if it is a file that is stored at the provider, named by its id.
 pub(super) fn is_file(source: &Source) -> bool {
     matches!(source, Source::Url { url } if !is_address(url))
 }
@@ -103,7 +103,7 @@ fn read_source(source: &Value) -> Option<Source> {
     Some(source)
 }
 
-/// Whether it is an address that the provider fetches, and not an id of a file that it has.
+/// Returns `true` if it is an address that the provider fetches, not the id of a stored file.
 fn is_address(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }

@@ -1,5 +1,5 @@
-//! Which model has which [`Profile`]: a table by name. Data only, and no prices or windows; a name
-//! that is not here has the newest demands, which older models accept too.
+//! The [`Profile`] of each model: a table by name, without prices and windows. An unknown name gets the
+//! requirements of the newest models, which older models accept, too.
 
 use plimsoll_context::Tokens;
 
@@ -7,27 +7,27 @@ use super::profile::{EffortSupport, NoThinking, Profile, ThinkingStyle};
 
 /// One family of models.
 struct Family {
-    /// How its names begin, in lower case, behind `claude-`, dashes for dots.
+    /// The prefix of its model names, in lower case, after `claude-`, with dashes for dots.
     prefix: &'static str,
     era: Era,
-    /// Tokens of a reply, at most.
+    /// The maximum number of tokens of a reply.
     max_output: u64,
-    /// The least that can be cached.
+    /// The minimum number of tokens that can be cached.
     min_cacheable: u64,
 }
 
-/// What came with what.
+/// The generation of a model, with its thinking and settings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Era {
-    /// Without thinking.
+    /// No thinking.
     Plain,
-    /// Thinking by a budget.
+    /// Thinking with a budget.
     Budget,
-    /// Thinking as the model sees fit, or still by a budget; no prefill any more.
+    /// Adaptive thinking, or still with a budget. No prefill any more.
     Adaptive,
-    /// Besides that, neither budgets nor sampling settings any more.
+    /// Like `Adaptive`, but without budgets and sampling settings.
     Fixed,
-    /// Besides that, thinking is bound to what stands before it, and no tool can be forced.
+    /// Like `Fixed`, but thinking is bound to the messages before it, and tool use cannot be forced.
     Bound,
 }
 
@@ -40,8 +40,8 @@ const fn family(prefix: &'static str, era: Era, max_output: u64, min_cacheable: 
     }
 }
 
-/// Where one name begins like another, the longer first. Sources disagree about some minima; what
-/// a price sheet says goes before them.
+/// The families. If one name begins with another, the longer one comes first. Sources disagree about
+/// some minima; the values of a price sheet take precedence.
 const FAMILIES: [Family; 32] = [
     family("3-7-sonnet", Era::Budget, 64_000, 1_024),
     family("3-5-haiku", Era::Plain, 8_192, 2_048),
@@ -77,7 +77,7 @@ const FAMILIES: [Family; 32] = [
     family("mythos-5", Era::Fixed, 128_000, 512),
 ];
 
-/// The families that take system messages between others.
+/// The families that accept system messages between others.
 const LATER_SYSTEM: [&str; 12] = [
     "opus-4-8",
     "opus-5",
@@ -93,13 +93,13 @@ const LATER_SYSTEM: [&str; 12] = [
     "mythos-5-2",
 ];
 
-/// The families that take an effort beside a budget.
+/// The families that accept an effort together with a budget.
 const EFFORT_BESIDE: [&str; 1] = ["opus-4-5"];
 
-/// The families whose thinking cannot be switched off.
+/// The families that cannot turn thinking off.
 const ALWAYS_THINK: [&str; 4] = ["opus-5-5", "fable-5", "fable-5-1", "fable-5-2"];
 
-/// The families that take a temperature and `top_p` together; since Opus 4.1 none does.
+/// The families that accept a temperature and `top_p` together. Since Opus 4.1, none does.
 const BOTH_SAMPLERS: [&str; 9] = [
     "3-7-sonnet",
     "3-5-haiku",
@@ -112,7 +112,7 @@ const BOTH_SAMPLERS: [&str; 9] = [
     "sonnet-4",
 ];
 
-/// The profile of the model of that name.
+/// Returns the profile of a model by its name.
 pub(super) fn profile(name: &str) -> Profile {
     let name = name.to_ascii_lowercase().replace(['.', '_', '@'], "-");
     let Some((_, rest)) = name.split_once("claude-") else {
@@ -131,7 +131,8 @@ pub(super) fn profile(name: &str) -> Profile {
     }
 }
 
-/// Whether a name begins so, up to a dash: `opus-4-10` is not `opus-4-1`.
+/// Returns `true` if a name begins with a prefix that ends at a dash: `opus-4-10` does not match
+/// `opus-4-1`.
 fn begins(name: &str, prefix: &str) -> bool {
     let rest = name.strip_prefix(prefix);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))

@@ -1,4 +1,5 @@
-//! Edits the messages of a Messages request in place: of an edited message only the changed blocks.
+//! Edits the messages of a Messages request in place. Only the changed blocks of an edited message are
+//! written anew.
 
 use plimsoll_context::{Message, Part, ToolResult};
 
@@ -59,7 +60,7 @@ fn written(message: &Message) -> Vec<String> {
     turns.iter().map(|turn| MessagesWriter.json(turn)).collect()
 }
 
-/// Returns a content with the blocks of these messages; a text stays one.
+/// Returns a content with the blocks of these messages. A plain text stays a plain text.
 fn content(raw: &str, members: &[Member<'_>]) -> Result<String, WireError> {
     let raws = pieces(raw)?;
     let mut blocks: Vec<String> = Vec::new();
@@ -94,7 +95,7 @@ impl PiecePatcher for BlockPatcher {
         }
     }
 
-    /// A text that is cited no more loses its citations.
+    /// Changes a block. A changed text loses its citations.
     fn changed(&self, raw: &str, _: &[Part], new: &[Part]) -> Result<Option<String>, WireError> {
         let Some(part) = new.first() else {
             return Ok(None);
@@ -170,7 +171,7 @@ fn rendered(message: &Message) -> Vec<Turn> {
     normalizer.message(message, &mut MessagesParts::default());
     normalizer.open.finish(None);
     let mut turns = normalizer.open.turns;
-    // A turn that only stands between others belongs to no message.
+    // A turn that was only inserted between others belongs to no message.
     turns.retain(|turn| !turn.from.is_empty());
     turns
 }
@@ -183,7 +184,7 @@ fn blocks_of(message: &Message) -> Vec<String> {
         .collect()
 }
 
-/// A content of these blocks: one text where it was one.
+/// Joins blocks to a content. A plain text stays a plain text.
 fn join(before: &str, blocks: &[String]) -> String {
     match blocks {
         [one] if before.trim().starts_with('"') && one.starts_with('"') => one.clone(),

@@ -1,6 +1,8 @@
-//! Calls of the provider's own tools that have no result yet. They may stay where the turn goes on
-//! from them: it was paused, its host's tools are answered first, or the program that runs asks for
-//! those. Any other is refused (AM1). Decides nothing about the host's tools; `call_ids.rs` knows those.
+//! Calls of the provider's own tools that have no result yet.
+//!
+//! They are allowed if the turn continues from them: because it was paused, because the host's tools
+//! are answered first, or because the running program called host tools. All others are refused (AM1).
+//! The host's tools are handled in `call_ids.rs`.
 
 use plimsoll_context::{Message, Opaque, Part, ToolCall};
 use serde_json::Value;
@@ -9,15 +11,15 @@ use super::ORIGIN;
 use super::write::says;
 use crate::compose::History;
 
-/// What the provider has made of all that stood before it.
+/// The type of a block that replaces all messages before it.
 const COMPACTION: &str = "compaction";
 
-/// The calls of the provider's own tools that no result has answered, as a request is read from its
-/// beginning. Who reads it says what each call is to them.
+/// The open calls of the provider's own tools, while a request is read from its beginning. `T` is the
+/// reader's data for a call.
 #[derive(Debug)]
 pub struct Waiting<T> {
     open: Vec<Open<T>>,
-    /// Whether the newest message ends with a call, be it of the provider's tool or of the host's.
+    /// Whether the newest message ends with a call of the provider's or the host's tool.
     ends: Ends,
 }
 
@@ -27,7 +29,7 @@ struct Open<T> {
     what: T,
     /// Whether something other than tool results followed its message.
     passed: bool,
-    /// Whether a call of the host's tool came from it: what runs there is a program.
+    /// Whether it caused a call of the host's tool. Then it runs a program.
     calls: bool,
     /// Whether its message is the newest.
     newest: bool,
@@ -39,16 +41,16 @@ enum Ends {
     Otherwise,
 }
 
-/// What is wrong with calls of the provider's own tools in a transcript.
+/// The provider's calls and results in a transcript that do not belong together.
 #[derive(Debug, Default)]
 pub struct Parted {
-    /// Calls that nobody answered, by place, kind and id.
+    /// Calls without a result, each with its place, kind and id.
     pub calls: Vec<(At, String, String)>,
-    /// Results that nothing asked for, by place and kind.
+    /// Results without a call, each with its place and kind.
     pub results: Vec<(At, String)>,
 }
 
-/// A block of a transcript: which message, and which of its parts.
+/// The place of a block: the index of its message and of the part in it.
 pub type At = (usize, usize);
 
 impl<T> Default for Waiting<T> {
@@ -61,13 +63,13 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// A message of the assistant begins: what it goes on from is answered or named in it.
+    /// Begins an assistant message. Calls from which it continues are answered or named in it.
     pub fn turn(&mut self) {
         self.said();
         self.ends = Ends::Otherwise;
     }
 
-    /// A call of the provider's own tool.
+    /// Takes a call of the provider's own tool.
     pub fn call(&mut self, id: &str, what: T) {
         self.ends = Ends::InCall;
         self.open.push(Open {
@@ -79,16 +81,17 @@ impl<T> Waiting<T> {
         });
     }
 
-    /// Its result; says whether a call waited for it.
+    /// Takes a result. Returns `true` if a call waited for it.
     pub fn result(&mut self, id: &str) -> bool {
         self.ends = Ends::Otherwise;
-        // Without an id none is its own.
+        // Without an id, a result matches no call.
         let mut open = self.open.iter().filter(|_| !id.is_empty());
         let call = open.position(|open| open.id == id);
         call.map(|call| self.open.remove(call)).is_some()
     }
 
-    /// A call of the host's tool, and the call that it came from, if a program made it.
+    /// Takes a call of the host's tool. `caller` is the id of the call whose program made it, if one
+    /// did.
     pub fn host_call(&mut self, caller: Option<&str>) {
         self.ends = Ends::InCall;
         for open in &mut self.open {
@@ -98,19 +101,19 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// Any other block of the assistant's message.
+    /// Takes any other block of the assistant message.
     pub fn other(&mut self) {
         self.ends = Ends::Otherwise;
     }
 
-    /// Results of the host's tools follow.
+    /// Takes results of the host's tools.
     pub fn answered(&mut self) {
         for open in &mut self.open {
             open.newest = false;
         }
     }
 
-    /// Something else than those is said.
+    /// Takes a message other than those results.
     pub fn said(&mut self) {
         self.answered();
         for open in &mut self.open {
@@ -118,12 +121,12 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// Whether the turn goes on from a call, so that nothing may be said before that.
+    /// Returns `true` if the turn continues from a call, so that no other message may come before that.
     fn goes_on(&self) -> bool {
         self.open.iter().any(|open| !open.passed && !open.newest)
     }
 
-    /// The calls that may not stay as they are.
+    /// Returns the calls that the API would refuse.
     pub fn refused(&self) -> impl Iterator<Item = (&str, &T)> {
         let refused = |open: &&Open<T>| {
             let under_way = !open.passed && (!open.newest || self.ends == Ends::InCall);
@@ -134,8 +137,8 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Whether the last message is a turn that was paused: it ends with a call of the provider's own tool,
-/// or with what the provider has made of all that was said before.
+/// Returns `true` if the last message is a paused turn: it ends with a call of the provider's own tool,
+/// or with the provider's compaction.
 pub(super) fn is_paused(messages: &dyn History) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
@@ -150,8 +153,8 @@ pub(super) fn is_paused(messages: &dyn History) -> bool {
     }
 }
 
-/// Calls of the provider's own tools without a result, and results without a call, in what is left
-/// without the blocks that are `gone`.
+/// Returns the calls of the provider's own tools without a result, and the results without a call.
+/// Blocks that are `gone` are ignored.
 pub fn parted<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
     gone: impl Fn(At) -> bool,
@@ -171,26 +174,26 @@ pub fn parted<'m>(
 pub(super) struct ServerCalls {
     waiting: Waiting<(At, String)>,
     parted: Parted,
-    /// How many messages were read.
+    /// The number of messages that were read.
     messages: usize,
 }
 
 impl ServerCalls {
-    /// Reads those of the messages that it has not read.
+    /// Reads the new messages.
     pub(super) fn take(&mut self, messages: &dyn History) {
         for message in messages.since(self.messages) {
             self.message(message, |_| false);
         }
     }
 
-    /// Whether the last of the messages answers calls of a turn that goes on from a call of the provider's
-    /// own tool: nothing but results may stand there.
+    /// Returns `true` if the last message answers calls of a turn that continues from a call of the
+    /// provider's own tool. Only results are allowed there.
     pub(super) fn is_waiting(&self, messages: &dyn History) -> bool {
         matches!(messages.last(), Some(Message::ToolResult(_))) && self.waiting.goes_on()
     }
 
-    /// Returns the calls that nobody answered, but those that may stay. Not their ids: another call of the
-    /// same id may have its result.
+    /// Returns the calls without a result that the API would refuse. Returns their places, not their
+    /// ids: another call with the same id may have its result.
     pub(super) fn unanswered<'a>(&self, messages: &'a dyn History) -> Vec<(At, &'a Opaque)> {
         let refused = self.waiting.refused().map(|(_, (at, _))| at);
         let calls = self.parted.calls.iter().map(|(at, ..)| at).chain(refused);
@@ -208,7 +211,7 @@ impl ServerCalls {
         match message {
             Message::Assistant { .. } => waiting.turn(),
             Message::ToolResult(result) => {
-                // What a failed result shows is said after the batch.
+                // Images and files of a failed result are sent after the batch.
                 let told = result.parts.iter().all(|part| part.as_text().is_some());
                 match result.is_error && !told {
                     true => waiting.said(),
@@ -246,12 +249,12 @@ impl ServerCalls {
     }
 }
 
-/// Whether a block of a request calls a tool of the provider's own.
+/// Returns `true` if a block of this type calls one of the provider's own tools.
 pub fn calls_server(kind: &str) -> bool {
     matches!(kind, "server_tool_use" | "mcp_tool_use")
 }
 
-/// Whether a turn of the assistant goes on from a block of that kind: it is no prefill.
+/// Returns `true` if an assistant turn continues from a block of this type. Then it is not a prefill.
 pub fn goes_on_from(kind: &str) -> bool {
     calls_server(kind) || kind == COMPACTION
 }
@@ -264,15 +267,15 @@ fn is_compaction(opaque: &Opaque) -> bool {
     value.is_some_and(|value| value.get("type").and_then(Value::as_str) == Some(COMPACTION))
 }
 
-/// What a block has to do with the provider's own tools.
+/// The role of a block of the provider's own tools.
 enum HostedBlock {
     Call(String),
     Result(String),
 }
 
-/// Its kind, and that.
+/// Returns the type of a block and its role.
 fn block(opaque: &Opaque) -> Option<(String, HostedBlock)> {
-    // Most blocks are something else: looked at only as far as that takes.
+    // Most blocks are of other types, so they are not parsed.
     if opaque.origin != ORIGIN || !opaque.data.contains("_tool_") {
         return None;
     }
@@ -289,14 +292,14 @@ fn block(opaque: &Opaque) -> Option<(String, HostedBlock)> {
     Some((kind.to_owned(), block))
 }
 
-/// The call of the provider's own tool from which a call of the host's came.
+/// Returns the id of the call of the provider's own tool that caused a call of the host's tool.
 fn caller(call: &ToolCall) -> Option<String> {
     let own = call.opaque.as_ref().filter(|own| own.origin == ORIGIN)?;
     let keys: Value = serde_json::from_str(&own.data).ok()?;
     named_caller(&keys).map(str::to_owned)
 }
 
-/// The same of a block `tool_use`.
+/// Returns the id of the causing call in a `tool_use` block.
 pub fn named_caller(block: &Value) -> Option<&str> {
     block.get("caller")?.get("tool_id")?.as_str()
 }

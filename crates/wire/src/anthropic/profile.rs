@@ -1,32 +1,33 @@
-//! [`Profile`]: what one model, or one family of models, wants of a Messages request. Data only:
-//! `render.rs` writes by it, `validate.rs` judges by it. Which model has which is in `models.rs`.
+//! [`Profile`]: the requirements of one model, or one family of models, for a Messages request.
+//! `render.rs` and `validate.rs` follow it. `models.rs` assigns a profile to each model.
 
 use plimsoll_context::{Bytes, Tokens, USUAL_MINIMUM};
 use serde::{Deserialize, Serialize};
 
 use super::models;
 
-/// What Anthropic's servers take in one body (AM13).
+/// The maximum size of a body at Anthropic's servers (AM13).
 const MAX_BODY: Bytes = Bytes(32 * 1024 * 1024);
-/// Tokens of a reply where nobody says: the wire must have a number.
+/// The default maximum number of tokens in a reply. The API requires a number.
 const DEFAULT_OUTPUT: u64 = 8_192;
 
-/// What a model wants. A configuration may start from a model's own and change single fields.
+/// The requirements of a model. A configuration may start from a model's profile and change single
+/// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Its name.
+    /// The name of the model, or `compatible`.
     pub name: String,
-    /// Whether the assistant may have the last word (AM8).
+    /// Whether the last message may be the assistant's (AM8).
     pub prefill: bool,
-    /// How thinking is asked for.
+    /// How requests enable thinking.
     pub thinking: ThinkingStyle,
-    /// Whether the effort may be said.
+    /// Whether requests may set an effort.
     pub effort: EffortSupport,
     /// Whether a request without thinking may contain thinking of the current tool loop (AM9). If not,
-    /// thinking goes back only while the model thinks.
+    /// thinking is sent back only while the model thinks.
     pub unasked_thinking: bool,
-    /// Whether thinking may be switched off.
+    /// Whether thinking may be turned off.
     pub no_thinking: NoThinking,
     /// Whether a temperature is accepted: from 0 to 1, and only 1 while the model thinks.
     pub temperature: bool,
@@ -40,68 +41,68 @@ pub struct Profile {
     /// Whether a signed thinking block is bound to the system prompt, the tools and all messages before
     /// it, and not only to its own text (AM10).
     pub binds_prefix: bool,
-    /// Tokens of a reply, at most; `None` where it is not known.
+    /// The maximum number of tokens in a reply. `None` if unknown.
     pub max_output: Option<u64>,
-    /// Tokens of a reply where the request does not say.
+    /// The number of tokens in a reply if the request sets no limit.
     pub default_output: u64,
-    /// The least that can be cached (AM12).
+    /// The minimum number of tokens that can be cached (AM12).
     pub min_cacheable: Tokens,
-    /// The largest body (AM13).
+    /// The maximum size of a body (AM13).
     pub max_body: Bytes,
 }
 
-/// How thinking is asked for.
+/// How requests enable thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingStyle {
-    /// Not at all: the model has none.
+    /// The model has no thinking.
     None,
     /// With a budget of tokens.
     Budget,
-    /// As the model sees fit; how hard is said as an effort. A budget is accepted too.
+    /// The model decides, guided by an effort. A budget is accepted, too.
     Either,
-    /// As the model sees fit; how hard is said as an effort. A budget is refused.
+    /// The model decides, guided by an effort. A budget is refused.
     Adaptive,
-    /// Not known: it is asked for with a budget of tokens, which most servers understand, and a
-    /// request that asks for it in either way is accepted.
+    /// Unknown. Rendered requests set a budget of tokens, which most servers understand. The validator
+    /// accepts both ways.
     Unknown,
 }
 
-/// Whether the effort may be said.
+/// Whether requests may set an effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffortSupport {
     /// It is refused.
     Refused,
-    /// It is taken, and not said: a budget says more.
+    /// It is accepted, but not sent, because a budget is more precise.
     Accepted,
     /// As `output_config.effort`.
     Supported,
 }
 
-/// Whether thinking may be switched off.
+/// Whether thinking may be turned off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoThinking {
     /// As `disabled`.
     Supported,
-    /// The model thinks whatever it is told.
+    /// The model always thinks.
     Refused,
-    /// The model is not known: it is not told, since it might refuse that.
+    /// The model is unknown. The setting is not sent, because the model might refuse it.
     Unknown,
 }
 
 impl Profile {
-    /// The profile of a model by its name, with or without a date, an alias (`-latest`), dots for
-    /// dashes or a cloud's prefix. An unknown Claude is taken for a new one; anything else for a
-    /// server that speaks like Anthropic's.
+    /// Returns the profile of a model by its name, with or without a date, an alias (`-latest`), dots
+    /// instead of dashes, or a cloud's prefix. An unknown Claude gets the profile of a new one, and any
+    /// other name that of a compatible server.
     #[must_use]
     pub fn of_model(name: &str) -> Self {
         models::profile(name)
     }
 
-    /// Any server that speaks this wire. Requests are written as all servers accept them; a request
-    /// of somebody else may use what only some accept.
+    /// Returns the profile of a compatible server. Requests are rendered in a form that all servers
+    /// accept. The validator also allows features that only some accept.
     #[must_use]
     pub fn compatible() -> Self {
         Self {

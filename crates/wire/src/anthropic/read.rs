@@ -1,5 +1,4 @@
-//! Reads a request in the shape of Anthropic Messages. A request with orphaned results is read with them;
-//! nothing is repaired.
+//! Reads a request of Anthropic Messages. Orphaned results are kept, and nothing is repaired.
 
 use std::ops::Range;
 
@@ -16,7 +15,7 @@ use crate::frames;
 use crate::raw::{RawObject, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
-/// message of its own, and text beside results is a user message.
+/// separate message, and text beside results is a user message.
 ///
 /// # Errors
 ///
@@ -66,7 +65,8 @@ pub(super) fn messages(entries: &[&str], _: Option<Vec<Value>>, place: Places<'_
     Ok(messages)
 }
 
-/// Reads a user message: each result by itself, summaries by their frame, all else together.
+/// Reads a user message: each result as a separate message, summaries by their frame, other blocks
+/// together.
 struct UserReader<'r> {
     messages: &'r mut Vec<(Message, MessageSpan)>,
     /// The index of the entry.
@@ -192,7 +192,7 @@ fn loaded_tools(message: &Message) -> Vec<String> {
     names
 }
 
-/// Collects the names in `tool_reference` blocks, which may stand within the result of a search.
+/// Collects the names in `tool_reference` blocks, which may be inside the result of a search.
 fn references(block: &Value, names: &mut Vec<String>) {
     if block.get("type").and_then(Value::as_str) == Some("tool_reference") {
         let name = block.get("tool_name").and_then(Value::as_str);
@@ -212,12 +212,12 @@ fn references(block: &Value, names: &mut Vec<String>) {
 
 /// One entry of a content.
 enum ContentEntry<'a> {
-    /// A content that is one text, or a text without a block around it.
+    /// A content that is a plain text, or a text in a list without a block around it.
     Text(String),
     Raw(&'a str),
 }
 
-/// The blocks of a content: a text is one, null and nothing are none.
+/// Returns the blocks of a content. A text is one block; `null` and an empty text are none.
 fn blocks<'a>(raw: &'a str, place: &str) -> Result<Vec<ContentEntry<'a>>, WireError> {
     let raw = raw.trim();
     if raw == "null" {
@@ -249,7 +249,7 @@ fn content(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
     Ok(parts)
 }
 
-/// A tool result; `None` for any other block.
+/// Reads a tool result. Returns `None` for any other block.
 fn result(raw: &str, place: &str) -> Result<Option<ToolResult>, WireError> {
     let object: RawObject<'_> = object(raw, place)?;
     if object.get("type") != Some("\"tool_result\"") {

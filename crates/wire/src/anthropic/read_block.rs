@@ -1,6 +1,5 @@
-//! One block of the wire as parts of a message: what a transcript has a place for as that, all else
-//! passed through with its bytes. Breakpoints are left behind; they are the request's, not the
-//! block's.
+//! Reads one block as parts of a message. Blocks without an equivalent in a transcript are passed
+//! through byte for byte. Breakpoints are removed, because they belong to the request.
 
 use plimsoll_context::{CallId, Opaque, Part, Thinking, ToolCall};
 use serde_json::Value;
@@ -10,7 +9,8 @@ use super::{MARK, ORIGIN};
 use crate::error::WireError;
 use crate::raw::{RawObject, parse};
 
-/// The parts of a block: a text with citations is the text, and the block that stands for it.
+/// Returns the parts of a block. A text with citations becomes the text, followed by the original
+/// block.
 pub(super) fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
     let object: RawObject<'_> = parse(raw)?;
     let kind = text(&object, "type", place)?;
@@ -41,7 +41,7 @@ pub(super) fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
     Ok(vec![part])
 }
 
-/// What stands in a call besides the keys of the wire, and has to go back with it.
+/// Returns the additional keys of a call, which must be sent back with it.
 pub(super) fn further_keys(call: &RawObject<'_>) -> Option<Opaque> {
     let known = ["type", "id", "name", "input", MARK];
     let data = call.with(&known.map(|key| (key, None)));
@@ -62,7 +62,7 @@ fn texts(raw: &str, object: &RawObject<'_>, place: &str) -> Result<Vec<Part>, Wi
     Ok(parts)
 }
 
-/// A block as it came, without a breakpoint.
+/// Returns the original block without a breakpoint.
 fn opaque(raw: &str, object: &RawObject<'_>) -> Opaque {
     let data = match object.get(MARK) {
         None => raw.trim().to_owned(),
@@ -74,7 +74,7 @@ fn opaque(raw: &str, object: &RawObject<'_>) -> Opaque {
     }
 }
 
-/// The text of a key.
+/// Returns the text under a key.
 pub(super) fn text(object: &RawObject<'_>, key: &str, place: &str) -> Result<String, WireError> {
     let value = object.get(key).map(serde_json::from_str::<Value>);
     match value {

@@ -25,17 +25,17 @@ use crate::request::{LeftOut, Note, RenderInput, Rendered};
 use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
 
-/// Files by id.
+/// The beta header for files by id.
 pub const FILES: &str = "files-api-2025-04-14";
-/// Context editing, where somebody asks for it in further keys.
+/// The beta header for context editing, if the extra keys of a request contain it.
 pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
-/// What is decided about the messages as a whole.
+/// The decisions about the messages as a whole.
 #[derive(Debug, Default)]
 pub struct Decided {
     judge: Option<Judge>,
     server_calls: ServerCalls,
-    /// For each message, why its thinking is left out.
+    /// The reason why the thinking of each message is left out. `None` if it is sent.
     without: Vec<Option<LeftOut>>,
     /// The calls of the provider's own tools that are left out.
     unanswered: Vec<At>,
@@ -54,7 +54,7 @@ impl RequestRenderer for Profile {
     ) -> (Rendered<BodyChunks>, Vec<Turn>) {
         let mut left_out = Vec::new();
         let tools = tools::named(input.tools, legal_name, &mut left_out);
-        // A paused turn goes back as it is: nothing is said after it.
+        // A paused turn is sent back unchanged, and no message may follow it.
         let mut server_calls = std::mem::take(&mut written.decided.server_calls);
         server_calls.take(messages);
         let paused = pause::is_paused(messages);
@@ -83,7 +83,7 @@ impl RequestRenderer for Profile {
             (end, Settings::of(input, self, began))
         };
         let (mut end, mut settings) = compose(&judge.without);
-        // Whether the model thinks is known only now.
+        // Only now is it known whether the model thinks.
         if !settings.thinks
             && !self.unasked_thinking
             && let Some(without) = judge.without_any()
@@ -129,8 +129,8 @@ impl RequestRenderer for Profile {
     }
 }
 
-/// Writes the messages that are not written yet; all of them if something else is left out of the others
-/// than before.
+/// Writes the new messages. If other parts of earlier messages are left out than before, all messages
+/// are written again.
 fn compose(
     written: &mut WrittenMessages<Decided>,
     input: &RenderInput<'_>,
@@ -197,8 +197,8 @@ fn retention(input: &RenderInput<'_>) -> CacheRetention {
     input.cache.map(|plan| plan.retention).unwrap_or_default()
 }
 
-/// Adds a user turn if the model must not continue its own text (AM8), as it must not while it thinks.
-/// If the assistant's text is the last one, no white space ends it (AM6).
+/// Adds a user turn if the model must not continue its own text (AM8), which is also the case while it
+/// thinks. If the last turn is the assistant's, trailing white space is removed (AM6).
 fn last_word(turns: &mut Vec<Turn>, profile: &Profile, settings: &Settings) {
     let Some(last) = turns.last_mut() else {
         return;
@@ -213,7 +213,8 @@ fn last_word(turns: &mut Vec<Turn>, profile: &Profile, settings: &Settings) {
     }
 }
 
-/// Returns the breakpoints that are sent: of too many the last ones, which cover the others.
+/// Returns the breakpoints that are sent. If there are too many, the last ones are used, because they
+/// cover the others.
 fn newest(breakpoints: &[Breakpoint]) -> &[Breakpoint] {
     let from = breakpoints.len().saturating_sub(MAX_BREAKPOINTS);
     breakpoints.get(from..).unwrap_or_default()
@@ -260,7 +261,7 @@ fn definition((name, tool): &(Cow<'_, str>, &ToolSpec)) -> String {
         .end()
 }
 
-/// Returns a schema as the API accepts it: of an object.
+/// Returns a schema in the form that the API accepts: of an object.
 fn schema(schema: &Value) -> Cow<'_, Value> {
     let mut keys = match schema {
         Value::Object(keys) if keys.get("type").is_some_and(|kind| kind == "object") => {

@@ -1,5 +1,5 @@
-//! The settings of a request as one model accepts them: output limit, thinking, temperature, tool
-//! choice. What cannot be had is said in a note, never sent to be refused.
+//! The settings of a request in the form that one model accepts: output limit, thinking, temperature,
+//! tool choice. Unsupported settings are left out and noted.
 
 use serde_json::{Value, json};
 
@@ -16,32 +16,32 @@ pub(crate) const MAX_BUDGET: u64 = 32_000;
 /// The highest temperature that the API accepts.
 const MAX_TEMPERATURE: f64 = 1.0;
 
-/// The keys that stand after the messages.
+/// The keys behind the messages.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) keys: object::Settings,
     pub(super) notes: Vec<Note>,
-    /// Whether the model thinks because of them.
+    /// Whether these settings make the model think.
     pub(super) thinks: bool,
 }
 
-/// How the tool loop that is under way began.
+/// How the current tool loop began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoopBegan {
-    /// None is under way.
+    /// There is no current tool loop.
     NoLoop,
     WithThinking,
     WithoutThinking,
 }
 
 impl LoopBegan {
-    /// Returns how the tool loop at the end of a request began: at the first assistant turn since the last
-    /// user turn that holds no results.
+    /// Returns how the tool loop at the end of a request began: at the first assistant turn since the
+    /// last user turn without results.
     pub(super) fn of(turns: &[Outline]) -> Self {
         Self::at(turns.last().and_then(|turn| turn.loop_began_thinking))
     }
 
-    /// Returns the same of a request whose last turn was paused, and goes on.
+    /// Like [`LoopBegan::of`], for a request whose last turn was paused and is continued.
     pub(super) fn of_paused(turns: &[Outline]) -> Self {
         match turns.split_last() {
             Some((last, turns)) => {
@@ -72,7 +72,7 @@ impl Settings {
         let forced = settings.tool_choice(input, profile);
         settings.thinking(input, profile, (began, forced), max);
         settings.temperature(input, profile);
-        // What is only white space is refused.
+        // The API refuses stop sequences of white space only.
         let stops = input.stop.iter().filter(|stop| says(stop));
         let stops: Vec<&str> = stops.map(String::as_str).collect();
         if stops.len() < input.stop.len() {
@@ -85,7 +85,7 @@ impl Settings {
             settings.set("stream", true.into());
         }
         for (key, value) in input.extra.into_iter().flatten() {
-            // What a run is made of is not a setting.
+            // These keys are not settings.
             if !matches!(key.as_str(), "model" | "messages" | "tools" | "system") {
                 settings.set(key, value.clone());
             }
@@ -94,11 +94,11 @@ impl Settings {
     }
 
     fn output(&mut self, input: &RenderInput<'_>, profile: &Profile) -> u64 {
-        // Thinking is a part of the output: where nobody limits that, there is room for both.
+        // Thinking is part of the output. Without a limit by the caller, there is space for both.
         let both = profile
             .default_output
             .saturating_add(usual_budget(input.effort));
-        // What would not fit behind the request is refused with it.
+        // A limit that exceeds the window together with the request would be refused.
         let fits = input.room.map_or(both, |room| both.min(room));
         let wanted = input.max_output.unwrap_or(fits).max(1);
         let max = profile.max_output.map_or(wanted, |max| wanted.min(max));
@@ -168,7 +168,7 @@ impl Settings {
         }
     }
 
-    /// Turns thinking off, or makes it as little as can be.
+    /// Turns thinking off, or reduces it as far as possible.
     fn no_thinking(&mut self, profile: &Profile) {
         match (profile.thinking, profile.no_thinking) {
             (ThinkingStyle::None, _) => {}
@@ -208,14 +208,16 @@ impl Settings {
     }
 }
 
-/// Returns the tokens of thinking for models with a budget.
+/// Returns the usual thinking budget for an effort, in tokens.
 fn usual_budget(effort: Option<Effort>) -> u64 {
     let budget = effort.and_then(|effort| effort.budget(MIN_BUDGET, MAX_BUDGET));
     budget.unwrap_or_default()
 }
 
-/// The tokens that the model may think in; its answer has to fit behind them. Each other number costs the
-/// cache of all messages, so where the room shrinks from request to request, they shrink by halves.
+/// Returns the thinking budget in tokens. It leaves space for the answer.
+///
+/// Each change of the budget invalidates the cache of all messages. So if the available space shrinks
+/// from request to request, the budget is halved each time it no longer fits.
 fn budget(input: &RenderInput<'_>, profile: &Profile, max: u64) -> u64 {
     let fits = |max: u64| max.saturating_sub(max / 4 + 1);
     let most = fits(max);

@@ -1,5 +1,5 @@
-//! [`MessagesEvents`]: the events of a streamed reply, and whole responses. Repairs what servers do
-//! differently, never what the model wrote.
+//! [`MessagesEvents`]: the events of a streamed reply, and whole responses. Deviations of other servers
+//! are repaired; the model's output is not changed.
 
 use plimsoll_context::{CallId, Part, Reply, StopReason};
 use serde_json::value::RawValue;
@@ -68,7 +68,7 @@ impl ReplyEvents for MessagesEvents {
                 }
             }
             "message_stop" => reply.end(),
-            // A ping or an event that is not known yet.
+            // A ping or an unknown event.
             _ => {}
         }
         Ok(())
@@ -179,7 +179,7 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
             reply.tell_call(at);
             let whole = object.get("input").unwrap_or_default();
             match whole {
-                // It may be whole, or its pieces follow.
+                // The input may be complete, or its pieces follow.
                 "{}" | "null" => reply.begin_arguments(at, whole),
                 whole => reply.push(at, whole),
             }
@@ -189,7 +189,7 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
     Ok(at)
 }
 
-/// Tells what a block that is whole says of a tool of the provider's own.
+/// Reports a complete block of one of the provider's own tools to observers.
 fn tell_hosted(at: usize, reply: &mut OpenReply<MessagesBlock>) {
     let block = reply.blocks().get(at);
     if let Some(block) = block.filter(|block| matches!(block.state.kind, BlockKind::Other { .. })) {
@@ -198,14 +198,14 @@ fn tell_hosted(at: usize, reply: &mut OpenReply<MessagesBlock>) {
     }
 }
 
-/// The place of the newest block with an index: it is the one that grows.
+/// Returns the place of the newest block with an index, which is the one that grows.
 fn newest(index: u64, reply: &OpenReply<MessagesBlock>) -> Option<usize> {
     let mut blocks = reply.blocks().iter();
     blocks.rposition(|block| block.state.index == index)
 }
 
-/// Ids of calls are unique in their reply, whatever the server says; where it says nothing, the
-/// same reply gives the same ids.
+/// Returns an id that is unique in the reply. If the server gives none, the id is derived from the
+/// content, so that equal replies have equal ids.
 fn own_id(id: String, reply: &OpenReply<MessagesBlock>) -> CallId {
     if !id.is_empty() {
         return reply.unique_id(id);
@@ -238,7 +238,7 @@ fn more(
     let more = serde_json::from_str::<String>(raw).unwrap_or_default();
     let at = match newest(index, reply) {
         Some(at) => at,
-        // Some servers begin no block.
+        // Some servers do not begin blocks.
         None => start(index, &Object::of(of).end(), reply)?,
     };
     let Some(block) = reply.block_mut(at) else {
@@ -298,7 +298,8 @@ fn index(event: &RawObject<'_>) -> u64 {
     index.and_then(Result::ok).unwrap_or_default()
 }
 
-/// Some servers answer 200 and say in the body, or in the middle of the stream, that it failed.
+/// Returns an error if the body or an event contains one. Some servers report errors with status 200,
+/// or in the middle of a stream.
 fn refuse_error(event: &RawObject<'_>, body: &str) -> Result<(), WireError> {
     let said = event.get("error").is_some_and(|error| error != "null");
     if said || kind(event) == "error" {
@@ -314,7 +315,7 @@ fn stop_reason(reason: &str) -> StopReason {
         "max_tokens" => StopReason::Length,
         "model_context_window_exceeded" => StopReason::Window,
         "refusal" => StopReason::ContentFilter,
-        // After either, what was said goes back as it is, and the model goes on.
+        // In both cases, the reply is sent back unchanged and the model continues.
         "pause_turn" | "compaction" => StopReason::Paused,
         _ => StopReason::Other,
     }

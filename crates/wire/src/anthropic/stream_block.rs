@@ -1,5 +1,5 @@
-//! What Messages remembers of a block while it arrives, and the parts that the block is in the end.
-//! Takes no events; `stream.rs` does.
+//! The state of a block while it arrives, and the parts that it becomes. `stream.rs` processes the
+//! events.
 
 use plimsoll_context::{Opaque, Part, StopReason, Thinking};
 use serde_json::Value;
@@ -9,11 +9,11 @@ use crate::object::{Object, array};
 use crate::open_reply::OpenBlock;
 use crate::raw::RawObject;
 
-/// What is remembered of a block besides what the model wrote in it.
+/// The state of a block besides the model's output.
 #[derive(Debug, Clone)]
 pub struct MessagesBlock {
     pub(super) index: u64,
-    /// Its JSON as it began.
+    /// The JSON of the block's beginning.
     pub(super) began: String,
     pub(super) kind: BlockKind,
 }
@@ -29,10 +29,10 @@ pub(super) enum BlockKind {
     },
     Redacted,
     Call {
-        /// Whether its arguments are those that it began with. The first piece replaces them.
+        /// Whether the arguments are those of the block's beginning. The first piece replaces them.
         is_whole: bool,
     },
-    /// What the provider has made of all that stood before it.
+    /// The provider's compaction, which replaces all messages before it.
     Compaction {
         content: Option<String>,
         encrypted: Option<String>,
@@ -44,7 +44,7 @@ pub(super) enum BlockKind {
 }
 
 impl OpenBlock<MessagesBlock> {
-    /// What the model has written in it so far.
+    /// Returns the model's output in the block so far.
     pub(super) fn wrote(&self) -> String {
         match &self.state.kind {
             BlockKind::Call { is_whole: true } => String::new(),
@@ -57,7 +57,7 @@ impl OpenBlock<MessagesBlock> {
         }
     }
 
-    /// What it is in a transcript.
+    /// Returns the parts of the block for a transcript.
     pub(super) fn parts(&self, stop: StopReason) -> Vec<Part> {
         let mut parts: Vec<Part> = self.part(stop).into_iter().collect();
         let began = || serde_json::from_str::<RawObject<'_>>(&self.state.began).ok();
@@ -73,7 +73,7 @@ impl OpenBlock<MessagesBlock> {
                 }
             }
             BlockKind::Thinking { signature, grew } => {
-                // What was not signed cannot go back.
+                // Thinking without a signature cannot be sent back.
                 if !signature.is_empty() {
                     let text = self.said();
                     let block = match grew {
@@ -96,7 +96,7 @@ impl OpenBlock<MessagesBlock> {
                 let content = content.as_ref().map_or("null".into(), quoted);
                 let changes = [
                     ("content", Some(content)),
-                    // It may not go back as a null.
+                    // The API does not accept a null here.
                     ("encrypted_content", encrypted.as_ref().map(quoted)),
                 ];
                 let block = began().map(|began| began.with(&changes));

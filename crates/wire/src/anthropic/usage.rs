@@ -1,19 +1,19 @@
-//! What the API reports as used, in the meaning that all of Plimsoll gives it. Not money: an hour of
-//! cache costs more than five minutes of it, so that its part of the sum stays known.
+//! The API's usage, converted to Plimsoll's definition. Cache entries that live for an hour cost more
+//! than those for five minutes, so they are counted separately.
 
 use plimsoll_context::{Tokens, Usage};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// Usage as the API spells it; `input_tokens` are fresh input only. Numbers of the wrong type are
-/// read as absent: a count is never worth a reply.
+/// Usage in the API's format. `input_tokens` only counts fresh input. A number of the wrong type counts
+/// as absent, because a reply must not fail because of a count.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct WireUsage {
-    /// Input neither read from the cache nor written to it.
+    /// Input that was neither read from nor written to the cache.
     #[serde(deserialize_with = "count")]
     pub(super) input_tokens: Option<u64>,
-    /// Everything written, thinking included.
+    /// All output, including thinking.
     #[serde(deserialize_with = "count")]
     pub(super) output_tokens: Option<u64>,
     /// Input written to the cache.
@@ -22,14 +22,14 @@ pub(super) struct WireUsage {
     /// Input read from the cache.
     #[serde(deserialize_with = "count")]
     pub(super) cache_read_input_tokens: Option<u64>,
-    /// What was written, by how long it lives.
+    /// Input written to the cache, by lifetime.
     pub(super) cache_creation: Option<CacheCreation>,
     /// All other keys.
     #[serde(flatten)]
     pub(super) extra: Map<String, Value>,
 }
 
-/// What was written to the cache, by how long it lives.
+/// Input written to the cache, by lifetime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct CacheCreation {
@@ -42,7 +42,7 @@ pub(super) struct CacheCreation {
 }
 
 impl WireUsage {
-    /// The usage in Plimsoll's meaning; `None` if no counts were reported.
+    /// Returns the usage in Plimsoll's definition, or `None` if no counts were reported.
     #[must_use]
     pub(super) fn normalized(&self) -> Option<Usage> {
         if self.input_tokens.is_none() && self.output_tokens.is_none() {
@@ -60,8 +60,9 @@ impl WireUsage {
         })
     }
 
-    /// What a later report of the same reply says, over this one: its counts are sums so far. Some
-    /// gateways say 0 in one of the two reports for what they do not know yet.
+    /// Merges a later report of the same reply into this one. Its counts are totals, and replace
+    /// earlier ones. Some gateways report 0 for unknown counts in one of the two reports, so 0 never
+    /// replaces a count.
     #[must_use]
     pub(super) fn with_later(self, later: Self) -> Self {
         let newest =
@@ -96,7 +97,8 @@ impl WireUsage {
         self.cache_creation?.ephemeral_1h_input_tokens
     }
 
-    /// The API itself does not say; some that copy it do.
+    /// Returns the reasoning tokens. The API itself does not report them, but some compatible servers
+    /// do.
     fn reasoning(&self) -> Option<u64> {
         let details = self.extra.get("output_tokens_details")?;
         let mut keys = ["thinking_tokens", "reasoning_tokens"].iter();
@@ -104,7 +106,7 @@ impl WireUsage {
     }
 }
 
-/// A count; anything that is not one is absent.
+/// Reads a count. Anything else counts as absent.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     Ok(Value::deserialize(from)?.as_u64())
 }
@@ -130,7 +132,7 @@ mod tests {
         assert_eq!(usage.cache_write, Tokens(300));
         assert_eq!(usage.cache_write_longer, Tokens(200));
         assert!((usage.cache_hit_rate() - 0.5).abs() < 1e-12);
-        // Only one of the two spellings.
+        // The API accepts only one of the two spellings.
         let parts = read(r#"{"input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":7}}"#);
         let parts = parts.normalized().unwrap();
         assert_eq!(

@@ -16,11 +16,11 @@ use crate::request::LeftOut;
 use crate::server_rules::{ResultContent, ServerRules};
 use crate::turns::{Answer, Block, Call, Content, Role};
 
-/// The longest name of a tool.
+/// The maximum length of a tool's name.
 const MAX_NAME: usize = 128;
 
-/// The demands of the API on the messages of a request. Whether the assistant may speak last depends on
-/// the model and on its thinking.
+/// The requirements of the API for the messages of a request. Whether the last message may be the
+/// assistant's depends on the model and on its thinking.
 pub(super) const RULES: ServerRules = ServerRules {
     max_name: Some(MAX_NAME),
     result_content: ResultContent::TextsIfFailed,
@@ -31,7 +31,7 @@ pub(super) const RULES: ServerRules = ServerRules {
 /// Converts the parts of messages.
 #[derive(Debug, Default)]
 pub(super) struct MessagesParts<'m> {
-    /// For each message, why its thinking is left out; `None` if it is sent.
+    /// The reason why the thinking of each message is left out. `None` if it is sent.
     pub(super) without: &'m [Option<LeftOut>],
     /// The calls of the provider's own tools that are left out, because they have no result.
     pub(super) unanswered: &'m [(At, &'m Opaque)],
@@ -67,7 +67,7 @@ impl Native for MessagesParts<'_> {
         if kind.ok_or(LeftOut::ForeignBlock)? == "\"text\"" {
             let text = object.get("text");
             let text: Option<String> = text.and_then(|raw| serde_json::from_str(raw).ok());
-            // It is the text before it once more, with its citations.
+            // It repeats the text before it, with citations.
             if text.is_none() || text.as_deref() != before || blocks.pop().is_none() {
                 return Err(LeftOut::Citations);
             }
@@ -90,7 +90,7 @@ impl Native for MessagesParts<'_> {
         Ok(())
     }
 
-    /// Leaves out thinking that nothing follows.
+    /// Removes thinking at the end of a message.
     fn end(&mut self, blocks: &mut Vec<Block>) -> Option<LeftOut> {
         let is_thinking = |block: &Block| matches!(block.content, Content::Thinking(_));
         let kept = blocks.iter().rposition(|block| !is_thinking(block));
@@ -165,7 +165,7 @@ pub(super) fn own(opaque: &Opaque) -> Option<RawObject<'_>> {
     serde_json::from_str(&own.data).ok()
 }
 
-/// Returns a block of this protocol as it came, but without a breakpoint.
+/// Returns the original JSON of a block of this protocol, without a breakpoint.
 pub(super) fn unmarked(object: &RawObject<'_>, opaque: &Opaque) -> String {
     match object.get(MARK) {
         None => opaque.data.trim().to_owned(),
@@ -173,12 +173,12 @@ pub(super) fn unmarked(object: &RawObject<'_>, opaque: &Opaque) -> String {
     }
 }
 
-/// Whether a text has more than white space, which the API refuses (AM6).
+/// Returns `true` if a text contains more than white space. The API refuses others (AM6).
 pub(super) fn says(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
-/// Returns a tool's name as the API accepts it in a definition, a choice and a call.
+/// Returns a tool's name in the form that the API accepts in a definition, a choice and a call.
 pub(super) fn legal_name(name: &str) -> Cow<'_, str> {
     arguments::legal_name(name, MAX_NAME)
 }

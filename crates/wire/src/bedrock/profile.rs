@@ -1,14 +1,14 @@
-//! [`Profile`]: what one maker's models want of a Converse request besides what Bedrock wants of
-//! all. Data only; `validate.rs` judges by it. Not windows or prices; those are configuration.
+//! [`Profile`]: the requirements of one maker's models for a Converse request, besides Bedrock's own.
+//! `validate.rs` follows it. Windows and prices are configured elsewhere.
 
 use serde::{Deserialize, Serialize};
 
 use crate::anthropic;
 
-/// Makers whose models take text beside results, by the part of a model's id that names them.
+/// Makers whose models accept text beside results, identified by a part of the model's id.
 const MIXING: [&str; 2] = ["anthropic.", "amazon.nova"];
 
-/// Models that take breakpoints of the prompt cache, by a part of their ids.
+/// Models that accept breakpoints of the prompt cache, identified by a part of their ids.
 const CACHING: [&str; 5] = [
     "claude-3-7",
     "claude-sonnet-",
@@ -17,19 +17,20 @@ const CACHING: [&str; 5] = [
     "claude-3-5-haiku",
 ];
 
-/// What a model wants. A configuration may start from a model's own and change single fields.
+/// The requirements of a model. A configuration may start from a model's profile and change single
+/// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Its name.
+    /// The id of the model.
     pub name: String,
-    /// Whether results of tools may share their message with anything else (BR4).
+    /// Whether results of tools may share their message with other content (BR4).
     pub mixed_turn: bool,
-    /// Whether the assistant may have the last word.
+    /// Whether the last message may be the assistant's.
     pub prefill: bool,
     /// The maker of the model.
     pub maker: Maker,
-    /// Whether the model takes breakpoints of the prompt cache.
+    /// Whether the model accepts breakpoints of the prompt cache.
     pub cache_points: bool,
 }
 
@@ -37,19 +38,19 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Maker {
-    /// Anthropic, with the model's demands on Messages.
+    /// Anthropic, with the model's requirements for Messages.
     Anthropic(Box<anthropic::Profile>),
     /// Amazon.
     Amazon,
     /// OpenAI.
     OpenAi,
-    /// Another one.
+    /// Any other maker.
     Other,
 }
 
 impl Profile {
-    /// The profile of a model by its id, as it stands in the address of a request: with or without
-    /// a region (`eu.`) or the beginning of an ARN. One that is not known has all demands.
+    /// Returns the profile of a model by its id in the URL of a request, with or without a region
+    /// (`eu.`) or the beginning of an ARN. An unknown model gets the strictest requirements.
     #[must_use]
     pub fn of_model(id: &str) -> Self {
         let id = id.to_ascii_lowercase();

@@ -21,17 +21,17 @@ use crate::turns::Turn;
 
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 4] = ["model", "messages", "system", "toolConfig"];
-/// The models that reason at the maker Amazon.
+/// A part of the ids of Amazon's models with reasoning.
 const REASONING_NOVA: &str = "nova-2";
 
-/// What is decided about the messages as a whole.
+/// The decisions about the messages as a whole.
 #[derive(Debug, Default)]
 pub struct Decided {
-    /// Whether reasoning goes back.
+    /// Whether reasoning is sent back.
     replays: bool,
-    /// How many documents there are so far: their names must differ within a turn.
+    /// The number of documents so far. Their names must differ within a turn.
     documents: usize,
-    /// The names of the tools that are called.
+    /// The names of the called tools.
     called: BTreeSet<String>,
 }
 
@@ -49,7 +49,7 @@ impl RequestRenderer for Profile {
                 .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
             _ => None,
         };
-        // A Claude takes its reasoning back only while it thinks.
+        // A Claude accepts its reasoning only while it thinks.
         let replays = budget.is_some() || !matches!(self.maker, Maker::Anthropic(_));
         if written.decided.replays != replays {
             *written = WrittenMessages::default();
@@ -106,8 +106,10 @@ impl RequestRenderer for Profile {
     }
 }
 
-/// Returns the tools. The API has no word for a choice of none, and requires tools if the messages contain
-/// calls (BR5): then only the names of the called tools are declared.
+/// Returns the tools.
+///
+/// The API has no choice `none`, and requires tools if the messages contain calls (BR5). In that case
+/// only the names of the called tools are declared.
 fn tool_config(
     input: &RenderInput<'_>,
     called: &BTreeSet<String>,
@@ -196,19 +198,19 @@ fn settings(
     settings
 }
 
-/// Returns the further keys by which a model that has no budget is told how hard to think.
+/// Returns the additional keys that set the effort of a model without a budget.
 fn effort(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
     let name = Some(input.effort?).filter(|effort| *effort != Effort::None);
     let name = name.map(Effort::name_of_three);
     match (&profile.maker, name) {
         (Maker::Amazon, Some(name)) if input.model.contains(REASONING_NOVA) => {
-            // With the highest effort it takes no output limit, and a limit is worth more.
+            // With the highest effort, the model accepts no output limit. The limit is more important.
             let limited = name == "high" && input.max_output.is_some();
             let name = if limited { "medium" } else { name };
             let config = json!({"type": "enabled", "maxReasoningEffort": name});
             Some(json!({"inferenceConfig": {"reasoningConfig": config}}))
         }
-        // It always thinks.
+        // The model always reasons.
         (Maker::OpenAi, name) => Some(json!({"reasoning": {"effort": name.unwrap_or("low")}})),
         _ => None,
     }
@@ -221,7 +223,7 @@ fn by_budget(claude: &anthropic::Profile) -> bool {
     )
 }
 
-/// Returns the tokens that a Claude may think; `None` if no budget leaves room for an answer.
+/// Returns the thinking budget of a Claude in tokens. `None` if no budget leaves space for an answer.
 fn budget(input: &RenderInput<'_>, claude: &anthropic::Profile) -> Option<u64> {
     let wanted = input.effort?.budget(MIN_BUDGET, MAX_BUDGET)?;
     let most = output_limit(input, claude, wanted);

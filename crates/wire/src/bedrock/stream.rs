@@ -1,5 +1,5 @@
 //! [`ConverseEvents`]: the events of `ConverseStream`, and the bodies of `Converse`. A reasoning block
-//! keeps its signature and the model that it came from.
+//! keeps its signature and the id of its model.
 //!
 //! Each event is the JSON object `{"NAME": PAYLOAD}`. The transport takes off the binary framing and
 //! reports exceptions.
@@ -21,15 +21,15 @@ pub type StreamState = decoder::StreamState<ConverseEvents>;
 #[derive(Debug, Clone)]
 pub struct ConverseEvents {
     model: String,
-    /// Whether the input includes the tokens read from and written to the cache: seen of OpenAI's models,
-    /// against the API's documentation.
+    /// Whether the input includes the tokens read from and written to the cache. OpenAI's models report
+    /// it so, contrary to the API's documentation.
     input_includes_cache: bool,
 }
 
-/// What is remembered of a block besides what the model wrote in it.
+/// The state of a block besides the model's output.
 #[derive(Debug, Clone, Default)]
 pub struct ConverseBlock {
-    /// The index that the API gives it. The blocks stand in this order.
+    /// The index in the API's events, by which the blocks are sorted.
     index: u64,
     signature: String,
     redacted: String,
@@ -116,7 +116,7 @@ impl ConverseEvents {
 }
 
 impl OpenBlock<ConverseBlock> {
-    /// Returns what of its reasoning goes back as it came.
+    /// Returns the data that is sent back with the reasoning.
     fn opaque(&self, model: &str) -> Option<Opaque> {
         let data = if !self.state.redacted.is_empty() {
             json!({"model": model, "redactedContent": self.state.redacted})
@@ -165,7 +165,7 @@ fn more(index: u64, delta: &Value, reply: &mut OpenReply<ConverseBlock>) -> Resu
             reply.write(at, text)?;
         }
     } else if let Some(input) = text("/toolUse/input") {
-        // No call begins with its arguments.
+        // A call never begins with its arguments.
         let call = OpenContent::call(CallId(String::new()), "");
         if let Ok(at) = place(index, reply)
             && is_like(at, &call, reply)
@@ -188,8 +188,8 @@ fn more(index: u64, delta: &Value, reply: &mut OpenReply<ConverseBlock>) -> Resu
     Ok(())
 }
 
-/// Returns the place of the block with this index, a new one if there is none. Returns `None` if it is
-/// of another kind.
+/// Returns the place of the block with this index, a new one if there is none. Returns `None` if the
+/// block is of another kind.
 fn block(
     index: u64,
     content: OpenContent,

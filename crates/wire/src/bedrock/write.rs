@@ -13,7 +13,7 @@ use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Answer, Block, Call, Content, Role};
 
-/// The longest name of a tool.
+/// The maximum length of a tool's name.
 pub(super) const MAX_NAME: usize = 64;
 /// A breakpoint of the prompt cache.
 pub(super) const CACHE_POINT: &str = r#"{"cachePoint":{"type":"default"}}"#;
@@ -44,7 +44,7 @@ const DOCUMENTS: [(&str, &str); 9] = [
 ];
 
 impl Profile {
-    /// Returns the demands of the API on the messages of a request.
+    /// Returns the requirements of the API for the messages of a request.
     pub(super) fn rules(&self) -> ServerRules {
         ServerRules {
             max_name: Some(MAX_NAME),
@@ -70,9 +70,9 @@ struct SignedReasoning {
 /// Converts the parts of messages.
 #[derive(Debug)]
 pub(super) struct ConverseParts<'m> {
-    /// The model whose reasoning goes back; `None` if none does.
+    /// The model whose reasoning is sent back. `None` if no reasoning is.
     pub(super) reasoning_of: Option<&'m str>,
-    /// How many documents the request has so far: their names must differ within a turn.
+    /// The number of documents in the request so far. Their names must differ within a turn.
     pub(super) documents: usize,
 }
 
@@ -148,7 +148,7 @@ impl Native for ConverseParts<'_> {
         Ok(())
     }
 
-    /// Puts reasoning first, and leaves it out if nothing follows it.
+    /// Moves reasoning to the beginning, and leaves it out if the message has no other content.
     fn end(&mut self, blocks: &mut Vec<Block>) -> Option<LeftOut> {
         let is_reasoning = |block: &Block| matches!(block.content, Content::Thinking(_));
         if !blocks.is_empty() && blocks.iter().all(is_reasoning) {
@@ -189,13 +189,13 @@ impl BlockWriter for ConverseWriter<'_> {
         Object::new().raw("toolResult", &result.end()).end()
     }
 
-    /// A breakpoint is a block of its own.
+    /// A breakpoint is a separate block.
     fn breakpoint(&self, _: &str) -> String {
         format!(",{CACHE_POINT}")
     }
 }
 
-/// Whether no tool loop is under way, or one that began with reasoning of this model.
+/// Returns `true` if there is no current tool loop, or if it began with reasoning of this model.
 pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool {
     let asks = |message: &Message| {
         matches!(

@@ -1,5 +1,5 @@
-//! [`Profile`]: what one generation of Gemini wants of a request. Data only; `validate.rs` judges
-//! by it. Not windows or prices; those are configuration.
+//! [`Profile`]: the requirements of one generation of Gemini for a request. `validate.rs` follows it.
+//! Windows and prices are configured elsewhere.
 
 use std::ops::RangeInclusive;
 
@@ -8,50 +8,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::request::Effort;
 
-/// What a model wants. A configuration may start from a model's own and change single fields.
+/// The requirements of a model. A configuration may start from a model's profile and change single
+/// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Its name.
+    /// The name of the model.
     pub name: String,
-    /// Whether thought signatures have to come back (GM3).
+    /// Whether thought signatures must be sent back (GM3).
     pub signatures_required: bool,
-    /// Whether the model may have the last word. Where it may not, responses to tool calls may not
-    /// share their content with anything else either: it is taken for the model's turn.
+    /// Whether the last message may be the model's. If not, responses to tool calls must not share
+    /// their content with other parts either, because the API would treat it as a model turn.
     pub prefill: bool,
-    /// The least that an explicit cache takes (GM5).
+    /// The minimum number of tokens for an explicit cache (GM5).
     pub min_cached: Tokens,
-    /// How the model is told how hard to think.
+    /// How requests set the amount of thinking.
     pub thinking: Thinking,
 }
 
-/// How a model is told how hard to think.
+/// How requests set the amount of thinking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// Not at all: it does not think.
+    /// Not possible: the model does not think.
     None,
-    /// By a budget of tokens.
+    /// With a budget of tokens.
     Budget {
         /// Whether the budget may be 0.
         can_stop: bool,
     },
-    /// By one of these levels, the lowest first.
+    /// With one of these levels, the lowest first.
     Levels(Vec<Effort>),
 }
 
-/// One generation.
+/// A generation of models.
 struct Generation {
-    /// How it is called, behind `gemini-`.
+    /// The name after `gemini-`.
     name: &'static str,
-    /// Its versions: from the first to the last of them.
+    /// The range of its versions, both ends included.
     versions: RangeInclusive<Version>,
     signatures: bool,
     prefill: bool,
     min_cached: u64,
 }
 
-/// Major and minor.
+/// The major and minor version.
 type Version = (u64, u64);
 
 const fn generation(
@@ -72,11 +73,11 @@ const fn generation(
 
 /// The last minor version of a generation that has ended.
 const LAST: u64 = u64::MAX;
-/// Digits of a minor version, at most; more are a date.
+/// The maximum number of digits of a minor version. Longer numbers are dates.
 const MAX_MINOR: usize = 2;
 
-/// What is known. Sources disagree about the minima (1,024 was measured too); a refusal names the
-/// true one.
+/// The known generations. Sources disagree about the minima (1,024 was measured, too); the API's
+/// refusal contains the actual one.
 #[rustfmt::skip]
 const GENERATIONS: [Generation; 6] = [
     generation("1", (0, 0)..=(1, LAST), false, true, 32_768),
@@ -88,8 +89,8 @@ const GENERATIONS: [Generation; 6] = [
 ];
 
 impl Profile {
-    /// The profile of a model by its name, with or without `models/` before it. A name that is not
-    /// known has the newest demands, which older models accept too.
+    /// Returns the profile of a model by its name, with or without the prefix `models/`. An unknown
+    /// name gets the requirements of the newest models, which older models accept, too.
     #[must_use]
     pub fn of_model(name: &str) -> Self {
         let lower = name.to_ascii_lowercase().replace('.', "-");
@@ -114,7 +115,7 @@ impl Profile {
         })
     }
 
-    /// The same for a model that is known to think although its name does not tell.
+    /// Returns the profile for a model that is known to think although its name does not show it.
     #[must_use]
     pub fn that_thinks(self) -> Self {
         let thinking = match self.thinking {
@@ -124,7 +125,7 @@ impl Profile {
         Self { thinking, ..self }
     }
 
-    /// What all of them accept.
+    /// Returns a profile with requirements that all models accept.
     #[must_use]
     pub fn newest() -> Self {
         Self {
@@ -141,8 +142,8 @@ impl Profile {
 const OTHER_KINDS: [&str; 5] = ["image", "tts", "audio", "live", "embedding"];
 
 impl Thinking {
-    /// Returns the way of a model by its name in lower case, with `-` for dots. Models before the third
-    /// generation think by a budget, later ones by a level.
+    /// Returns the way for a model by its name in lower case, with `-` for dots. Models before the
+    /// third generation have a budget, later ones a level.
     fn of_model(name: &str) -> Self {
         let Some((_, version)) = name.split_once("gemini-") else {
             return Self::None;
@@ -154,7 +155,7 @@ impl Thinking {
             let all = [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
             let levels = all.into_iter().filter(|level| match level {
                 Effort::Minimal => !is_pro,
-                // The first of them had two levels.
+                // The first of these models had only two levels.
                 Effort::Medium => !name.contains("gemini-3-pro"),
                 _ => true,
             });
@@ -162,13 +163,13 @@ impl Thinking {
         } else if version.starts_with(['1', '2']) && !version.starts_with("2-5") {
             Self::None
         } else {
-            // `gemini-flash-latest` is of any generation that is served; all of them take a budget.
+            // `gemini-flash-latest` may be of any current generation. All of them accept a budget.
             Self::Budget { can_stop: !is_pro }
         }
     }
 }
 
-/// The version with which a name begins: `3-1-pro`, `3-pro-preview`.
+/// Returns the version at the beginning of a name: `3-1-pro`, `3-pro-preview`.
 fn version(name: &str) -> Option<Version> {
     let mut parts = name.split('-');
     let major = parts.next()?.parse().ok()?;

@@ -96,7 +96,7 @@ fn settings(
     notes: &mut Vec<Note>,
 ) -> Map<String, Value> {
     let mut settings = Map::new();
-    // A choice without tools is refused.
+    // The API refuses a choice without tools.
     let choice = match &input.tool_choice {
         _ if !callable => None,
         ToolChoice::Auto => None,
@@ -135,7 +135,7 @@ fn settings(
     settings
 }
 
-/// Returns how hard the model is told to think; `None` if nothing can be said.
+/// Returns the thinking settings. `None` if the model has none or the request sets none.
 fn thinking(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
     let effort = input.effort?;
     let (key, value) = match &profile.thinking {
@@ -145,7 +145,7 @@ fn thinking(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
         }
         Thinking::Budget { .. } => {
             let wanted = effort.budget(MIN_BUDGET, MAX_BUDGET).unwrap_or(MIN_BUDGET);
-            // Thoughts are a part of the output: half of it is for the answer.
+            // Thoughts are part of the output, so half of it is left for the answer.
             let budget = wanted.min(input.max_output.map_or(u64::MAX, |max| max / 2));
             if budget < MIN_BUDGET {
                 return None;
@@ -158,6 +158,6 @@ fn thinking(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
             ("thinkingLevel", Value::from(level))
         }
     };
-    // Thoughts are summarized in the reply.
+    // The reply contains summaries of the thoughts.
     Some(json!({ key: value, "includeThoughts": true }))
 }

@@ -1,5 +1,7 @@
-//! Thought signatures: each goes back in the part that it came with (GM3). The signature of a call is
-//! kept with the call, that of a text behind the text, with the range of bytes that it came with.
+//! Thought signatures. Each one is sent back in its original part (GM3).
+//!
+//! The signature of a call is stored in the call. The signature of a text is stored behind the text,
+//! with its range of bytes.
 
 use plimsoll_context::{Opaque, Part, Thinking};
 use serde::{Deserialize, Serialize};
@@ -10,10 +12,10 @@ use crate::turns::{Block, Content};
 
 /// The key of a signature in a part.
 const KEY: &str = "thoughtSignature";
-/// The signature that the API accepts for a call that has none, because another provider made it.
+/// A signature that the API accepts for calls of other providers, which have none.
 pub(super) const UNSIGNED: &str = r#""thoughtSignature":"skip_thought_signature_validator""#;
 
-/// A signature and the bytes of the text before it that it came with.
+/// A signature, and the range of the preceding text that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TextSignature {
     #[serde(rename = "thoughtSignature")]
@@ -37,7 +39,7 @@ impl TextSignature {
         })
     }
 
-    /// Returns the signature in thinking; `None` if it is no signature of Gemini's.
+    /// Returns the signature in thinking, or `None` if it has no signature of Gemini's.
     pub(super) fn of(thinking: &Thinking) -> Option<Self> {
         read(thinking.opaque.as_ref()?)
     }
@@ -48,14 +50,14 @@ impl TextSignature {
     }
 }
 
-/// Returns the signature of a call as a call keeps it.
+/// Returns a call's signature in the form that is stored in the call.
 pub(super) fn kept_by_call(signature: &str) -> Opaque {
     opaque(&CallSignature {
         signature: signature.to_owned(),
     })
 }
 
-/// Returns the members of a part with the signature that a call keeps; empty if it keeps none.
+/// Returns the members of a part with the signature stored in a call. Empty if there is none.
 pub(super) fn members_of_call(kept: Option<&Opaque>) -> String {
     let kept = kept.and_then(read::<CallSignature>);
     let text = kept.map(|kept| Object::new().text(KEY, &kept.signature).end());
@@ -63,8 +65,8 @@ pub(super) fn members_of_call(kept: Option<&Opaque>) -> String {
     members.unwrap_or_default().to_owned()
 }
 
-/// Returns a text in the parts that it came in, each with its signature. If the text was changed since,
-/// all of it gets the first signature.
+/// Returns a text in its original parts, each with its signature. If the text has changed, the whole
+/// text gets the first signature.
 pub(super) fn text_parts(text: &str, signatures: &[TextSignature]) -> Vec<Block> {
     parted(text, signatures).unwrap_or_else(|| {
         let first = signatures.first();
@@ -146,7 +148,7 @@ mod tests {
                 vec![signature("s", 1, 3), signature("t", 3, 5)],
                 "[h]<s>[al]<t>[lo]",
             ),
-            // The text is not what it was.
+            // The text has changed.
             ("h…", vec![signature("s", 0, 2)], "<s>[h…]"),
             (
                 "h",

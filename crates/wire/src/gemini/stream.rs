@@ -1,5 +1,5 @@
-//! [`GeminiEvents`]: the events of `streamGenerateContent`, and the bodies of `generateContent`. A thought
-//! signature keeps the part that it came with.
+//! [`GeminiEvents`]: the events of `streamGenerateContent`, and the bodies of `generateContent`. A
+//! thought signature stays with its part.
 
 use plimsoll_context::{File, Image, Opaque, Part, Source, StopReason, Tokens, Usage};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::error::WireError;
 use crate::open_reply::{OpenContent, OpenReply};
 use crate::raw::parse;
 
-/// The ends of a reply in which the model wrote no readable call. A retry may help.
+/// The finish reasons for calls that are not readable. A retry may help.
 const MALFORMED: [&str; 5] = [
     "MALFORMED_FUNCTION_CALL",
     "MALFORMED_RESPONSE",
@@ -20,7 +20,7 @@ const MALFORMED: [&str; 5] = [
     "TOO_MANY_TOOL_CALLS",
     "MISSING_THOUGHT_SIGNATURE",
 ];
-/// The ends of a reply that the provider's filters cut.
+/// The finish reasons for replies that the provider's filters cut.
 const FILTERED: [&str; 8] = [
     "SAFETY",
     "RECITATION",
@@ -38,24 +38,24 @@ pub type StreamState = decoder::StreamState<GeminiEvents>;
 /// Reads the events of a reply.
 #[derive(Debug, Clone)]
 pub struct GeminiEvents {
-    /// The calls of the transcript and of this reply.
+    /// The number of calls in the transcript and in this reply.
     calls: usize,
 }
 
-/// What is remembered of a block besides what the model wrote in it.
+/// The state of a block besides the model's output.
 #[derive(Debug, Clone, Default)]
 pub struct GeminiBlock {
     /// The signatures of a text.
     signatures: Vec<TextSignature>,
-    /// Whether something followed the text that its signatures stand before.
+    /// Whether another part followed the text and its signatures.
     is_over: bool,
-    /// A part that came whole.
+    /// A part that arrived whole.
     part: Option<Part>,
 }
 
 impl StreamState {
     /// Creates the state of a reply to a transcript with this many calls. Calls without an id are
-    /// counted from there.
+    /// numbered from there.
     #[must_use]
     pub fn new(calls: usize) -> Self {
         Self::of(GeminiEvents { calls })
@@ -113,7 +113,7 @@ impl GeminiEvents {
             Some("MAX_TOKENS") => reply.stopped(StopReason::Length),
             Some(reason) if FILTERED.contains(&reason) => reply.stopped(StopReason::ContentFilter),
             Some(_) => reply.stopped(StopReason::Other),
-            // The request was not answered at all.
+            // The API refused to answer the request.
             None if text("/promptFeedback/blockReason").is_some() && !reply.has_stopped() => {
                 reply.stopped(StopReason::ContentFilter);
             }
@@ -219,7 +219,7 @@ fn last_like<'r>(
     is_like.then_some((at, &block.state))
 }
 
-/// Adds a part that came whole.
+/// Adds a part that arrived whole.
 fn add(part: Part, bytes: usize, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
     reply.charge(bytes)?;
     let state = GeminiBlock {
@@ -248,7 +248,7 @@ fn media(data: &Value) -> Option<Part> {
     })
 }
 
-/// Returns the usage. Cached tokens are a part of the prompt; thoughts are no part of the candidates.
+/// Returns the usage. The prompt includes cached tokens; the candidates do not include thoughts.
 fn usage(usage: &Value) -> Option<Usage> {
     let count = |key: &str| usage.get(key).and_then(Value::as_u64);
     let tool = count("toolUsePromptTokenCount").unwrap_or_default();

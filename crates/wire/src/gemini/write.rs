@@ -16,11 +16,11 @@ use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Answer, Block, Call, Content, Role};
 
-/// The longest name of a tool.
+/// The maximum length of a tool's name.
 pub(super) const MAX_NAME: usize = 64;
-/// The beginning of the id of a call to which the API gave none. Such ids are not sent.
+/// The prefix of ids for calls to which the API gave none. Such ids are not sent.
 const NO_ID: &str = "call#";
-/// Media types by the end of an address: the API requires one beside the address.
+/// The media types by file extension: the API requires one for an address.
 const ENDINGS: [(&str, &str); 7] = [
     (".png", "image/png"),
     (".jpg", "image/jpeg"),
@@ -30,10 +30,10 @@ const ENDINGS: [(&str, &str); 7] = [
     (".mp4", "video/mp4"),
     (".mp3", "audio/mpeg"),
 ];
-/// The parts of the provider that go back as they came.
+/// The provider's own parts that are sent back unchanged.
 const OWN_PARTS: [&str; 2] = ["executableCode", "codeExecutionResult"];
 
-/// The demands of the API on the messages of a request.
+/// The requirements of the API for the messages of a request.
 pub(super) const RULES: ServerRules = ServerRules {
     ids: CallIdForm::Any,
     max_name: Some(MAX_NAME),
@@ -46,7 +46,7 @@ pub(super) const RULES: ServerRules = ServerRules {
 pub(super) struct GeminiParts {
     /// The text that signatures may follow.
     text: Option<SignedText>,
-    /// Whether the next signature is of no text.
+    /// Whether the next signature belongs to no text.
     closed: bool,
 }
 
@@ -108,7 +108,7 @@ impl Native for GeminiParts {
         let Some(signature) = TextSignature::of(thinking) else {
             self.text = None;
             self.closed = true;
-            // Thinking goes back by its signatures alone.
+            // Only the signatures of thinking are sent back, not its text.
             return match thinking.opaque {
                 Some(_) => Err(LeftOut::ForeignThinking),
                 None => Ok(()),
@@ -179,20 +179,20 @@ fn function(id: &str, name: &str) -> Object {
     function.text("name", &declared(name))
 }
 
-/// Returns the id of the call with this number if the API gives it none.
+/// Returns the id of the call with this number, for a call without an id of the API.
 pub(super) fn own_id(name: &str, number: usize) -> String {
     format!("{NO_ID}{name}#{number}")
 }
 
-/// Whether the API, or another provider, gave a call its id.
+/// Returns `true` if the API, or another provider, gave a call its id.
 fn is_given(id: &str) -> bool {
     let own = id.strip_prefix(NO_ID).and_then(|id| id.rsplit_once('#'));
     let own = own.is_some_and(|(_, number)| number.parse::<usize>().is_ok());
     !id.is_empty() && !own
 }
 
-/// Returns a tool's name, which must begin with a letter or `_`. It has no other illegal character any
-/// more.
+/// Returns a tool's name that begins with a letter or `_`. Other illegal characters must have been
+/// replaced before.
 pub(super) fn declared(name: &str) -> Cow<'_, str> {
     match name.chars().next() {
         Some(first) if first.is_ascii_alphabetic() || first == '_' => Cow::Borrowed(name),

@@ -1,6 +1,6 @@
-//! What stands in an assistant's message besides content and calls, and goes back with it as it came:
-//! OpenRouter's `reasoning_details`, without which it refuses the calls of some models, and the audio
-//! that OpenAI has kept. Not the readable reasoning; that is a part of its own.
+//! Additional keys of an assistant message that are sent back unchanged: OpenRouter's
+//! `reasoning_details`, which it requires with the calls of some models, and the id of audio that
+//! OpenAI has stored. Readable reasoning is a separate part.
 
 use plimsoll_context::{Opaque, Part};
 use serde_json::{Map, Value};
@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use super::dialect::{Dialect, Voice};
 use super::parts::ORIGIN;
 
-/// The gateway that asks for its details.
+/// The gateway that requires its details.
 const GATEWAY: &str = "openrouter";
-/// Their key.
+/// The key of the details.
 pub(super) const DETAILS: &str = "reasoning_details";
 /// The key of audio.
 pub const AUDIO: &str = "audio";
-/// What of a detail grows from chunk to chunk.
+/// The keys of a detail that grow from chunk to chunk.
 const GROWS: [&str; 3] = ["text", "summary", "data"];
 
-/// Takes the details of one chunk: a piece of the one before it is put together with it.
+/// Adds the details of one chunk. A piece of the previous detail is merged with it.
 pub(super) fn take(all: &mut Vec<Value>, more: Vec<Value>) {
     for detail in more.into_iter().filter(Value::is_object) {
         let same = |key: &str, last: &Value| last.get(key) == detail.get(key);
@@ -46,7 +46,7 @@ pub(super) fn take(all: &mut Vec<Value>, more: Vec<Value>) {
     }
 }
 
-/// What of the details of one chunk can be read, for a server that says it nowhere else.
+/// Returns the readable text in the details of one chunk, for a server that sends it nowhere else.
 pub(super) fn readable(details: &[Value]) -> String {
     let text = |detail: &Value| {
         let mut keys = ["text", "summary"].iter();
@@ -55,7 +55,7 @@ pub(super) fn readable(details: &[Value]) -> String {
     details.iter().filter_map(text).collect()
 }
 
-/// A key of an assistant's message as a part of it.
+/// Returns the part for a key of an assistant message.
 pub(super) fn part(key: &str, value: Value) -> Part {
     let mut keys = Map::new();
     keys.insert(key.to_owned(), value);
@@ -65,7 +65,7 @@ pub(super) fn part(key: &str, value: Value) -> Part {
     })
 }
 
-/// The keys that a part stands for; `None` for any other part.
+/// Returns the keys in such a part. `None` for any other part.
 pub fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
     let own = Some(&opaque.data).filter(|_| opaque.origin == ORIGIN)?;
     let keys: Map<String, Value> = serde_json::from_str(own).ok()?;
@@ -73,7 +73,7 @@ pub fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
     (!keys.is_empty() && keys.keys().all(known)).then_some(keys)
 }
 
-/// Those of them that the server of a dialect reads.
+/// Returns the keys that the server of a dialect reads.
 pub(super) fn read_by(dialect: &Dialect, mut keys: Map<String, Value>) -> Map<String, Value> {
     keys.retain(|key, _| match key.as_str() {
         DETAILS => dialect.name == GATEWAY,

@@ -1,23 +1,23 @@
-//! [`Dialect`]: what one server, or one family of servers, wants of a Chat Completions request.
-//! Data only: `render.rs` writes by it, `validate.rs` judges by it. No model names, windows or
-//! prices; those are configuration.
+//! [`Dialect`]: the requirements of one server, or one family of servers, for a Chat Completions
+//! request. `render.rs` and `validate.rs` follow it. Model names, windows and prices are configured
+//! elsewhere.
 
 use serde::{Deserialize, Serialize};
 
 use crate::call_ids::CallIdForm;
 
-/// What a server wants. The default is `compatible`; a configuration may start from a named
+/// The requirements of a server. The default is `compatible`. A configuration may start from a named
 /// dialect and change single fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dialect {
-    /// Its name.
+    /// The name of the dialect.
     pub name: String,
     /// Whether the output limit is sent as `max_completion_tokens`, and not as `max_tokens`.
     pub completion_tokens_key: bool,
     /// Whether the seed is sent as `random_seed`, and not as `seed`.
     pub random_seed_key: bool,
-    /// How an assistant message with tool calls and no text says so.
+    /// The content of an assistant message with tool calls and no text.
     pub no_content: NoContent,
     /// Whether several texts in one message are sent as one string, joined by line feeds: many servers
     /// accept lists of parts only in user messages.
@@ -28,7 +28,7 @@ pub struct Dialect {
     /// Whether a user message may directly follow a tool result. If not, a short assistant message goes
     /// between them (T2, OC7).
     pub user_after_tool: bool,
-    /// Which ids of tool calls are accepted.
+    /// The accepted ids of tool calls.
     pub call_ids: CallIds,
     /// Whether tools in earlier calls may only have names of at most 64 letters, digits, `_` and `-`.
     /// `_` replaces all other characters.
@@ -36,17 +36,18 @@ pub struct Dialect {
     /// Whether the arguments of earlier tool calls must be JSON objects, because a template parses them
     /// (OC4). Other texts are wrapped into one.
     pub object_arguments: bool,
-    /// In which messages reasoning is given back.
+    /// The messages in which reasoning is sent back.
     pub echo_reasoning: EchoReasoning,
-    /// What stands for reasoning that has to be given back and is not there.
+    /// The value that is sent if reasoning is required but missing.
     pub empty_reasoning: EmptyReasoning,
-    /// Whether only one system message is accepted, at the beginning (T3). Several at the beginning
-    /// become one; a later one is sent in the user's role where it stands, because moving it up would
-    /// change earlier parts of the request.
+    /// Whether only one system message is accepted, at the beginning (T3).
+    ///
+    /// Several at the beginning become one. A later one is sent in the user's role at its place,
+    /// because moving it would change earlier parts of the request.
     pub system_first: bool,
     /// Whether the role of a system message is `developer`, and not `system`.
     pub developer_role: bool,
-    /// Whether a user message is required (T4). The user speaks first then.
+    /// Whether a user message is required (T4). If so, the first message is the user's.
     pub needs_user: bool,
     /// Whether one assistant message may call several tools. If not, a batch is sent as one message for
     /// each call (T5).
@@ -56,17 +57,17 @@ pub struct Dialect {
     pub asks_for_usage: bool,
     /// Whether images and files are read. If not, a note replaces them.
     pub images: bool,
-    /// Whether the assistant may have the last word. If not, a short user message follows (OC8).
+    /// Whether the last message may be the assistant's. If not, a short user message follows (OC8).
     pub prefill: bool,
-    /// How tools are offered and called.
+    /// How tools are sent and called.
     pub tools: ToolStyle,
-    /// How a prompt cache is asked for.
+    /// How requests use a prompt cache.
     pub cache: CacheMarks,
-    /// Whose words a refusal is in.
+    /// The server whose error texts are imitated.
     pub voice: Voice,
 }
 
-/// How an assistant message with tool calls and no text says so.
+/// The content of an assistant message with tool calls and no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoContent {
@@ -78,15 +79,15 @@ pub enum NoContent {
     Omit,
 }
 
-/// Which ids of tool calls are accepted.
+/// The accepted ids of tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallIds {
-    /// All.
+    /// All ids.
     Any,
-    /// Of at most 40 characters; longer ones are mapped, always to the same.
+    /// At most 40 characters. Longer ones are mapped, equal ones to the same id.
     UpTo40,
-    /// Nine letters or digits (OC7); others are mapped to such, always to the same.
+    /// Nine letters or digits (OC7). Others are mapped to this form, equal ones to the same id.
     NineAlphanumeric,
 }
 
@@ -100,62 +101,62 @@ impl CallIds {
     }
 }
 
-/// In which messages reasoning is given back.
+/// The messages in which reasoning is sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EchoReasoning {
-    /// In none.
+    /// None.
     Never,
-    /// In assistant messages that call tools.
+    /// Assistant messages with tool calls.
     ToolTurns,
-    /// In all assistant messages. The server asks for it in every one between two user messages where
-    /// a tool is called between them, and ignores it elsewhere.
+    /// All assistant messages. The server requires reasoning in each of those between two user messages
+    /// if one of them calls a tool, and ignores it in others.
     ToolExchanges,
-    /// In all assistant messages.
+    /// All assistant messages.
     Always,
 }
 
-/// What stands for reasoning that has to be given back and is not there.
+/// The value that is sent if reasoning is required but missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyReasoning {
-    /// Nothing.
+    /// No value.
     Omit,
     /// An empty text.
     Empty,
-    /// One space, where an empty text counts as missing.
+    /// One space, for servers that treat an empty text as missing.
     Space,
 }
 
-/// How tools are offered and called.
+/// How tools are sent and called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStyle {
-    /// With the wire's own `tools` and `tool_calls`.
+    /// With the protocol's own `tools` and `tool_calls`.
     Native,
-    /// Each turn is one JSON object under a schema, a tool call or an answer: for small local
+    /// Each turn is one JSON object that follows a schema: a tool call or an answer. For small local
     /// models; see `json_turns.rs`.
     JsonSchema,
 }
 
-/// How a prompt cache is asked for.
+/// How requests use a prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheMarks {
-    /// Not at all: it works by itself, or there is none.
+    /// Without any key: the cache works automatically, or there is none.
     Unasked,
-    /// It works by itself; `prompt_cache_key` says which requests belong together (OC9).
+    /// The cache works automatically; `prompt_cache_key` marks the requests that belong together (OC9).
     Key,
-    /// `cache_control` on tools and on parts of messages, for models behind a gateway that want
-    /// breakpoints (AM11). Never on a message itself: a gateway hangs on that in a tool's message.
+    /// With `cache_control` on tools and on parts of messages, for models behind a gateway that need
+    /// breakpoints (AM11). Never on a message itself, because a gateway hangs if a tool message has it.
     Parts,
 }
 
-/// Whose words a refusal is in.
+/// The server whose error texts are imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Voice {
-    /// OpenAI and those who copy it.
+    /// OpenAI and compatible servers.
     OpenAi,
     /// Mistral's own API.
     Mistral,
@@ -167,20 +168,20 @@ pub enum Voice {
     Template,
 }
 
-/// A family of chat templates with demands of its own, whatever server runs it.
+/// A family of chat templates with its own requirements, regardless of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Template {
-    /// Gemma: strict alternation (T1), one system message (T3). Some of its templates leave out tool
-    /// calls and results when they look at who speaks, so that a user message may not follow a result
-    /// (T2); where a server makes a user message of each result, a batch goes call by call.
+    /// Gemma: strict alternation (T1), one system message (T3). Some of its templates ignore tool calls
+    /// and results when they check the roles, so a user message must not follow a result (T2). Some
+    /// servers turn each result into a user message, so the calls of a batch are sent one by one.
     Gemma,
     /// Mistral and Devstral: strict alternation (T1), one system message (T3), no user message after
     /// a tool result (T2), and their ids of tool calls (OC7).
     Mistral,
-    /// Qwen 3: a user message must be there (T4).
+    /// Qwen 3: there must be a user message (T4).
     Qwen,
-    /// Llama 3.1: one tool call a message (T5).
+    /// Llama 3.1: one tool call per message (T5).
     Llama31,
 }
 
@@ -203,19 +204,19 @@ impl Dialect {
         "cohere",
     ];
 
-    /// The dialect of that name.
+    /// Returns the dialect of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let dialect = match name {
             "compatible" => Self::compatible(),
             "openai" => Self::openai(),
             "vllm" | "ollama" => Self::local(name),
-            // Answers 500 to an image unless it was started with a projector for them.
+            // Answers an image with status 500 unless it was started with a projector.
             "llama.cpp" => Self {
                 images: false,
                 ..Self::local(name)
             },
-            // Refused a null content for long.
+            // Older versions refused a null content.
             "lmstudio" => Self {
                 no_content: NoContent::Empty,
                 ..Self::local(name)
@@ -234,14 +235,14 @@ impl Dialect {
                 voice: Voice::Kimi,
                 ..Self::hosted(name)
             },
-            // It passes requests on to OpenAI, among others.
+            // It forwards requests to OpenAI, among others.
             "openrouter" => Self {
                 call_ids: CallIds::UpTo40,
                 plain_names: true,
                 ..Self::hosted(name)
             },
             "groq" | "xai" | "together" => Self::hosted(name),
-            // Its compatibility API refuses the key that asks for usage.
+            // Its compatibility API refuses the key that requests usage.
             "cohere" => Self {
                 asks_for_usage: false,
                 ..Self::hosted(name)
@@ -251,7 +252,7 @@ impl Dialect {
         Some(dialect)
     }
 
-    /// OpenAI itself: the widest form.
+    /// Returns the dialect of OpenAI itself, with the most features.
     #[must_use]
     pub fn openai() -> Self {
         Self {
@@ -267,7 +268,8 @@ impl Dialect {
         }
     }
 
-    /// Any server that speaks this wire: what OpenAI and nearly all others accept.
+    /// Returns the dialect of a compatible server: the features that OpenAI and nearly all others
+    /// accept.
     #[must_use]
     pub fn compatible() -> Self {
         Self {
@@ -296,25 +298,26 @@ impl Dialect {
         }
     }
 
-    /// Mistral's own API.
+    /// Returns the dialect of Mistral's own API.
     #[must_use]
     pub fn mistral() -> Self {
         Self {
             random_seed_key: true,
             no_content: NoContent::Empty,
-            // No system message after a tool or the assistant, and no two of the assistant's.
+            // System messages must not follow a tool or assistant message, nor one assistant message
+            // another.
             system_first: true,
             merges_roles: true,
             user_after_tool: false,
             call_ids: CallIds::NineAlphanumeric,
-            // The usage is in the last chunk anyway, and the key is not part of that API.
+            // The last chunk contains the usage anyway, and the API does not have the key.
             asks_for_usage: false,
             voice: Voice::Mistral,
             ..Self::hosted("mistral")
         }
     }
 
-    /// This dialect for a model whose chat template has demands of its own.
+    /// Returns the dialect for a model whose chat template has its own requirements.
     #[must_use]
     pub fn with_template(self, template: Template) -> Self {
         match template {
@@ -343,8 +346,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect with what most chat templates require (T1, T3, T4). Other servers accept
-    /// that too, so it is for servers that may run a template.
+    /// Returns the dialect with the requirements of most chat templates (T1, T3, T4). Other servers
+    /// accept such requests, too, so it is for all servers that may run a template.
     #[must_use]
     pub fn for_templates(self) -> Self {
         Self {
@@ -355,7 +358,7 @@ impl Dialect {
         }
     }
 
-    /// A server that runs the model's own chat template.
+    /// Returns the dialect of a server that runs the model's own chat template.
     fn local(name: &str) -> Self {
         Self {
             name: name.into(),

@@ -1,6 +1,8 @@
-//! Tool calls for small local models: every turn is one JSON object that a schema holds the model
-//! to, either a tool call or the final answer. The server needs no tool support, only
-//! `response_format`. Not for models that call tools by themselves; their own way is better.
+//! Tool calls for small local models.
+//!
+//! A schema forces every turn to be one JSON object, either a tool call or the final answer. The server
+//! only needs `response_format`, not tool support. Models that can call tools should use the native
+//! way, which is better.
 
 use std::collections::HashMap;
 
@@ -22,12 +24,12 @@ use crate::open_reply::OpenReply;
 use crate::renderer::RequestRenderer;
 use crate::request::{LeftOut, Note, RenderInput, Rendered, ToolChoice};
 
-/// A string of a turn has at most this many characters: a small model that has lost its way would
-/// otherwise fill its whole output with one, and llama.cpp's grammars count no further than 2,000.
+/// The maximum number of characters in a string of a turn. Otherwise a confused small model may fill
+/// its whole output with one string. Grammars of llama.cpp count only up to 2,000.
 const MAX_STRING: u64 = 1_500;
 
-/// A model that has made the same call this often in a row has lost its way: its next turn may be
-/// anything but a call of that tool.
+/// The number of equal calls in a row after which the model is considered stuck. Its next turn must not
+/// call that tool.
 const STUCK: usize = 3;
 
 /// Renders a view in which calls, results and answers are plain texts.
@@ -78,15 +80,16 @@ pub(super) fn render<'m>(
     let turns: Vec<&Message> = turns.iter().collect();
     let (mut rendered, _) = dialect.render(&mut WrittenMessages::default(), &plain, &turns);
     rendered.notes.extend(broken);
-    // Those of settings come last.
+    // Notes about settings come last.
     let of = |note: &Note| note.message.unwrap_or(usize::MAX);
     rendered.notes.sort_by_key(of);
     rendered
 }
 
-/// What such a reply says: the JSON object in its text becomes a call or an answer. `number` makes
-/// the call's id; the number of messages in the request is a good one. An object that was cut off
-/// says nothing. What was thought before it stays.
+/// Converts the JSON object in the text of such a reply to a call or an answer.
+///
+/// The call's id is derived from `number`; use the number of messages in the request. An object that
+/// was cut off is dropped. Thinking is kept.
 fn read_turn(reply: Reply, number: usize) -> Reply {
     let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
     let thought = reply.parts.iter();
@@ -108,17 +111,17 @@ fn read_turn(reply: Reply, number: usize) -> Reply {
     }
 }
 
-/// Finds the answer in a turn while it arrives, so that a person can read along.
+/// Extracts the answer from a turn while it arrives, so that it can be displayed.
 #[derive(Debug, Default)]
 struct AnswerStream {
     seen: String,
-    /// How much of `seen` has been decoded; `None` before the answer begins.
+    /// The number of decoded bytes of `seen`. `None` before the answer begins.
     at: Option<usize>,
     over: bool,
 }
 
 impl AnswerStream {
-    /// Tells the answer in place of the JSON text around it.
+    /// Reports the answer instead of the JSON text around it.
     fn retell(&mut self, delta: Delta) -> Option<Delta> {
         let Delta::Text { text } = delta else {
             return Some(delta);
@@ -127,7 +130,7 @@ impl AnswerStream {
         (!text.is_empty()).then_some(Delta::Text { text })
     }
 
-    /// Takes the next piece of JSON text and gives back what it adds to the answer.
+    /// Takes the next piece of JSON text and returns the new part of the answer.
     fn push(&mut self, piece: &str) -> String {
         self.seen.push_str(piece);
         if self.at.is_none() {
@@ -149,8 +152,8 @@ impl AnswerStream {
     }
 }
 
-/// A reply that is one JSON object while it arrives: a tool call or an answer. The text of the answer
-/// is streamed, the rest of the object is not.
+/// A decoder for replies that are one JSON object: a tool call or an answer. The text of an answer is
+/// streamed, the rest of the object is not.
 pub type TurnDecoder = decoder::StreamState<TurnEvents>;
 
 /// Reads the chunks of such a reply.
@@ -162,8 +165,8 @@ pub struct TurnEvents {
 }
 
 impl TurnDecoder {
-    /// Creates a decoder. `number` makes the id of a call; the number of messages in the request is a
-    /// good one.
+    /// Creates a decoder. The call's id is derived from `number`; use the number of messages in the
+    /// request.
     #[must_use]
     pub fn new(number: usize) -> Self {
         Self::of(TurnEvents {
@@ -204,7 +207,7 @@ impl ReplyEvents for TurnEvents {
     }
 }
 
-/// The newest call and how often in a row it was made.
+/// The newest call, and the number of times it was made in a row.
 #[derive(Debug, Default)]
 struct Tail<'a> {
     call: Option<&'a ToolCall>,
@@ -227,7 +230,7 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// The tool whose same call was made too often.
+    /// Returns the tool that is called again and again, if the model is stuck.
     fn stuck_in(&self) -> Option<&'a str> {
         self.call
             .filter(|_| self.times >= STUCK)
@@ -241,7 +244,7 @@ enum Next {
     End,
 }
 
-/// Where the text of `{"answer": "` begins, if that is how the turn begins.
+/// Returns the start of the text after `{"answer": "`, if the turn begins with that.
 fn answer_start(seen: &str) -> Option<usize> {
     let mut rest = seen;
     for token in ["{", "\"answer\"", ":", "\""] {
@@ -250,7 +253,7 @@ fn answer_start(seen: &str) -> Option<usize> {
     Some(seen.len() - rest.len())
 }
 
-/// The first character of a JSON string's remainder.
+/// Returns the first character in the rest of a JSON string.
 fn next_char(rest: &str) -> Next {
     let Some(first) = rest.chars().next() else {
         return Next::More;
@@ -292,7 +295,7 @@ fn turn_parts(mut turn: Map<String, Value>, number: usize) -> Vec<Part> {
     })]
 }
 
-/// The system prompt with the rule of the turns and the tools in it.
+/// Returns the system prompt with the rules for turns and the tools.
 fn system(input: &RenderInput<'_>) -> String {
     let mut text = input.system.unwrap_or_default().trim_end().to_owned();
     if !text.is_empty() {
@@ -309,7 +312,8 @@ fn system(input: &RenderInput<'_>) -> String {
     text
 }
 
-/// Arguments as a turn to copy: the required parameters, since small models copy all they see.
+/// Returns example arguments with the required parameters only, because small models copy everything
+/// they see.
 fn example(schema: &Value) -> Value {
     let shown = parameters(schema, Need::Required).map(|(name, property)| {
         let value = match first_type(property.get("type")) {
@@ -324,7 +328,7 @@ fn example(schema: &Value) -> Value {
     Value::Object(shown.collect())
 }
 
-/// What else a tool takes: ` (may have offset, limit)`.
+/// Returns the list of optional parameters, such as ` (may have offset, limit)`.
 fn optional(schema: &Value) -> String {
     let names: Vec<&str> = parameters(schema, Need::Optional)
         .map(|(name, _)| name.as_str())
@@ -412,7 +416,7 @@ fn call_schema(tool: &ToolSpec) -> Value {
     })
 }
 
-/// Gives every string of the top level a bound, where it has none.
+/// Limits the length of all strings of the top level that have no limit yet.
 fn bound_strings(schema: &mut Value) {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     for property in properties.into_iter().flat_map(Map::values_mut) {
@@ -432,8 +436,8 @@ fn sorted(tools: &[ToolSpec]) -> Vec<&ToolSpec> {
     sorted
 }
 
-/// A message as plain text: calls and answers as the JSON that the model wrote, results in the
-/// user's role under the call that they answer.
+/// Converts a message to plain text: calls and answers become the JSON that the model wrote, results
+/// become user messages that name their call.
 fn plain(message: &Message, calls: &mut HashMap<CallId, ToolCall>) -> Message {
     match message {
         Message::Assistant { parts } => {
@@ -461,7 +465,7 @@ fn call_line(call: &ToolCall) -> String {
     json!({ "tool": call.name, "arguments": arguments }).to_string()
 }
 
-/// Whether the arguments of a call are sent inside an object.
+/// Returns `true` if the arguments of a call must be sent inside an object.
 fn is_broken(call: &ToolCall) -> bool {
     !call.arguments.trim().is_empty() && !is_json_object(&call.arguments)
 }

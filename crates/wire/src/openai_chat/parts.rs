@@ -1,5 +1,5 @@
-//! Single parts of a message as this wire has them: images, files, arguments, names of tools. Not
-//! what stands where; `normalize.rs` decides that.
+//! Single parts of a message in this protocol: images, files, arguments, names of tools. Their order is
+//! decided in `normalize.rs`.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 use super::dialect::Dialect;
 use crate::arguments::legal_name;
 
-/// Whose blocks this wire gives back.
+/// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-chat";
-/// The type of a call of a tool that takes a text of any form.
+/// The type of calls of tools that take free text.
 pub const CUSTOM: &str = "custom";
-/// The longest name of a tool.
+/// The maximum length of a tool's name.
 pub(super) const MAX_NAME: usize = 64;
 
 /// One part of a message's content.
@@ -37,7 +37,7 @@ pub(super) struct ContentPart<'a> {
     pub(super) extra: Map<String, Value>,
 }
 
-/// An image by address; a `data:` address carries the bytes.
+/// An image by address. A `data:` URL contains the bytes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ImageUrl<'a> {
     /// The address.
@@ -50,18 +50,18 @@ pub(super) struct ImageUrl<'a> {
 /// A file by id or by value.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct FilePart<'a> {
-    /// Its name.
+    /// The file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) filename: Option<Cow<'a, str>>,
-    /// Its bytes as a `data:` address.
+    /// The file's bytes as a `data:` URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file_data: Option<Cow<'a, str>>,
-    /// Its id at the provider.
+    /// The file's id at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file_id: Option<Cow<'a, str>>,
 }
 
-/// What an opaque block of this wire holds; `None` for a block of another.
+/// Returns the content of an opaque block of this protocol. `None` for other blocks.
 pub(super) fn own<T: serde::de::DeserializeOwned>(opaque: &Opaque) -> Option<T> {
     (opaque.origin == ORIGIN)
         .then(|| serde_json::from_str(&opaque.data).ok())
@@ -79,7 +79,7 @@ pub(super) fn image_part(image: &Image) -> ContentPart<'_> {
     }
 }
 
-/// Whether a file is at an address of the web.
+/// Returns `true` if a file has a web address.
 pub(super) fn is_elsewhere(file: &File) -> bool {
     match &file.source {
         Source::Url { url } => ["https://", "http://"]
@@ -114,7 +114,7 @@ fn address(source: &Source) -> Cow<'_, str> {
     }
 }
 
-/// A tool's name, in a call and where it is declared, as the server accepts it.
+/// Returns a tool's name in the form that the server accepts, in a call and in a definition.
 pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
     match dialect.plain_names {
         false => Cow::Borrowed(name),

@@ -1,4 +1,4 @@
-//! Edits the messages of a chat in place: of an edited message only the changed keys are replaced.
+//! Edits the messages of a chat in place. Only the changed keys of an edited message are replaced.
 
 use plimsoll_context::{Message, Part};
 use serde_json::Value;
@@ -41,9 +41,10 @@ fn written(message: &Message) -> Result<Vec<String>, WireError> {
     Ok(rendered(message)?.iter().map(Value::to_string).collect())
 }
 
-/// The original JSON text of a message with what `edited` says in its place: `content`, the
-/// arguments of tool calls, and reasoning if `edited` has none. All other keys keep their bytes
-/// and their order. An edit that changes nothing gives back the original.
+/// Returns the original JSON text of a message with the changes of `edited`: `content`, the arguments
+/// of tool calls, and no reasoning if `edited` has none.
+///
+/// All other keys keep their bytes and their order. An edit without changes returns the original.
 ///
 /// # Errors
 ///
@@ -73,7 +74,7 @@ pub fn patch_content(original: &str, edited: &Message) -> Result<String, WireErr
     Ok(object.with(&changes))
 }
 
-/// The original's tool calls with the edited arguments; `None` if none was edited.
+/// Returns the original's tool calls with the edited arguments. `None` if none was edited.
 fn patched_calls(original: &Value, before: &Message, edited: &Message) -> Option<Value> {
     let same = before
         .calls()
@@ -101,7 +102,7 @@ fn patched_calls(original: &Value, before: &Message, edited: &Message) -> Option
     Some(list)
 }
 
-/// What stands in `content`.
+/// Returns the parts that belong to `content`.
 fn said(message: &Message) -> Vec<Part> {
     let mut parts = frames::spoken(message).into_owned();
     parts.retain(|part| !matches!(part, Part::Thinking(_) | Part::ToolCall(_)));
@@ -112,7 +113,8 @@ fn thinking(message: &Message) -> bool {
     message.parts().iter().any(is_thinking)
 }
 
-/// The message as the widest dialect writes it; `None` for one that says nothing.
+/// Renders the message in the dialect with the most features. Returns `None` for a message without
+/// content.
 fn rendered(message: &Message) -> Result<Option<Value>, WireError> {
     let input = crate::RenderInput::default();
     let body = render(&input, [message], &Dialect::openai())?.body;

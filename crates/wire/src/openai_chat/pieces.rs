@@ -1,43 +1,46 @@
-//! Which tool call a piece of a stream belongs to, and what is new in it: servers leave out
-//! indexes or ids, repeat names, send arguments twice or accumulated. Not the reply; see
-//! `stream.rs`.
+//! Assigns the pieces of a stream to tool calls, and finds the new text in each piece.
+//!
+//! Servers leave out indexes or ids, repeat names, and send arguments twice or accumulated. `stream.rs`
+//! builds the reply.
 
 use plimsoll_context::ToolCall;
 
 use crate::open_reply::OpenBlock;
 
-/// What tells which call a piece belongs to, and what of it is new.
+/// The state with which pieces are assigned to a call.
 #[derive(Debug, Clone, Default)]
 pub struct CallState {
     index: Option<u64>,
-    /// The id that the server gave, if it gave one.
+    /// The id that the server sent, if it sent one.
     given: Option<String>,
-    /// How far the arguments are.
+    /// The state of scanning the arguments.
     scan: Scan,
     form: PieceForm,
-    /// The name was told again when the arguments were whole: what follows may be another call's.
+    /// Whether the name was sent again after the arguments were complete. The next arguments may belong
+    /// to another call.
     named_again: bool,
 }
 
-/// How the pieces of the arguments come.
+/// The form of the pieces of the arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum PieceForm {
     #[default]
     Unknown,
-    /// Each is what is new.
+    /// Each piece contains only new text.
     New,
-    /// Each is all that there was, and more.
+    /// Each piece contains all earlier text, and more.
     All,
 }
 
-/// Where in a JSON value a text ends, as far as its brackets tell; so that nothing is read twice.
+/// Finds the end of a JSON value in a text by its brackets. It keeps its state, so no text is scanned
+/// twice.
 #[derive(Debug, Clone, Copy, Default)]
 struct Scan {
     depth: usize,
     quoted: bool,
     escaped: bool,
     begun: bool,
-    /// Something stands behind the end.
+    /// Whether there is text behind the end.
     beyond: bool,
 }
 
@@ -45,9 +48,9 @@ struct Scan {
 pub(super) enum CallPlace {
     /// The call in the block at this place.
     Open(usize),
-    /// A call that begins with it.
+    /// A call that begins with the piece.
     New,
-    /// A call that begins with it, of the tool that was named before.
+    /// A call that begins with the piece, of the tool that was named before.
     Again(String),
 }
 
@@ -67,8 +70,8 @@ pub(super) fn find(
         let same = |call: &CallState| {
             call.given.as_deref() == Some(id) && (index.is_none() || call.index == index)
         };
-        // An index whose call has no id yet gets it late; else the id is a new call's, even
-        // at servers that give all calls index 0.
+        // If the call with this index has no id yet, the id is a late one. Otherwise it belongs to a
+        // new call, even at servers that give all calls index 0.
         let late =
             |call: &CallState| index.is_some() && call.index == index && call.given.is_none();
         let at = last(&same).or_else(|| last(&late));
@@ -86,7 +89,7 @@ pub(super) fn find(
 }
 
 impl CallState {
-    /// Creates the state of a call of which nothing has come but these.
+    /// Creates the state of a new call with only an index and an id.
     pub(super) fn new(index: Option<u64>, given: Option<String>) -> Self {
         Self {
             index,
@@ -95,7 +98,7 @@ impl CallState {
         }
     }
 
-    /// Returns what of the arguments in a piece is new, in place of an empty object that came first.
+    /// Returns the new text of the arguments in a piece. It replaces an empty object that came first.
     pub(super) fn new_arguments(&mut self, call: &mut ToolCall, more: &str) -> String {
         let new = if self.is_all(call, more) {
             more.get(call.arguments.len()..).unwrap_or_default()
@@ -112,9 +115,11 @@ impl CallState {
         new.to_owned()
     }
 
-    /// Whether a piece is all that was there, once more or with what is new: inside JSON that begins
-    /// with a brace, a continuation rarely looks like that. One that would close more than was open
-    /// is a continuation, and so are all of a stream that had one.
+    /// Returns `true` if a piece repeats all earlier text, possibly with more.
+    ///
+    /// Inside JSON that begins with a brace, a continuation rarely looks like this. A piece that would
+    /// close more brackets than are open is a continuation, and so are all pieces of a stream that had
+    /// one.
     fn is_all(&mut self, call: &ToolCall, more: &str) -> bool {
         let said = call.arguments.as_str();
         let same = said.starts_with('{') && more.starts_with(said);
@@ -133,13 +138,14 @@ impl CallState {
         all
     }
 
-    /// Remembers that the call was named once more.
+    /// Remembers that the call was named again.
     pub(super) fn told_of(&mut self, call: &ToolCall, name: &str, arguments: &str) {
         self.named_again |=
             !name.is_empty() && name == call.name && arguments.is_empty() && self.scan.is_over();
     }
 
-    /// Whether these arguments are those of another call, of the same tool, whose name came alone.
+    /// Returns `true` if these arguments belong to another call of the same tool, after its name came
+    /// alone.
     fn goes_on_as_another(&self, call: &ToolCall, name: &str, arguments: &str) -> bool {
         self.named_again
             && (name.is_empty() || name == call.name)
@@ -147,13 +153,14 @@ impl CallState {
             && arguments != call.arguments
     }
 
-    /// Whether a piece without an id, with this name and these arguments, is another call's.
+    /// Returns `true` if a piece without an id, with this name and these arguments, belongs to another
+    /// call.
     fn is_over(&self, call: &ToolCall, name: &str, arguments: &str) -> bool {
         if name.is_empty() || call.name.is_empty() {
             return false;
         }
         if name == call.name {
-            // The same call once more word for word is a repetition, not a second call.
+            // An exact repetition of the call is not a second call.
             return self.scan.is_over() && !arguments.is_empty() && arguments != call.arguments;
         }
         true
@@ -179,7 +186,7 @@ impl Scan {
         }
     }
 
-    /// Whether an object or a list is whole.
+    /// Returns `true` if an object or a list is complete.
     fn is_over(self) -> bool {
         self.begun && self.depth == 0 && !self.quoted
     }

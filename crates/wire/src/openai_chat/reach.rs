@@ -1,38 +1,38 @@
-//! [`reach`]: how far OpenAI's Chat Completions goes with a model of theirs, and whether a model
-//! takes a temperature, as far as its name tells. Judges no request; `settings.rs` does.
+//! [`reach`]: the extent to which OpenAI's Chat Completions supports a model of theirs, and whether a
+//! model accepts a temperature, both judged by the name. `settings.rs` judges requests.
 //!
-//! Sources: OpenAI's refusals, word for word, in public reports: of tools beside an effort from
-//! GPT-5.4 on, of tools without `"none"` from GPT-5.5 on, of tools at all with GPT-6 Astra.
+//! Sources: OpenAI's refusals, word for word, in public reports: of tools beside an effort from GPT-5.4
+//! on, of tools without `"none"` from GPT-5.5 on, of tools at all with GPT-6 Astra.
 
-/// How far Chat Completions goes with a model of OpenAI's. Their Responses API goes all the way
-/// with each.
+/// The extent to which Chat Completions supports a model of OpenAI's. The Responses API supports all
+/// models fully.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// All of it.
+    /// Full support.
     Whole,
-    /// Tools where no effort is asked for: then it does not think.
+    /// Tools only if the request sets no effort. The model does not reason then.
     ToolsUnasked,
-    /// Tools where it is told not to think: `reasoning_effort: "none"`.
+    /// Tools only if reasoning is turned off with `reasoning_effort: "none"`.
     ToolsAtNone,
-    /// No tools: it always thinks.
+    /// No tools, because the model always reasons.
     NoTools,
-    /// Nothing: it is served over Responses only.
+    /// No support. The model is only available in Responses.
     Nothing,
 }
 
-/// What a model that is served over Responses only has in its name.
+/// Parts of the names of models that are only available in Responses.
 const RESPONSES_ONLY: [&str; 4] = ["-pro", "codex", "deep-research", "computer-use"];
-/// What thinks always.
+/// Models that always reason.
 const ALWAYS_THINKS: [&str; 3] = ["gpt-6-astra", "gpt-6.1-sol", "gpt-6.2"];
-/// From this version on tools and thinking do not go together.
+/// The version from which tools and reasoning cannot be combined.
 const APART: (u64, u64) = (5, 4);
-/// Its `-latest` does not think; those of later versions do.
+/// The model's `-latest` does not reason; those of later versions do.
 const TALKS: &str = "gpt-5-chat";
 
-/// Models of Moonshot's that have one temperature, thinking or not.
+/// Moonshot's models with a fixed temperature.
 const FIXED: [&str; 4] = ["kimi-k2.5", "kimi-k2.6", "kimi-k2.7", "kimi-k3"];
 
-/// How far Chat Completions goes with the model of that name.
+/// Returns the extent to which Chat Completions supports a model.
 #[must_use]
 pub fn reach(model: &str) -> Reach {
     let name = plain(model);
@@ -55,8 +55,8 @@ pub fn reach(model: &str) -> Reach {
     }
 }
 
-/// Whether a model takes that temperature where it is asked for that effort: one of OpenAI's that
-/// thinks, and Kimi's newer ones, take only what is usual.
+/// Returns `true` if a model accepts this temperature with this effort. OpenAI's models accept only the
+/// default while they reason, and so do Kimi's newer ones.
 #[must_use]
 pub fn takes_temperature(model: &str, effort: Option<&str>, temperature: f64) -> bool {
     let name = plain(model);
@@ -66,8 +66,8 @@ pub fn takes_temperature(model: &str, effort: Option<&str>, temperature: f64) ->
     usual || !(fixed || thinks)
 }
 
-/// Whether a model of that name reasons, and so counts its reasoning as output: `o3`, `gpt-5.6` and
-/// whatever comes after them, but not `gpt-4o`.
+/// Returns `true` if a model of that name reasons, so that its reasoning counts as output: `o3`,
+/// `gpt-5.6` and later ones, but not `gpt-4o`.
 pub fn reasons(model: &str) -> bool {
     let name = plain(model);
     if name.starts_with("gpt-") {
@@ -77,7 +77,7 @@ pub fn reasons(model: &str) -> bool {
     version.starts_with(|one: char| one.is_ascii_digit())
 }
 
-/// The version of a GPT: `gpt-5.4-mini` has 5 and 4.
+/// Returns the version of a GPT: 5 and 4 for `gpt-5.4-mini`.
 fn version(name: &str) -> Option<(u64, u64)> {
     let version = name.strip_prefix("gpt-")?;
     let number = |text: &str| {
@@ -90,7 +90,7 @@ fn version(name: &str) -> Option<(u64, u64)> {
     Some((major, minor))
 }
 
-/// A name without its maker's before it, as gateways have it, and without what is around that of a
+/// Returns a model's name without the maker's prefix that gateways add, and without the additions of a
 /// fine-tuned model: `ft:o4-mini:org::id`.
 fn plain(model: &str) -> String {
     let name = model.to_ascii_lowercase();

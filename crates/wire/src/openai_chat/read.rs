@@ -1,5 +1,5 @@
-//! Reads a request in the shape of Chat Completions: each entry of its list is one message. A request
-//! with orphaned results is read with them; nothing is repaired.
+//! Reads a request of Chat Completions. Each entry of its list is one message. Orphaned results are
+//! kept, and nothing is repaired.
 
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
@@ -128,7 +128,7 @@ fn reasoning(message: &Value) -> Option<Part> {
     Some(Part::Thinking(Thinking { text, opaque: None }))
 }
 
-/// The parts of a content: a text is one part, null and nothing are none.
+/// Returns the parts of a content. A text is one part; `null` has none.
 fn content_parts(content: Value, place: &str) -> Result<Vec<Part>, WireError> {
     match content {
         Value::Null => Ok(Vec::new()),
@@ -192,7 +192,7 @@ fn image_part(mut image: Value, place: impl Fn() -> String) -> Result<Part, Wire
     }))
 }
 
-/// A file with an id or with data; `None` for any other form.
+/// Reads a file with an id or with data. Returns `None` for any other form.
 fn file_part(part: &Value) -> Option<Part> {
     let file = part.get("file")?;
     let text = |key| file.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -249,7 +249,7 @@ fn calls(message: &mut Value, place: &str, parts: &mut Vec<Part>) -> Result<(), 
     Ok(())
 }
 
-/// What stands in a call besides the keys of the wire, and has to go back with it.
+/// Returns the additional keys of a call, which must be sent back with it.
 fn call_extra(call: &Value, known: &[&str]) -> Option<Opaque> {
     let mut extra = call.as_object()?.clone();
     for known in known {
@@ -286,7 +286,7 @@ fn function_of(
     let name = text_of(function.get_mut("name"), || format!("{}.name", place()))?;
     let arguments = match function.get_mut("arguments").map(Value::take) {
         Some(Value::String(text)) => text,
-        // Not what the wire prescribes, but what some servers write.
+        // The API does not allow it, but some servers write it.
         Some(object @ Value::Object(_)) => object.to_string(),
         None | Some(Value::Null) => String::new(),
         Some(other) => {
@@ -355,7 +355,7 @@ pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Whether the server runs a tool by itself, such as a search: it is named by its type alone.
+/// Returns `true` if the server runs a tool itself, such as a search. Its definition only has a type.
 fn is_hosted(tool: &Value) -> bool {
     let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
     let ours = ["function", CUSTOM, "name"];

@@ -1,6 +1,6 @@
-//! [`render`]: a view of a transcript as the bytes of a Chat Completions request. Deterministic:
-//! the same view gives the same bytes. Chooses nothing and repairs nothing; a view that parts a
-//! batch is rendered parted, and `validate.rs` says so.
+//! [`render`]: a view of a transcript as the bytes of a Chat Completions request. Deterministic. It
+//! repairs nothing: if other messages separate a batch, the body does, too, and `validate.rs` reports
+//! it.
 
 use plimsoll_context::{Breakpoint, Message, ToolSpec};
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,10 @@ const ORDER: [&str; 10] = [
     "stream_options",
 ];
 
-/// What a stream carries besides the reply.
+/// Additional content of a stream.
 #[derive(Debug, Serialize, Deserialize)]
 struct StreamOptions {
-    /// Whether a last chunk carries the usage.
+    /// Whether a last chunk contains the usage.
     #[serde(default)]
     include_usage: bool,
     /// All other keys.
@@ -45,7 +45,7 @@ struct StreamOptions {
     extra: Map<String, Value>,
 }
 
-/// Renders messages alone: the body is their list.
+/// Renders messages alone. The body is a list.
 pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
     let mut composer = Composer::new(dialect.rules());
     for message in messages {
@@ -161,7 +161,7 @@ fn settings(
     settings
 }
 
-/// Returns `false` if a temperature is asked for that the model refuses, wherever it runs.
+/// Returns `false` if the request sets a temperature that the model refuses on every server.
 fn takes(input: &RenderInput<'_>, dialect: &Dialect) -> bool {
     let effort = input.extra.and_then(|extra| extra.get("reasoning_effort"));
     let effort = effort.and_then(Value::as_str);
@@ -170,7 +170,7 @@ fn takes(input: &RenderInput<'_>, dialect: &Dialect) -> bool {
     !input.temperature.is_some_and(refused)
 }
 
-/// Sets one further key of the body; a value that a known key cannot have removes it.
+/// Sets one additional key of the body. A value of the wrong type removes a known key.
 fn set(settings: &mut Settings, key: &str, value: &Value) {
     let value = match key {
         // The messages and the tools are not settings.
@@ -195,7 +195,7 @@ fn tools(
     dialect: &Dialect,
     notes: &mut Vec<Note>,
 ) -> Vec<String> {
-    // A tool is named as calls of it are.
+    // Tools have the same names as in calls.
     let specs = tools::named(specs, |name| call_name(name, dialect), notes);
     let last = specs.len().saturating_sub(1);
     let specs = specs.into_iter().enumerate();

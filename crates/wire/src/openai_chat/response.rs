@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// Keys that this crate does not know, kept as they came.
+/// Unknown keys, unchanged.
 pub(super) type Extra = Map<String, Value>;
 
 /// A whole response, or one chunk of a streamed one.
@@ -20,10 +20,10 @@ pub(super) struct Response {
     /// The model that answered.
     #[serde(deserialize_with = "text")]
     pub(super) model: Option<String>,
-    /// The alternatives; this crate reads the first. Some servers send null for none.
+    /// The alternatives. Only the first is read. Some servers send `null` for an empty list.
     #[serde(deserialize_with = "list")]
     pub(super) choices: Vec<Choice>,
-    /// The tokens used; null in all chunks but the last.
+    /// The tokens used. `null` in all chunks but the last.
     #[serde(deserialize_with = "lenient")]
     pub(super) usage: Option<WireUsage>,
     /// An error in place of a reply, or in the middle of one.
@@ -45,7 +45,7 @@ pub(super) struct Choice {
     /// The piece of a message in a chunk.
     #[serde(deserialize_with = "lenient")]
     pub(super) delta: Option<MessagePiece>,
-    /// Why the model stopped; null while it goes on.
+    /// The reason why the model stopped. `null` until then.
     #[serde(deserialize_with = "text")]
     pub(super) finish_reason: Option<String>,
     /// The tokens used, at servers that report them here.
@@ -61,17 +61,17 @@ pub(super) struct Choice {
 pub(super) struct MessagePiece {
     /// A text, null, or a list of parts.
     pub(super) content: Option<Value>,
-    /// Reasoning, as DeepSeek and most others spell it.
+    /// Reasoning under the key of DeepSeek and most others.
     pub(super) reasoning_content: Option<Value>,
-    /// Reasoning, as OpenRouter and some others spell it.
+    /// Reasoning under the key of OpenRouter and some others.
     pub(super) reasoning: Option<Value>,
-    /// The text with which the model refuses.
+    /// The text of a refusal by the model.
     #[serde(deserialize_with = "text")]
     pub(super) refusal: Option<String>,
     /// Tool calls or pieces of them.
     #[serde(deserialize_with = "list")]
     pub(super) tool_calls: Vec<CallPiece>,
-    /// The one tool call of the older form.
+    /// The single tool call of the older form.
     #[serde(rename = "function_call", deserialize_with = "lenient")]
     // tidy:allow(function call)
     pub(super) legacy_call: Option<FunctionPiece>,
@@ -86,13 +86,13 @@ pub(super) struct CallPiece {
     /// The number of the call in its message.
     #[serde(deserialize_with = "count")]
     pub(super) index: Option<u64>,
-    /// Its id; in most streams only in the first piece.
+    /// The id. In most streams, only the first piece has it.
     #[serde(deserialize_with = "text")]
     pub(super) id: Option<String>,
     /// Name and arguments.
     #[serde(deserialize_with = "lenient")]
     pub(super) function: Option<FunctionPiece>,
-    /// Name and text, of a call of a tool that takes a text of any form.
+    /// The name and the text, for a tool that takes free text.
     #[serde(deserialize_with = "lenient")]
     pub(super) custom: Option<CustomPiece>,
     #[serde(flatten)]
@@ -105,11 +105,11 @@ pub(super) struct CallPiece {
 pub(super) struct FunctionPiece {
     #[serde(deserialize_with = "text")]
     pub(super) name: Option<String>,
-    /// JSON text; some servers send the object itself.
+    /// JSON text. Some servers send the object itself.
     pub(super) arguments: Option<Value>,
 }
 
-/// Name and input of a call of a tool that takes a text of any form, or a piece of them.
+/// Name and input of a call of a tool that takes free text, or a piece of them.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct CustomPiece {
@@ -119,8 +119,8 @@ pub(super) struct CustomPiece {
     pub(super) input: Option<String>,
 }
 
-/// Usage as the servers spell it. Numbers of the wrong type are read as absent: a count is
-/// never worth a reply.
+/// Usage in the server's format. A number of the wrong type counts as absent, because a reply must not
+/// fail because of a count.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct WireUsage {
@@ -165,7 +165,7 @@ pub(super) struct CompletionDetails {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// Reads a list. One object is a list of one, and anything else is empty.
+/// Reads a list. A single object is a list of one, and anything else is empty.
 fn list<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -180,7 +180,7 @@ where
     Ok(entries.filter_map(|one| T::deserialize(one).ok()).collect())
 }
 
-/// Reads an object; anything else is absent.
+/// Reads an object. Anything else counts as absent.
 fn lenient<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -194,7 +194,7 @@ where
     })
 }
 
-/// Reads a text. A number becomes its text, and anything else is absent.
+/// Reads a text. A number becomes its text, and anything else counts as absent.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::String(text) => Some(text),
@@ -203,7 +203,7 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> 
     })
 }
 
-/// Reads a count; anything else is absent.
+/// Reads a count. Anything else counts as absent.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(from)?;
     Ok(match &value {

@@ -1,5 +1,5 @@
-//! [`ChatEvents`]: the chunks of a streamed reply, and whole responses. Repairs what servers do
-//! differently, never what the model wrote.
+//! [`ChatEvents`]: the chunks of a streamed reply, and whole responses. Deviations of other servers are
+//! repaired; the model's output is not changed.
 
 use plimsoll_context::{Opaque, Part, Reply, StopReason};
 use serde_json::Value;
@@ -44,7 +44,7 @@ impl ReplyEvents for ChatEvents {
 
     const DONE_ENDS: bool = true;
 
-    /// Thinking, then text, then calls: the order that this wire can give back.
+    /// Thinking, then text, then calls: the order in which the protocol can send them back.
     fn open() -> OpenReply<CallState> {
         OpenReply::standing([OpenContent::thinking(), OpenContent::text()])
     }
@@ -63,7 +63,7 @@ impl ReplyEvents for ChatEvents {
         }
         for choice in &mut response.choices {
             if let Some(message) = &mut choice.message {
-                // Each call of a whole message stands for itself, whether or not it has an index.
+                // In a whole message, each call is a separate one, with or without an index.
                 for (index, call) in message.tool_calls.iter_mut().enumerate() {
                     call.index = Some(index as u64);
                 }
@@ -78,7 +78,7 @@ impl ReplyEvents for ChatEvents {
         let blocks = reply.blocks().iter();
         let mut parts: Vec<Part> = blocks.filter_map(|block| block.part(stop)).collect();
         let thoughts = parts.partition_point(|part| matches!(part, Part::Thinking(_)));
-        // With nothing that they led to, they are of no use.
+        // Details without an answer or a call are useless.
         if parts.len() > thoughts && !self.details.is_empty() {
             let details = Value::Array(self.details.clone());
             parts.insert(thoughts, details::part(DETAILS, details));
@@ -120,7 +120,7 @@ impl ChatEvents {
             }
             usage = usage.or(inner);
         }
-        // Servers that report usage in every chunk report the sum so far.
+        // Servers that report usage in every chunk report the total so far.
         reply.used(usage.and_then(|usage| usage.normalized()));
         Ok(())
     }
@@ -130,7 +130,7 @@ impl ChatEvents {
         said: MessagePiece,
         reply: &mut OpenReply<CallState>,
     ) -> Result<(), WireError> {
-        // Both keys in one chunk say the same twice.
+        // If one chunk has both keys, they contain the same text.
         let reasoning = [said.reasoning_content, said.reasoning];
         let reasoning = reasoning
             .into_iter()
@@ -257,8 +257,8 @@ impl ChatEvents {
         reply.open_last(content, CallState::new(index, given))
     }
 
-    /// An id for a call whose server gives none: the same for the same stream, and different
-    /// for a different one as far as the stream shows it.
+    /// Returns an id for a call to which the server gives none. It is derived from the content, so that
+    /// equal streams have equal ids and different ones usually do not.
     fn spare_id(&self, name: &str, reply: &OpenReply<CallState>) -> String {
         let number = reply.calls().count();
         let said = |at: usize| reply.blocks().get(at).map(|block| block.said());
@@ -273,7 +273,7 @@ impl ChatEvents {
     }
 }
 
-/// Mistral's reasoning models write a list of `text` and `thinking` parts.
+/// Reads a part of a list, as Mistral's reasoning models write it: `text` or `thinking`.
 fn content_part(part: &Value, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
     match part.get("type").and_then(Value::as_str) {
         Some("thinking") => {
@@ -288,8 +288,8 @@ fn content_part(part: &Value, reply: &mut OpenReply<CallState>) -> Result<(), Wi
     }
 }
 
-/// The calls in the first choice that has any: some servers put the text of one reply into one choice
-/// and its calls into another, and number neither.
+/// Returns the calls in the first choice that has any. Some servers put the text and the calls of one
+/// reply into different choices without numbers.
 fn other_calls(choices: impl Iterator<Item = Choice>) -> Vec<CallPiece> {
     let unnumbered = choices.filter(|choice| choice.index.is_none());
     let said = unnumbered.filter_map(|choice| choice.delta.or(choice.message));
@@ -301,7 +301,8 @@ fn text_in(part: &Value) -> Option<&str> {
     part.get("text").and_then(Value::as_str)
 }
 
-/// Some servers answer 200 and say in the body, or in the middle of the stream, that it failed.
+/// Returns an error if the response contains one. Some servers report errors with status 200, or in the
+/// middle of a stream.
 fn refuse_error(response: &Response, body: &str) -> Result<(), WireError> {
     let kind = response.extra.get("object").and_then(Value::as_str);
     let bare = response.choices.is_empty()
@@ -314,11 +315,11 @@ fn refuse_error(response: &Response, body: &str) -> Result<(), WireError> {
         .choices
         .iter()
         .any(|choice| choice.extra.get("error").is_some_and(is_told));
-    // MiniMax's way of saying so, with 200.
+    // MiniMax reports errors like this, with status 200.
     let base = response.extra.get("base_resp");
     let code = base.and_then(|base| base.get("status_code"));
     let refused = code.and_then(Value::as_i64).is_some_and(|code| code != 0);
-    // Beside a reply, an error that says nothing is none.
+    // An empty error beside a reply is ignored.
     let at_top = response
         .error
         .as_ref()

@@ -1,5 +1,5 @@
-//! What a server reports as used, in the meaning that all of Plimsoll gives it: cached input is
-//! not fresh input, reasoning is a part of output, nothing counts twice. Not money.
+//! A server's usage, converted to Plimsoll's definition: cached input is not fresh input, reasoning is
+//! part of the output, and no token counts twice.
 
 use plimsoll_context::{Tokens, Usage};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::response::WireUsage;
 
 impl WireUsage {
-    /// The usage in Plimsoll's meaning; `None` if the server reported no counts.
+    /// Returns the usage in Plimsoll's definition, or `None` if the server reported no counts.
     ///
-    /// `prompt_tokens` includes what was read from and written to a cache, unless that is more;
-    /// `completion_tokens` includes reasoning, except at servers (xAI) whose total shows that
-    /// it does not.
+    /// `prompt_tokens` includes the tokens read from and written to a cache, unless there are more of
+    /// these. `completion_tokens` includes reasoning, except at servers (xAI) whose total shows
+    /// otherwise.
     #[must_use]
     pub(crate) fn normalized(&self) -> Option<Usage> {
         let prompt = self.prompt_tokens;
@@ -22,7 +22,7 @@ impl WireUsage {
         let prompt = prompt.unwrap_or_default();
         let (read, write) = (self.cache_read(), self.cache_write());
         let (output, reasoning) = self.output(prompt);
-        // A part cannot be larger than the whole: some gateways count it apart, as Anthropic does.
+        // A part cannot be larger than the whole: some gateways count it separately, as Anthropic does.
         let (fresh, read, write) = if read > prompt || write > prompt {
             (prompt, read, write)
         } else {
@@ -57,7 +57,7 @@ impl WireUsage {
             .unwrap_or_default()
     }
 
-    /// What was written, and how much of it was reasoning.
+    /// Returns the output tokens, and the reasoning tokens among them.
     fn output(&self, prompt: u64) -> (u64, u64) {
         let details = self.completion_tokens_details.as_ref();
         let reasoning = details
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_same_work_is_the_same_usage() {
         let rows = [
-            // OpenAI: 1000 read, 800 of them cached; 50 written, 30 of them reasoning.
+            // OpenAI: 1000 input, 800 of them cached; 50 output, 30 of them reasoning.
             r#"{"prompt_tokens":1000,"completion_tokens":50,"total_tokens":1050,
                 "prompt_tokens_details":{"cached_tokens":800,"audio_tokens":0},
                 "completion_tokens_details":{"reasoning_tokens":30}}"#,

@@ -28,7 +28,7 @@ impl Native for ChatWriter<'_> {
         }
         match part {
             Part::Image(image) => json(&image_part(image)),
-            // The protocol has files by their ids and their bytes, and by no address.
+            // The protocol accepts files by id and by value, but not by address.
             Part::File(file) if !is_elsewhere(file) => json(&file_part(file)),
             _ => None,
         }
@@ -179,7 +179,7 @@ fn json(part: &ContentPart<'_>) -> Option<String> {
 }
 
 impl Dialect {
-    /// Returns what the server demands of the messages.
+    /// Returns the server's requirements for the messages.
     pub(super) fn rules(&self) -> ServerRules {
         let placeholder = match self.empty_reasoning {
             EmptyReasoning::Omit => None,

@@ -1,4 +1,4 @@
-//! Tools of OpenAI's own: which there are, who runs them, and what each has to say. Not what they do.
+//! OpenAI's own tools: their kinds, who runs them, and their required keys.
 
 use plimsoll_context::HostedTool;
 use serde_json::Value;
@@ -6,19 +6,19 @@ use serde_json::Value;
 /// A kind of tool.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its `type`.
+    /// The `type`.
     pub kind: &'static str,
-    /// Keys that it has to have.
+    /// The required keys.
     pub needs: &'static [&'static str],
     runs: Runs,
 }
 
-/// Who runs a tool.
+/// The side that runs a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runs {
     Provider,
     Client,
-    /// The provider, and what it makes is too large to go back with every request.
+    /// The provider, but the output is too large to be sent back with every request.
     Pictures,
 }
 
@@ -48,14 +48,14 @@ const fn tool(kind: &'static str, needs: &'static [&'static str], runs: Runs) ->
     Tool { kind, needs, runs }
 }
 
-/// The tools that the provider runs, for those who want to know what there is.
+/// Returns the types of the tools that the provider runs.
 pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
     let hosted = TOOLS.iter().filter(|tool| tool.runs == Runs::Provider);
     hosted.map(|tool| tool.kind)
 }
 
-/// Why a tool cannot be asked for as one that the provider runs: the client has a part in it. What
-/// else is wrong with it, `validate` of the crate `judge` reports.
+/// Returns the reason why a tool is not a hosted tool: the client takes part in it. Other faults are
+/// reported by `validate` of the crate `judge`.
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();

@@ -6,17 +6,17 @@ use crate::arguments::legal_name;
 use crate::call_ids::CallIdForm;
 pub(super) use crate::call_ids::MAX_ID;
 
-/// Whether an id is accepted.
+/// Returns `true` if an id is accepted.
 pub fn fits(id: &str) -> bool {
     CallIdForm::UpTo64.accepts(id)
 }
 
-/// Whether a tool's name is accepted.
+/// Returns `true` if a tool's name is accepted.
 pub fn is_name(name: &str) -> bool {
     fits(name) && name.chars().all(in_name)
 }
 
-/// A tool's name as it is accepted: a model may have made one up that is not.
+/// Returns a tool's name in an accepted form, because a model may have invented an invalid one.
 pub(crate) fn name(name: &str) -> Cow<'_, str> {
     legal_name(name, MAX_ID)
 }

@@ -1,15 +1,14 @@
-//! What kinds of items there are, and whose they are. One home for the lists, because reading,
-//! rendering and judging must agree on them.
+//! The kinds of items and their authors. Reading, rendering and judging share these lists.
 
 use plimsoll_context::{Opaque, Thinking};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Whose blocks this wire gives back.
+/// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-responses";
 
-/// Items that may stand in the input besides messages.
+/// The items that may be in the input besides messages.
 pub const KINDS: [&str; 31] = [
     "message",
     "file_search_call",
@@ -44,7 +43,7 @@ pub const KINDS: [&str; 31] = [
     "compaction_trigger",
 ];
 
-/// What the client says besides messages and outputs.
+/// The client's items besides messages and outputs.
 const CLIENTS: [&str; 4] = [
     "mcp_approval_response",
     "additional_tools",
@@ -52,10 +51,10 @@ const CLIENTS: [&str; 4] = [
     "compaction_trigger",
 ];
 
-/// Items of these that say how the model has to go on: its tools, and its settings.
+/// The client's items that instruct the model: its tools, and its settings.
 const INSTRUCTIONS: [&str; 2] = ["additional_tools", "configuration_update"];
 
-/// Calls that wait for an output of the client's, how they are spoken of, and their outputs.
+/// Calls that need an output of the client, with their names in errors, and the types of their outputs.
 pub const PAIRS: [(&str, &str, &str); 7] = [
     ("function_call", "function call", "function_call_output"), // tidy:allow(function call)
     (
@@ -78,7 +77,7 @@ pub const PAIRS: [(&str, &str, &str); 7] = [
     ("tool_search_call", "tool search call", "tool_search_output"),
 ];
 
-/// What ids of items begin with.
+/// The prefixes of item ids.
 pub const PREFIXES: [(&str, &str); 5] = [
     ("message", "msg"),
     ("function_call", "fc"),
@@ -87,7 +86,7 @@ pub const PREFIXES: [(&str, &str); 5] = [
     ("web_search_call", "ws"),
 ];
 
-/// An item's kind; a message may leave it out.
+/// Returns an item's type. A message may leave it out.
 pub fn kind(item: &Value) -> &str {
     match item.get("type").and_then(Value::as_str) {
         Some(kind) => kind,
@@ -96,12 +95,12 @@ pub fn kind(item: &Value) -> &str {
     }
 }
 
-/// Whether the server ties an item of that kind to the reasoning before it.
+/// Returns `true` if the server ties an item of this type to the reasoning before it.
 pub fn is_tied(kind: &str) -> bool {
     matches!(kind, "message" | "function_call" | "custom_tool_call")
 }
 
-/// Whether an item may be of that kind.
+/// Returns `true` if this type of item exists.
 pub fn is_item(kind: &str) -> bool {
     KINDS.contains(&kind)
 }
@@ -111,28 +110,28 @@ pub fn is_instruction(kind: &str) -> bool {
     INSTRUCTIONS.contains(&kind)
 }
 
-/// Whether the client says an item of that kind; the model says all others, as far as they are
-/// not messages.
+/// Returns `true` if items of this type come from the client. All others come from the model, except
+/// messages.
 pub fn is_clients(kind: &str) -> bool {
     CLIENTS.contains(&kind) || PAIRS.iter().any(|(.., output)| *output == kind)
 }
 
-/// Whether a block of that kind stands in the content of a message, and is no item.
+/// Returns `true` if a block of this type belongs in the content of a message and is not an item.
 pub fn is_content(kind: &str) -> bool {
     is_heard(kind) || is_said(kind)
 }
 
-/// Whether such a block stands in what the model is told.
+/// Returns `true` if such a block belongs in the model's input.
 pub fn is_heard(kind: &str) -> bool {
     kind.starts_with("input_")
 }
 
-/// Whether such a block stands in what the model says.
+/// Returns `true` if such a block belongs in the model's output.
 pub fn is_said(kind: &str) -> bool {
     matches!(kind, "output_text" | "refusal")
 }
 
-/// What an item of reasoning says that may be read.
+/// Returns the readable text of a reasoning item.
 pub fn reasoning_text(item: &Value) -> String {
     let texts = |key: &str| {
         let list = item.get(key).and_then(Value::as_array);
@@ -148,7 +147,7 @@ pub fn reasoning_text(item: &Value) -> String {
     }
 }
 
-/// Reasoning, with its item as it came.
+/// Returns the reasoning of an item, with the original item.
 pub fn thinking(item: &Value, raw: &str) -> Thinking {
     Thinking {
         text: reasoning_text(item),
@@ -156,14 +155,14 @@ pub fn thinking(item: &Value, raw: &str) -> Thinking {
     }
 }
 
-/// Whether an item of reasoning has the form that OpenAI takes: other servers give it other ids.
+/// Returns `true` if a reasoning item has the form that OpenAI accepts. Other servers use other ids.
 pub fn is_reasoning(item: &Value) -> bool {
     let id = item.get("id");
     let named = id.is_none_or(|id| id.as_str().is_some_and(|id| id.starts_with("rs")));
     named && item.get("summary").is_some_and(Value::is_array)
 }
 
-/// Whether an item of reasoning can be read by a server that has stored nothing.
+/// Returns `true` if a server that has stored nothing can read a reasoning item.
 pub fn is_encrypted(item: &Value) -> bool {
     let content = item.get("encrypted_content").and_then(Value::as_str);
     content.is_some_and(|content| !content.is_empty())
@@ -177,8 +176,8 @@ pub fn opaque(raw: &str) -> Opaque {
     }
 }
 
-/// The block of this wire in an opaque part: its kind, empty where it has none, and its bytes.
-/// `None` for a block of another wire or what is no JSON object.
+/// Returns the block of this protocol in an opaque part: its type, which may be empty, and its bytes.
+/// `None` for a block of another protocol, and for data that is not a JSON object.
 pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
     #[derive(Deserialize)]
     struct Typed {
@@ -189,7 +188,7 @@ pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
         return None;
     }
     let raw: &RawValue = serde_json::from_str(&opaque.data).ok()?;
-    // Only an object has keys, whatever serde would take for one.
+    // Serde would also accept other values, but only an object has keys.
     if !raw.get().starts_with('{') {
         return None;
     }

@@ -1,4 +1,5 @@
-//! Edits the messages of a Responses request in place: of an edited message only the changed items.
+//! Edits the messages of a Responses request in place. Only the changed items of an edited message are
+//! written anew.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +60,7 @@ fn write(messages: &[&Message], kept: &[&str]) -> Result<Vec<Vec<String>>, WireE
     Ok(written(messages.iter().copied(), custom))
 }
 
-/// Returns a profile that leaves no reasoning out: the caller decides what may be sent.
+/// Returns a profile that leaves no reasoning out. The caller decides which reasoning may be sent.
 fn whole() -> Profile {
     Profile {
         reasoning: ReasoningItems::Plain,
@@ -94,7 +95,7 @@ impl PiecePatcher for ItemPatcher {
             ("custom_tool_call", [Part::ToolCall(call)]) => ("input", quoted(&call.arguments)),
             ("message", _) => {
                 let content = object.get("content").unwrap_or("[]");
-                // What stands beside the content comes first, and stays.
+                // The keys beside the content come first, and stay.
                 let count = pieces(content)?.len();
                 let beside = old.len().saturating_sub(count);
                 let said = if item.get("role").is_some_and(|role| role == "assistant") {
@@ -141,14 +142,15 @@ impl PiecePatcher for ItemPatcher {
         items.into_iter().flatten().collect()
     }
 
-    /// What came of reasoning that is gone loses the id by which the server would ask for it (OR4).
+    /// Removes the id of items whose reasoning was removed, because the server would require the
+    /// reasoning (OR4).
     fn without_gone(
         &self,
         old: &[Vec<Part>],
         kept: Vec<Option<String>>,
     ) -> Result<Vec<String>, WireError> {
         let mut items = Vec::with_capacity(kept.len());
-        // Whether reasoning stood before, and still stands.
+        // Whether there was reasoning before, and whether it is still there.
         let (mut reasoned, mut reasons) = (false, false);
         for (old, item) in old.iter().zip(kept) {
             let thinks = matches!(old.as_slice(), [Part::Thinking(_)]);
@@ -165,8 +167,8 @@ impl PiecePatcher for ItemPatcher {
     }
 }
 
-/// Returns the items of each message. `custom` are ids of calls outside of these messages whose tools take
-/// a text of any form.
+/// Returns the items of each message. `custom` contains the ids of calls outside of these messages
+/// whose tools take free text.
 fn written<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
     custom: BTreeSet<String>,
@@ -184,7 +186,7 @@ fn written<'m>(
     items.collect()
 }
 
-/// What came of reasoning that is gone, without the id by which the server would ask for it (OR4).
+/// Returns an item without the id by which the server would require removed reasoning (OR4).
 fn without_tie(item: String) -> Result<String, WireError> {
     let value: Value = parse(&item)?;
     if !items::is_tied(items::kind(&value)) || value.get("id").is_none() {
@@ -193,7 +195,7 @@ fn without_tie(item: String) -> Result<String, WireError> {
     Ok(parse::<RawObject<'_>>(&item)?.with(&[("id", None)]))
 }
 
-/// A content with other parts in their places: a text where it was one, else a list.
+/// Returns a content with its new parts. A plain text stays one, anything else is a list.
 fn said_in(
     content: &str,
     old: Option<&[Part]>,
@@ -210,7 +212,7 @@ fn said_in(
             Some(text) if raw.starts_with('"') => quoted(text),
             Some(text) if old.as_text().is_some() => {
                 let block: RawObject<'_> = parse(raw)?;
-                // They are of the text that was there.
+                // The annotations belong to the old text.
                 let none = block.get("annotations").map(|_| "[]".to_owned());
                 block.with(&[
                     ("text", Some(quoted(text))),

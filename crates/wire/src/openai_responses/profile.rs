@@ -1,21 +1,20 @@
-//! [`Profile`]: what one family of models, or one server, wants of a Responses request. Data
-//! only: `render.rs` writes by it, `validate.rs` judges by it. No model names, windows or prices;
-//! those are configuration.
+//! [`Profile`]: the requirements of one family of models, or one server, for a Responses request.
+//! `render.rs` and `validate.rs` follow it. Model names, windows and prices are configured elsewhere.
 
 use serde::{Deserialize, Serialize};
 
 use crate::request::Effort;
 
-/// What a model or a server wants. The default is `openai`; a configuration may start from a
+/// The requirements of a model or a server. The default is `openai`. A configuration may start from a
 /// named profile and change single fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Its name.
+    /// The name of the profile.
     pub name: String,
-    /// Whether and how reasoning goes back.
+    /// Whether and how reasoning is sent back.
     pub reasoning: ReasoningItems,
-    /// The values of `reasoning.effort`, the lowest first; none where it is not accepted.
+    /// The accepted values of `reasoning.effort`, the lowest first. Empty if the key is not accepted.
     pub efforts: Vec<Effort>,
     /// Whether summaries of the reasoning are requested. OpenAI gives them to verified organisations
     /// only, and rejects the requests of others.
@@ -35,15 +34,15 @@ pub struct Profile {
     pub cache_key: bool,
 }
 
-/// Whether and how reasoning goes back.
+/// Whether and how reasoning is sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningItems {
-    /// The model does not reason, and refuses to be asked for it.
+    /// Never: the model does not reason, and refuses reasoning settings.
     None,
-    /// Encrypted: an item without its encrypted content is of no use where nothing is stored.
+    /// Encrypted. Because the server stores nothing, an item without encrypted content is useless.
     Encrypted,
-    /// As it is.
+    /// Unchanged and readable.
     Plain,
 }
 
@@ -51,7 +50,7 @@ impl Profile {
     /// The names that [`Profile::named`] knows.
     pub const NAMES: [&'static str; 3] = ["openai", "openai-plain", "compatible"];
 
-    /// The profile of that name.
+    /// Returns the profile of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -62,7 +61,8 @@ impl Profile {
         }
     }
 
-    /// OpenAI's reasoning models, with the efforts that nearly all of them know.
+    /// Returns the profile of OpenAI's reasoning models, with the efforts that nearly all of them
+    /// accept.
     #[must_use]
     pub fn openai() -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Profile {
         }
     }
 
-    /// OpenAI's models that do not reason.
+    /// Returns the profile of OpenAI's models without reasoning.
     #[must_use]
     pub fn plain() -> Self {
         Self {
@@ -91,8 +91,7 @@ impl Profile {
         }
     }
 
-    /// Any other server that speaks this wire: what reasons there gives its reasoning in the
-    /// open.
+    /// Returns the profile of a compatible server, whose models give their reasoning unencrypted.
     #[must_use]
     pub fn compatible() -> Self {
         Self {
@@ -104,7 +103,7 @@ impl Profile {
         }
     }
 
-    /// The accepted effort that is nearest to the one asked for, the lower of two.
+    /// Returns the accepted effort that is nearest to the requested one, the lower of two.
     #[must_use]
     pub fn effort(&self, asked: Effort) -> Option<Effort> {
         let far = |effort: &Effort| (*effort as u8).abs_diff(asked as u8);

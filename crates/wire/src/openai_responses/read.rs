@@ -1,5 +1,5 @@
-//! Reads a Responses request, or a list of its items. A request with orphaned outputs is read with them;
-//! nothing is repaired.
+//! Reads a Responses request, or a list of its items. Orphaned outputs are kept, and nothing is
+//! repaired.
 
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, ToolCall, ToolResult, ToolSpec,
@@ -158,7 +158,7 @@ impl Reader {
             "assistant" => {
                 let known = ["type", "role", "content", "id", "status"];
                 let beside = beside(item, &known);
-                // Two messages in a row are two turns, unless the second says what it is to the
+                // Two messages in a row are two turns, unless the second names its relation to the
                 // first.
                 if self.last == Last::Said && beside.is_none() {
                     self.last = Last::Else;
@@ -208,7 +208,7 @@ fn user(parts: Vec<Part>) -> Message {
     Message::User { parts }
 }
 
-/// A tool call; `known` are the keys that its part holds already.
+/// Reads a tool call. `known` are the keys that the part contains already.
 pub(super) fn call(
     item: &Value,
     place: &str,
@@ -223,14 +223,14 @@ pub(super) fn call(
     })
 }
 
-/// The keys of an item besides the known ones, which have to go back with it.
+/// Returns the additional keys of an item, which must be sent back with it.
 pub(super) fn beside(item: &Value, known: &[&str]) -> Option<Opaque> {
     let mut beside = item.as_object()?.clone();
     beside.retain(|key, value| !known.contains(&key.as_str()) && !value.is_null());
     (!beside.is_empty()).then(|| items::opaque(&Value::Object(beside).to_string()))
 }
 
-/// The parts of a text or a list of parts.
+/// Returns the parts of a text or a list of parts.
 fn content(object: &RawObject<'_>, key: &str, place: &str) -> Result<Vec<Part>, WireError> {
     let raw = object.get(key).unwrap_or("null");
     let value: Value = parse(raw)?;
@@ -260,7 +260,7 @@ fn part(raw: &str, place: &str) -> Result<Part, WireError> {
         "input_image" => Ok(image(&part).unwrap_or_else(|| Part::Opaque(items::opaque(raw)))),
         "input_file" => Ok(file(&part).unwrap_or_else(|| Part::Opaque(items::opaque(raw)))),
         kind if items::is_content(kind) => Ok(Part::Opaque(items::opaque(raw))),
-        // It would be taken for an item.
+        // It would be mistaken for an item.
         _ => {
             let place = format!("{place}.type");
             let expected = "the type of a part of a message";
@@ -269,7 +269,7 @@ fn part(raw: &str, place: &str) -> Result<Part, WireError> {
     }
 }
 
-/// An image with an address or an id; `None` for any other form.
+/// Reads an image with an address or an id. Returns `None` for any other form.
 fn image(part: &Value) -> Option<Part> {
     let text = |key| part.get(key).and_then(Value::as_str).map(str::to_owned);
     let source = match (text("image_url"), text("file_id")) {
@@ -284,7 +284,7 @@ fn image(part: &Value) -> Option<Part> {
     }))
 }
 
-/// A file with bytes, an address or an id; `None` for any other form.
+/// Reads a file with bytes, an address or an id. Returns `None` for any other form.
 fn file(part: &Value) -> Option<Part> {
     let text = |key| part.get(key).and_then(Value::as_str).map(str::to_owned);
     let source = match (text("file_data"), text("file_url"), text("file_id")) {

@@ -18,9 +18,10 @@ use crate::turns::Turn;
 
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
-/// Includes reasoning in the reply in a form that can go back, since nothing is stored.
+/// The value of `include` for reasoning that can be sent back, needed because the server stores
+/// nothing.
 pub const ENCRYPTED: &str = "reasoning.encrypted_content";
-/// The name of the format of an answer under a schema.
+/// The name of the format of an answer that follows a schema.
 const ANSWER: &str = "answer";
 /// The order of the members behind the input. They may change from turn to turn, so an older request, up to
 /// the end of its input, is a byte prefix of a newer one.
@@ -120,7 +121,7 @@ fn settings(
     let key = input.cache.and_then(|plan| plan.key.as_deref());
     let key = key.filter(|_| profile.cache_key);
     settings.set("prompt_cache_key", key.map(Value::from));
-    // By default the server keeps everything.
+    // By default, the server stores everything.
     settings.set("store", Value::Bool(false));
     let mut include: Vec<&str> = Vec::new();
     if profile.reasoning == ReasoningItems::Encrypted {
@@ -146,7 +147,7 @@ fn settings(
     settings
 }
 
-/// Sets one further key of the body; a value that a known key cannot have removes it.
+/// Sets one additional key of the body. A value of the wrong type removes a known key.
 fn set(settings: &mut Settings, key: &str, value: &Value) {
     let value = match key {
         // The messages and the tools are not settings.

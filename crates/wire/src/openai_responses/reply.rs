@@ -1,5 +1,5 @@
-//! A Response object: its output items as parts, why the model stopped, what counts as an error.
-//! `stream.rs` reads it, whole or in events.
+//! A Response object: its output items as parts, its stop reason, and its errors. `stream.rs` reads it,
+//! whole or in events.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::read::beside;
 use crate::call_ids::fnv1a;
 use crate::error::WireError;
 
-/// The keys of a message that the transcript has a place for, or that may not go back.
+/// The keys of a message that a transcript represents, or that must not be sent back.
 pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "status"];
 
 /// A Response object, its output in raw pieces.
@@ -35,7 +35,7 @@ pub(super) struct Response<'a> {
     pub(super) output: Option<Vec<&'a RawValue>>,
     #[serde(default)]
     pub(super) usage: Option<Value>,
-    /// What errors say that are not wrapped.
+    /// The message of errors without a wrapper.
     #[serde(default)]
     pub(super) message: Option<Value>,
     #[serde(default)]
@@ -52,7 +52,7 @@ impl Response<'_> {
         model.filter(|model| !model.is_empty()).map(str::to_owned)
     }
 
-    /// Why the model stopped; `None` if it has not.
+    /// Returns the stop reason. `None` if the model has not stopped.
     pub(super) fn stop(&self) -> Option<StopReason> {
         match self.status() {
             "completed" => Some(StopReason::Stop),
@@ -71,11 +71,11 @@ impl Response<'_> {
         }
     }
 
-    /// Some servers answer 200 and say in the body that it failed.
+    /// Returns an error if the response contains one. Some servers report errors with status 200.
     pub(super) fn refuse_error(&self, body: &str) -> Result<(), WireError> {
         let error = self.error.as_ref().filter(|error| !error.is_null());
         if let Some(error) = error {
-            // The rest of a response repeats the request, which is no part of the error.
+            // The rest of the response repeats the request and is not part of the error.
             let body = json!({ "error": error }).to_string();
             return Err(WireError::Provider { body });
         }
@@ -95,7 +95,7 @@ impl Response<'_> {
     }
 }
 
-/// What an output item says, as parts in their order.
+/// Returns the parts of an output item, in their order.
 pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
     match items::kind(item) {
         "message" => {
@@ -110,13 +110,13 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
         "function_call" => vec![Part::ToolCall(tool_call(item, "arguments"))],
         "custom_tool_call" => vec![Part::ToolCall(tool_call(item, "input"))],
-        // Nobody can send back what nobody named.
+        // An item without a type cannot be sent back.
         "" => Vec::new(),
         _ => vec![Part::Opaque(items::opaque(raw))],
     }
 }
 
-/// The texts of a message, and before them what stands beside its content and has to go back.
+/// Returns the texts of a message, preceded by the additional keys that must be sent back.
 pub(super) fn with_beside(item: &Value, texts: Vec<Part>) -> Vec<Part> {
     if texts.is_empty() {
         return texts;
@@ -125,7 +125,7 @@ pub(super) fn with_beside(item: &Value, texts: Vec<Part>) -> Vec<Part> {
     beside.into_iter().chain(texts).collect()
 }
 
-/// A tool call of a reply. The item's id is left: nothing is stored that it could name.
+/// Reads a tool call of a reply. The item's id is dropped, because the server has not stored the item.
 pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
     let get = |key: &str| text(item.get(key)).unwrap_or_default();
     let own = match arguments {
@@ -147,7 +147,8 @@ pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
     ToolCall {
         id: CallId(call_id.to_owned()),
         name: get("name").to_owned(),
-        // No arguments at all is how some servers write none; a cut call stays cut.
+        // Some servers send empty arguments for a tool without parameters. Arguments that were cut stay
+        // as they are.
         arguments: if given.trim().is_empty() && complete {
             "{}".to_owned()
         } else {
@@ -157,13 +158,13 @@ pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
     }
 }
 
-/// The text of one part of a message's content, or of a refusal.
+/// Returns the text of one part of a message's content, or of a refusal.
 fn said(part: &Value) -> Option<&str> {
     text(part.get("text")).or_else(|| text(part.get("refusal")))
 }
 
-/// Ids of calls are unique in their message, whatever the server says; where it says nothing,
-/// the same response gives the same ids.
+/// Makes the ids of calls unique in their message. Missing ids are derived from the response's id, so
+/// that equal responses have equal ids.
 pub(super) fn unique_ids(parts: &mut [Part], response: &str) {
     let mut taken = BTreeSet::new();
     let mut number = 0;

@@ -1,14 +1,15 @@
-//! JSON schemas as this wire takes them: of a tool's input, which has to be an object, and such
-//! that a model can be held to. Judges the form of a schema, never a value.
+//! JSON schemas in the form that this protocol accepts: for a tool's input, which must be an object,
+//! and for strict mode. Only schemas are judged, not values.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-/// How deep a schema is looked into; OpenAI refuses strict ones beyond ten levels.
+/// The maximum depth to which a schema is examined. OpenAI refuses strict schemas with more than ten
+/// levels.
 const MAX_DEPTH: usize = 64;
 
-/// What no strict schema may have.
+/// Keys that a strict schema must not have.
 const NOT_PERMITTED: [&str; 13] = [
     "allOf",
     "oneOf",
@@ -25,8 +26,7 @@ const NOT_PERMITTED: [&str; 13] = [
     "prefixItems",
 ];
 
-/// A tool's schema in the form that is accepted: an object, with its properties named even
-/// where there are none.
+/// Returns a tool's schema in the accepted form: an object with `properties`, even if there are none.
 pub(super) fn object(schema: &Value) -> Cow<'_, Value> {
     match unfit_for_tool(schema) {
         None => Cow::Borrowed(schema),
@@ -44,7 +44,7 @@ pub(super) fn object(schema: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// What OpenAI says of a schema that no tool may have; `None` for one that it may.
+/// Returns OpenAI's error for a schema that no tool may have. `None` for a valid one.
 pub fn unfit_for_tool(schema: &Value) -> Option<String> {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) if kind == "object" => {
@@ -60,7 +60,7 @@ pub fn unfit_for_tool(schema: &Value) -> Option<String> {
     ))
 }
 
-/// What OpenAI says of a schema that no model can be held to; `None` for one that it can.
+/// Returns OpenAI's error for a schema that does not allow strict mode. `None` for a valid one.
 pub fn unfit_for_strict(schema: &Value) -> Option<String> {
     let mut context = Vec::new();
     unfit(schema, &mut context, MAX_DEPTH)
@@ -139,7 +139,7 @@ fn unfit(schema: &Value, context: &mut Vec<String>, depth: usize) -> Option<Stri
     None
 }
 
-/// A path as OpenAI writes it.
+/// Returns a path in OpenAI's notation.
 fn tuple(context: &[String]) -> String {
     match context {
         [] => "()".to_owned(),

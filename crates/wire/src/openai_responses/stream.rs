@@ -33,8 +33,8 @@ pub struct ResponsesEvents {
 ///
 /// # Errors
 ///
-/// [`WireError::Provider`] if it is an error or says that it failed, whatever its status was,
-/// and [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
+/// [`WireError::Provider`] if it is an error or reports a failure, whatever its status was, and
+/// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
 /// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     StreamState::new().read_whole(body)
@@ -75,7 +75,7 @@ impl ReplyEvents for ResponsesEvents {
     const DONE_ENDS: bool = true;
 
     fn open() -> OpenReply<ItemState> {
-        // A piece is counted when it comes and again with its whole item.
+        // A piece is counted on arrival and again with its whole item.
         OpenReply::counting_twice()
     }
 
@@ -86,7 +86,7 @@ impl ReplyEvents for ResponsesEvents {
         match kind {
             "error" => Err(WireError::Provider { body: data.into() }),
             "" if failed => Err(WireError::Provider { body: data.into() }),
-            // A whole response where a stream was asked for.
+            // A whole response in place of a stream.
             "" if text(event.object.as_ref()) == Some("response") => {
                 self.ended(&parse(data)?, data, reply)
             }
@@ -159,7 +159,7 @@ impl ResponsesEvents {
         reply.model = response.model().or(reply.model.take());
     }
 
-    /// The response has ended, and its last event repeats all of it.
+    /// Takes the last event, which repeats the whole response.
     fn ended(
         &mut self,
         response: &Response<'_>,
@@ -176,9 +176,9 @@ impl ResponsesEvents {
     }
 }
 
-/// Takes the whole output: what it adds to what has come.
+/// Merges the whole output with the pieces that arrived before.
 fn output(output: &[&RawValue], reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
-    // Before they are compared with each other.
+    // The limit applies before the items are compared.
     if output.len() > MAX_PARTS {
         return Err(WireError::TooManyParts { limit: MAX_PARTS });
     }
@@ -186,7 +186,7 @@ fn output(output: &[&RawValue], reply: &mut OpenReply<ItemState>) -> Result<(), 
     let items = items.map(|(index, raw)| object(raw, || format!("output[{index}]")));
     let items = items.collect::<Result<Vec<Value>, WireError>>()?;
     let mut known = place::of_output(reply.blocks(), &items);
-    // Where an item goes that has not come: after the one before it.
+    // The index for an item that has not arrived yet: after the one before it.
     let mut next = 0;
     for (index, (item, raw)) in items.into_iter().zip(output).enumerate() {
         let at = match known.get(index).copied().flatten() {
@@ -200,7 +200,7 @@ fn output(output: &[&RawValue], reply: &mut OpenReply<ItemState>) -> Result<(), 
             }
         };
         next = at + 1;
-        // Some leave the encrypted content out of the item and put it here only.
+        // Some servers send the encrypted content only here and not in the item.
         let is_poorer = |open: &OpenItem| {
             open.state.raw.is_none()
                 || items::kind(&open.state.item) == "reasoning"
@@ -251,7 +251,7 @@ fn finished(event: &ResponsesEvent<'_>, reply: &mut OpenReply<ItemState>) -> Res
     whole_item(at, item, raw, reply)
 }
 
-/// Takes an item that is whole: it has the last word.
+/// Takes a whole item, which replaces the pieces.
 fn whole_item(
     at: usize,
     item: Value,
@@ -268,7 +268,7 @@ fn whole_item(
     Ok(())
 }
 
-/// A piece of an item. What is not known says nothing that is not said again by its item.
+/// Takes a piece of an item. Unknown pieces are ignored, because the whole item repeats them.
 fn piece(
     kind: &str,
     event: &ResponsesEvent<'_>,
@@ -300,7 +300,7 @@ fn piece(
     Ok(())
 }
 
-/// Servers that send arguments in one piece send them here.
+/// Takes complete arguments. Some servers send arguments only here.
 fn arguments_done(
     event: &ResponsesEvent<'_>,
     reply: &mut OpenReply<ItemState>,
@@ -315,7 +315,7 @@ fn arguments_done(
     reply.write(at, rest.unwrap_or_default())
 }
 
-/// Begins an item that an event is about, and says where it stands.
+/// Begins the item of an event, and returns its index.
 fn open(about: EventItem<'_>, reply: &mut OpenReply<ItemState>) -> Result<usize, WireError> {
     let (at, place) = place::new(reply.blocks(), about.place);
     let (content, mut state) = ItemState::of(about.kind);
@@ -325,7 +325,7 @@ fn open(about: EventItem<'_>, reply: &mut OpenReply<ItemState>) -> Result<usize,
 }
 
 impl ResponsesEvent<'_> {
-    /// What it says of the item that it is about.
+    /// Returns the event's data about its item.
     fn about<'e>(&'e self, kind: &'e str, item: Option<&'e Value>) -> EventItem<'e> {
         let id = text(self.item_id.as_ref()).filter(|id| !id.is_empty());
         EventItem {

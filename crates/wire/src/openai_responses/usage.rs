@@ -1,12 +1,12 @@
-//! What this wire reports as used, in the meaning that all of Plimsoll gives it. The counting is
-//! that of Chat Completions, whose counts have other names. Not money.
+//! The protocol's usage, converted to Plimsoll's definition. The counts have other names than in Chat
+//! Completions and the same meaning.
 
 use plimsoll_context::Usage;
 use serde_json::{Map, Value};
 
 use crate::openai_chat::response::WireUsage;
 
-/// The other names.
+/// The names here and in Chat Completions.
 const NAMES: [(&str, &str); 4] = [
     ("input_tokens", "prompt_tokens"),
     ("output_tokens", "completion_tokens"),
@@ -14,13 +14,13 @@ const NAMES: [(&str, &str); 4] = [
     ("output_tokens_details", "completion_tokens_details"),
 ];
 
-/// The usage of a response; `None` where it has no counts.
+/// Returns the usage of a response. `None` if it has no counts.
 pub(super) fn usage(reported: &Value) -> Option<Usage> {
     let mut renamed = Map::new();
     for (key, value) in reported.as_object()? {
         let name = NAMES.iter().find(|(ours, _)| ours == key);
         let name = name.map_or(key.as_str(), |(_, theirs)| theirs);
-        // Details that are no object hold no counts.
+        // Details that are not an object contain no counts.
         if name.ends_with("_details") && !value.is_object() {
             continue;
         }

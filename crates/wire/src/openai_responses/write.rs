@@ -19,12 +19,12 @@ use crate::server_rules::{
 };
 use crate::turns::{Answer, Block, Call, Content, Role, Turn};
 
-/// The detail of an image that has none: the published types require one.
+/// The detail for an image without one: the published types require it.
 pub(super) const AUTO: &str = "auto";
-/// The kind of a call whose tool takes a text of any form.
+/// The type of calls of tools that take free text.
 const CUSTOM: &str = "custom_tool_call";
 
-/// The demands of the API on the items of a request.
+/// The requirements of the API for the items of a request.
 pub(super) const RULES: ServerRules = ServerRules {
     ids: CallIdForm::UpTo64,
     max_name: Some(MAX_ID),
@@ -44,9 +44,9 @@ pub(super) const RULES: ServerRules = ServerRules {
 #[derive(Debug)]
 pub(super) struct ResponsesParts<'p> {
     profile: &'p Profile,
-    /// Reasoning that is sent with the item after it: the API refuses it alone.
+    /// Reasoning that is sent with the item after it, because the API refuses it alone.
     waiting: Vec<String>,
-    /// Whether the items that follow belong to reasoning that is sent.
+    /// Whether the next items belong to reasoning that is sent.
     reasoned: bool,
 }
 
@@ -75,7 +75,7 @@ impl<'p> ResponsesParts<'p> {
         Ok(())
     }
 
-    /// The items that follow belong to reasoning that is not sent.
+    /// Notes that the next items belong to reasoning that is not sent.
     fn without_reasoning(&mut self) -> Result<(), LeftOut> {
         self.reasoned = false;
         Err(LeftOut::Reasoning)
@@ -155,7 +155,7 @@ impl Native for ResponsesParts<'_> {
         }
     }
 
-    /// Sends the reasoning that waits.
+    /// Adds the waiting reasoning.
     fn before_content(&mut self, blocks: &mut Vec<Block>) {
         self.reasoned |= !self.waiting.is_empty();
         let waiting = self.waiting.drain(..);
@@ -283,7 +283,7 @@ fn file_part(file: &File) -> String {
     part.text(key, &address(&file.source)).end()
 }
 
-/// Returns `false` for an id of the provider's.
+/// Returns `false` for a file id of the provider.
 fn is_address(url: &str) -> bool {
     url.contains("://") || url.starts_with("data:")
 }

@@ -1,14 +1,15 @@
-//! What an error body holds, however deep it is wrapped: proxies put the upstream's JSON into a
-//! string, put prefixes before it, or send it as a stream's last event. Decides nothing.
+//! Extracts the contents of an error body. Proxies put the upstream's JSON into a string, put prefixes
+//! before it, or send it as a stream's last event.
 
 use serde_json::Value;
 
-/// How much of a body is looked at; more is an echo of the request or a page of HTML.
+/// The maximum number of bytes of a body that are examined. Larger bodies echo the request or are HTML
+/// pages.
 pub const MAX_BODY: usize = 256 * 1024;
-/// How often a text inside a text is opened; OpenRouter over a proxy over a provider is three.
+/// The maximum depth of texts inside texts. OpenRouter over a proxy over a provider has three levels.
 pub const MAX_DEPTH: usize = 6;
 
-/// Keys whose strings are for people.
+/// Keys with texts for people.
 const TEXT_KEYS: [&str; 11] = [
     "message",
     "error",
@@ -22,7 +23,7 @@ const TEXT_KEYS: [&str; 11] = [
     "errormessage",
     "status_msg",
 ];
-/// Keys whose values are for programs.
+/// Keys with values for programs.
 const CODE_KEYS: [&str; 8] = [
     "code",
     "type",
@@ -33,10 +34,10 @@ const CODE_KEYS: [&str; 8] = [
     "error_type",
     "__type",
 ];
-/// Keys below which the request is echoed.
+/// Keys with an echo of the request.
 const ECHO_KEYS: [&str; 3] = ["input", "messages", "request"];
 
-/// Words of an error that is about the key.
+/// Words in errors about the key.
 const KEY_WORDS: [&str; 7] = [
     "key",
     "token",
@@ -47,10 +48,10 @@ const KEY_WORDS: [&str; 7] = [
     "sign in",
 ];
 
-/// What a body holds.
+/// The contents of an error body.
 #[derive(Debug, Default)]
 pub(super) struct Envelope {
-    /// All texts for people, in lower case, a line each.
+    /// All texts for people, in lower case, one per line.
     pub(super) text: String,
     /// All codes, types and statuses, in lower case.
     pub(super) codes: Vec<String>,
@@ -60,7 +61,7 @@ pub(super) struct Envelope {
     pub(super) n_prompt_tokens: Option<u64>,
     /// llama.cpp's structured window.
     pub(super) n_ctx: Option<u64>,
-    /// Whether there is nothing in it.
+    /// Whether the body is empty.
     pub(super) is_empty: bool,
 }
 
@@ -74,7 +75,7 @@ impl Envelope {
         envelope
     }
 
-    /// Whether it is about who may come in: not a page for people, whatever that says.
+    /// Returns `true` if the error is about authentication and not a page for people.
     pub(super) fn is_of_a_key(&self) -> bool {
         let is_page = self.text.starts_with('<');
         !is_page && KEY_WORDS.iter().any(|word| self.text.contains(word))
@@ -99,7 +100,7 @@ impl Envelope {
         if let Some(value) = object_in(trimmed) {
             self.take(&value, depth - 1);
         } else {
-            // Events of a stream, a line each.
+            // The events of a stream, one per line.
             for value in trimmed.lines().filter_map(object_in) {
                 self.take(&value, depth - 1);
             }
@@ -166,14 +167,14 @@ impl Envelope {
     }
 }
 
-/// The object in a text, with whatever stands before and behind it.
+/// Returns the object in a text, with any text before and behind it.
 fn object_in(text: &str) -> Option<Value> {
     let inside = text.find('{').zip(text.rfind('}'));
     let inside = inside.and_then(|(from, to)| text.get(from..=to))?;
     serde_json::from_str(inside).ok()
 }
 
-/// The beginning of a body, cut at a character.
+/// Returns the beginning of a body, cut at a character.
 fn head(body: &str) -> &str {
     let mut end = body.len().min(MAX_BODY);
     while !body.is_char_boundary(end) {

@@ -1,12 +1,12 @@
-//! Texts with holes for numbers, found in error texts. Small on purpose: literals, numbers and
-//! gaps are all that providers' sentences need. Not a general matcher.
+//! Patterns with placeholders for numbers, to find in error texts. They only contain literals, numbers
+//! and gaps, which is sufficient for providers' sentences.
 
-/// How far a gap reaches: within one sentence or its neighbour.
+/// The maximum length of a gap in bytes: one sentence or the next.
 const GAP: usize = 300;
-/// How many positions one search may try, so that no text makes it slow.
+/// The maximum number of positions that one search tries, to bound its time.
 const MAX_STEPS: usize = 20_000;
 
-/// The numbers of a text, by the names of the holes that they filled.
+/// The numbers found in a text, by the names of their placeholders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Numbers {
     pub(super) used: Option<u64>,
@@ -26,8 +26,8 @@ enum Piece<'p> {
     Gap,
 }
 
-/// Finds a pattern in a text of lower case. `{name}` is a number, `*` a gap of at most
-/// [`GAP`] bytes, everything else stands for itself.
+/// Finds a pattern in a lower-case text. `{name}` is a number, `*` a gap of at most [`GAP`] bytes, and
+/// everything else is literal.
 pub(super) fn find(pattern: &str, text: &str) -> Option<Numbers> {
     let pieces = pieces(pattern);
     let mut search = Search {
@@ -55,7 +55,7 @@ struct Search<'t> {
 }
 
 impl Search<'_> {
-    /// Whether the pieces stand at this position.
+    /// Returns `true` if the pieces match at this position.
     fn rest(&mut self, pieces: &[Piece<'_>], at: usize, numbers: &mut Numbers) -> bool {
         let Some((piece, rest)) = pieces.split_first() else {
             return true;
@@ -147,7 +147,7 @@ fn pieces(pattern: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A number at the beginning of a text, with `,` between groups of digits, and its length.
+/// Returns the number at the beginning of a text, with `,` between groups of digits, and its length.
 fn number(text: &str) -> Option<(u64, usize)> {
     let mut value: u64 = 0;
     let mut length = 0;

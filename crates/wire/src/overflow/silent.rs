@@ -1,52 +1,52 @@
-//! Overflows that no error tells of: a server cut the history, or the window ended inside the
-//! reply. Pure functions over what was reported; what to do about it is not decided here.
+//! Overflows without an error: a server cut the history, or the window ended inside the reply. Pure
+//! functions over the reported usage; the caller decides on the reaction.
 
 use plimsoll_context::{Reply, StopReason, Tokens, Usage};
 
 use super::Overflow;
 
-/// A smaller request is never cut: no server in use has a smaller window.
+/// The smallest request that may have been cut: no server in use has a smaller window.
 const LEAST_CUT: Tokens = Tokens(2_048);
-/// A report of less is no report: a server that cuts keeps at least half of such a window, and some
-/// servers report next to nothing, or always the same.
+/// The smallest credible report. A server that cuts keeps at least half of such a window, and some
+/// servers report nearly 0, or always the same number.
 const LEAST_READ: Tokens = Tokens(512);
 
-/// What a reply shows that its provider did not say.
+/// An overflow that a reply shows without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silent {
-    /// More was read than the window holds: the window is larger than thought, or the rest was
-    /// dropped while it was read.
+    /// The server read more than the window. The window is larger than assumed, or the rest was
+    /// dropped.
     OverWindow(Overflow),
-    /// Much less was read than was sent: the beginning was dropped.
+    /// The server read much less than was sent: the beginning was dropped.
     InputCut {
-        /// What was read.
+        /// The tokens that were read.
         read: Tokens,
-        /// What was sent, by estimate.
+        /// The estimated tokens that were sent.
         sent: Tokens,
     },
-    /// The request left no room for a reply.
+    /// The request left no space for a reply.
     NoRoom(Overflow),
-    /// The window ended inside the reply, before its output limit did, or the provider says so.
+    /// The window ended inside the reply before its output limit did, or the provider reports this.
     WindowEnded(Overflow),
-    /// A reply with nothing in it and no usage (LM Studio answers so).
+    /// An empty reply without usage (LM Studio).
     Nothing,
 }
 
-/// What is known besides the reply.
+/// Known facts besides the reply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known {
     /// The window.
     pub window: Option<Tokens>,
-    /// The output limit of the request or, where it had none, what was set aside for the reply: one
-    /// that is longer has not run out of room because of the request.
+    /// The output limit of the request or, if it had none, the tokens reserved for the reply. A longer
+    /// reply did not end because of the request's size.
     pub max_output: Option<Tokens>,
-    /// The request by estimate, made of what the request before it was reported to take.
+    /// The estimated tokens of the request, based on the usage of the request before it.
     pub estimate: Option<Tokens>,
-    /// What that was.
+    /// The tokens of the request before it.
     pub previous: Option<Tokens>,
 }
 
-/// Looks for a silent overflow; the surest sign first.
+/// Detects a silent overflow. The most reliable sign comes first.
 #[must_use]
 pub fn detect(reply: &Reply, known: &Known) -> Option<Silent> {
     let Some(usage) = reply.usage else {
@@ -64,13 +64,13 @@ pub fn detect(reply: &Reply, known: &Known) -> Option<Silent> {
         .or_else(|| input_cut(&usage, known))
 }
 
-/// More input than the window.
+/// Detects more input than the window.
 fn over_window(usage: &Usage, known: &Known) -> Option<Silent> {
     let over = usage.processed() > known.window?;
     over.then(|| Silent::OverWindow(overflow(usage, known)))
 }
 
-/// Nothing written, and 99 % of the window or more read.
+/// Detects no output together with at least 99 % of the window read.
 fn no_room(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
     let window = known.window?;
     let empty = usage.output == Tokens::ZERO || reply.parts.is_empty();
@@ -78,21 +78,22 @@ fn no_room(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
     (empty && full).then(|| Silent::NoRoom(overflow(usage, known)))
 }
 
-/// Stopped at the window's end; or for length, below the output limit, within 1 % of the window.
+/// Detects a reply that ended with the window, or because of its length below the output limit, within
+/// 1 % of the window.
 fn window_ended(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
     if reply.stop == StopReason::Window {
         return Some(Silent::WindowEnded(overflow(usage, known)));
     }
     let window = known.window?;
     let below = known.max_output.is_none_or(|limit| usage.output < limit);
-    // Far above what is believed to be the window, it was something else that ended it.
+    // If the total is far above the assumed window, the reply ended for another reason.
     let total = wide(usage.total_tokens()) * 100;
     let full = total >= wide(window) * 99 && total <= wide(window) * 101;
     (reply.stop == StopReason::Length && below && full)
         .then(|| Silent::WindowEnded(overflow(usage, known)))
 }
 
-/// Less than 70 % of the estimate read although the request grew.
+/// Detects an input of less than 70 % of the estimate although the request grew.
 fn input_cut(usage: &Usage, known: &Known) -> Option<Silent> {
     let (sent, previous) = (known.estimate?, known.previous?);
     let read = usage.processed();
@@ -110,7 +111,7 @@ fn overflow(usage: &Usage, known: &Known) -> Overflow {
     }
 }
 
-/// Room for a product.
+/// Widens a count for multiplication.
 fn wide(tokens: Tokens) -> u128 {
     u128::from(tokens.0)
 }
@@ -156,7 +157,7 @@ mod tests {
         for (input, output, stop, expected) in [
             (3000, 10, StopReason::Stop, "none"),
             (2100, 10, StopReason::Stop, "none"),
-            // That is no report.
+            // Too small to be a real report.
             (100, 10, StopReason::Stop, "none"),
             (0, 10, StopReason::Stop, "none"),
             // Ollama keeps half of the window and two.
@@ -167,18 +168,18 @@ mod tests {
             // The output limit explains it.
             (3090, 1000, StopReason::Length, "none"),
             (3000, 400, StopReason::Length, "none"),
-            // Xiaomi's way of saying so.
+            // Xiaomi reports it like this.
             (4060, 0, StopReason::Length, "no room"),
             (4050, 0, StopReason::Length, "none"),
-            // Nothing was said, but there was room.
+            // No output, but there was space.
             (3000, 0, StopReason::Stop, "none"),
-            // The provider says so, wherever the window is thought to end.
+            // The provider reports it, whatever the assumed window.
             (2900, 300, StopReason::Window, "ended"),
             (9000, 300, StopReason::Window, "ended"),
-            // Whatever ended that, it was not the window.
+            // The window was not the reason.
             (4000, 600, StopReason::Length, "none"),
             (9000, 500, StopReason::Length, "over"),
-            // All of it was read, and answered: z.ai does so.
+            // The server read and answered all of it, as z.ai does.
             (4500, 200, StopReason::Stop, "over"),
             (4090, 6, StopReason::Stop, "none"),
             (4090, 6, StopReason::ToolCalls, "none"),

@@ -1,17 +1,17 @@
-//! The table: codes and texts by which providers refuse, and what each says. Data only; in lower
-//! case, because providers change theirs. `tests/overflow.rs` holds every text as it was seen.
+//! The table of providers' error codes and texts, with their meanings. In lower case, because providers
+//! change theirs. `tests/overflow.rs` contains the original texts.
 
 use Says::{
     Auth, Body, Invalid, NotFound, Output, Overflow, PerMinute, Quota, RateLimited, Transient,
 };
 
-/// What a code or a text says.
+/// The meaning of a code or a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     Overflow,
     /// The output limit alone is too large; `{limit}` is the largest.
     Output,
-    /// A minute's allowance; too little of it if `{requested}` > `{limit}`.
+    /// The tokens allowed per minute. They are too few for the request if `{requested}` > `{limit}`.
     PerMinute,
     Body,
     RateLimited,
@@ -22,7 +22,7 @@ pub(super) enum Says {
     Transient,
 }
 
-/// A text and what it says.
+/// A text and its meaning.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) pattern: &'static str,
@@ -33,8 +33,8 @@ const fn row(says: Says, pattern: &'static str) -> Row {
     Row { pattern, says }
 }
 
-/// Codes, types and statuses that decide alone; overflows first, so that a wrapped one wins.
-/// Those that do not decide (`invalid_request_error`, `server_error`) are not here.
+/// Codes, types and statuses that decide alone. Overflows come first, so that a wrapped one wins. Codes
+/// with several meanings (`invalid_request_error`, `server_error`) are not included.
 pub(super) const CODES: [(&str, Says); 64] = [
     ("context_length_exceeded", Overflow),
     ("exceed_context_size_error", Overflow),
@@ -104,9 +104,9 @@ pub(super) const CODES: [(&str, Says); 64] = [
     ("modelnotreadyexception", Transient),
 ];
 
-/// Texts that look like an overflow, or like a passing fault, and are not.
+/// Texts that look like an overflow, or like a temporary fault, and are neither.
 pub(super) const LOOKALIKES: [Row; 53] = [
-    // One request over a minute's allowance, or many requests over it.
+    // One request that exceeds the tokens per minute, or many requests that together do.
     row(
         PerMinute,
         "request too large for*limit {limit}, requested {requested}",
@@ -115,7 +115,7 @@ pub(super) const LOOKALIKES: [Row; 53] = [
         PerMinute,
         "tokens per min*limit {limit}, *requested {requested}",
     ),
-    // Anthropic: with the limit alone.
+    // Anthropic: only the limit.
     row(PerMinute, "would exceed*of {limit} input tokens per min"),
     row(RateLimited, "too many tokens, please wait"),
     row(RateLimited, "tokens per min"),
@@ -123,7 +123,7 @@ pub(super) const LOOKALIKES: [Row; 53] = [
     row(RateLimited, "ratelimit"),
     row(RateLimited, "too many requests"),
     row(RateLimited, "throttlingexception"),
-    // Azure when it is busy.
+    // Azure under load.
     row(RateLimited, "usage size allowed during peak load"),
     row(Quota, "exceeded your current quota"),
     row(Quota, "credit balance is too low"),
@@ -137,7 +137,7 @@ pub(super) const LOOKALIKES: [Row; 53] = [
     row(NotFound, "model*does not exist"),
     row(NotFound, "model*not found, try pulling it first"),
     row(NotFound, "is not a valid model id"),
-    // The output limit, without the request's size. vLLM's "must be at least 1" is no such text.
+    // The output limit, without the request's size. vLLM's "must be at least 1" does not belong here.
     row(
         Output,
         "max_tokens is too large: {requested}. this model supports at most {limit}",
@@ -163,7 +163,7 @@ pub(super) const LOOKALIKES: [Row; 53] = [
         Output,
         "max_completion_tokens` must be less than or equal to `{limit}`",
     ),
-    // Bedrock; some of its models say "exceed".
+    // Bedrock; some of its models use "exceed".
     row(
         Output,
         "maximum tokens you requested exceed*the model limit of {limit}",
@@ -174,14 +174,14 @@ pub(super) const LOOKALIKES: [Row; 53] = [
         Output,
         "max_output_tokens': integer above maximum value. expected a value <= {limit}",
     ),
-    // A field, not the request.
+    // About a field, not the request.
     row(
         Invalid,
         "string too long. expected a string with maximum length",
     ),
     // Answered with 500 by servers that run a template: the same request fails again.
     row(Invalid, "jinja exception"),
-    // A tool's schema, whatever it says.
+    // Any fault of a tool's schema.
     row(Invalid, "invalid schema for function"),
     row(Invalid, "failed to parse tool call arguments as json"),
     row(Invalid, "json.exception.parse_error"),
@@ -210,7 +210,7 @@ pub(super) const LOOKALIKES: [Row; 53] = [
     row(Invalid, "items are not persisted when `store`"),
 ];
 
-/// Providers' own texts. Where one text begins like another, the one with more numbers first.
+/// Providers' own texts. If one text begins with another, the one with more numbers comes first.
 pub(super) const PROVIDERS: [Row; 69] = [
     // OpenAI, DeepSeek, vLLM.
     row(
@@ -221,7 +221,7 @@ pub(super) const PROVIDERS: [Row; 69] = [
         Overflow,
         "maximum context length is {window} tokens*messages resulted in {used} tokens",
     ),
-    // vLLM stops counting where it is too much: "at least" is no size of the request.
+    // vLLM stops counting when the request is too large, so "at least" is not the size of the request.
     row(
         Overflow,
         "maximum context length is {window} tokens*requested {output} output tokens and your prompt contains at least",
@@ -380,7 +380,7 @@ pub(super) const PROVIDERS: [Row; 69] = [
     ),
     // vLLM when the prompt alone fills the window.
     row(Overflow, "max_tokens must be at least 1, got -{excess}"),
-    // What was passed is where it stopped counting: one more than would fit.
+    // The passed tokens are only the count at which it stopped: one more than would fit.
     row(
         Overflow,
         "you passed*requested {output} output tokens*context length is only {window} tokens",
@@ -443,7 +443,7 @@ pub(super) const PROVIDERS: [Row; 69] = [
     row(Body, "request entity too large"),
 ];
 
-/// What unknown servers are likely to say.
+/// Likely texts of unknown servers.
 pub(super) const GENERAL: [Row; 13] = [
     row(Overflow, "please reduce the length of the messages"),
     row(Overflow, "context length exceeded"),

@@ -3,7 +3,7 @@
 use super::part::{Voice, Wire, content};
 use super::{Converted, Notes, RawObject, id, is_said, list, name, note, object};
 
-/// Converts a message; `None` if nothing has to be converted.
+/// Converts a message. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
     let whose = (Wire::Chat, Voice::of(message.get("role")));
@@ -19,7 +19,7 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
     converted.end()
 }
 
-/// Converts the calls of a message; the inner `None` if no call is left.
+/// Converts the calls of a message. The inner `Option` is `None` if no call is left.
 fn calls(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
     if object(raw).is_some() {
         note(notes, place, "put its one call into a list");
@@ -47,7 +47,7 @@ fn calls(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
     changed.then(|| (!all.is_empty()).then(|| format!("[{}]", all.join(","))))
 }
 
-/// Converts a call; the inner `None` if it calls nothing.
+/// Converts a call. The inner `Option` is `None` if it calls no tool.
 fn call(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
     let Some(call) = object(raw) else {
         note(notes, place, "left it out: it calls nothing");
@@ -64,7 +64,7 @@ fn call(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
         Some(function) => converted.value(key, |_, place, notes| {
             function_of(&function, taken, place, notes)
         }),
-        // Some clients have them in the call itself.
+        // Some clients write the name and the arguments directly into the call.
         None if is_said(call.get("name")) && !is_said(call.get(key)) => {
             note(
                 converted.notes,
@@ -106,7 +106,7 @@ fn function_of(
     converted.end()
 }
 
-/// Converts arguments to a text. An object can be read as it is.
+/// Converts arguments to a text. An object is accepted unchanged.
 fn arguments(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         None | Some("null") => None,

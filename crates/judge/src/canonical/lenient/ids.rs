@@ -1,5 +1,7 @@
-//! Ids for calls and results that have none: a call gets one by its place, a result that of the next
-//! call that waits for one, and so does a second result with one id. Nothing of the others.
+//! Assigns ids to calls and results that have none.
+//!
+//! A call gets an id from its place in the list. A result gets the id of the next call that waits for
+//! one; so does a second result with the same id.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -9,35 +11,35 @@ use super::{Entry, Notes, RawObject, list, note, object, quoted, text};
 
 /// One call or result of the list.
 struct Asked {
-    /// The entry that it stands in.
+    /// The index of its entry.
     entry: usize,
-    /// Which one of it; of calls and of results in their order.
+    /// Its position among the calls or among the results of the entry.
     nth: usize,
     what: What,
     id: Option<String>,
-    /// Whether a result of the same turn had its id before it.
+    /// Whether an earlier result of the same turn has the same id.
     again: bool,
-    /// Whether a model's turn begins with it.
+    /// Whether it begins an assistant turn.
     begins: bool,
 }
 
-/// The kind of what has an id.
+/// The two kinds of thing that have an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Call,
     Result,
 }
 
-/// Where the ids of an entry are.
+/// The place of the ids in an entry.
 pub(crate) enum IdPlace {
     /// Under a key of the entry, which is one call or result.
     Entry(&'static str),
-    /// In a list under a key. Returns the key of the id in a block by its `type`, `None` in one that has
-    /// none.
+    /// In a list under a key. Returns the key of the id in a block of a `type`, or `None` if such a
+    /// block has no id.
     List(&'static str, fn(Option<&str>) -> Option<&'static str>),
 }
 
-/// Gives an id to each call and result that has none.
+/// Assigns an id to each call and result that has none.
 pub(super) fn give(entries: &mut [Entry<'_>], form: &dyn Form, notes: &mut Notes) {
     let mut all: Vec<Asked> = Vec::new();
     let mut in_turn = false;
@@ -45,7 +47,8 @@ pub(super) fn give(entries: &mut [Entry<'_>], form: &dyn Form, notes: &mut Notes
         let found = object(&one.raw).map(|entry| form.pairs(&entry));
         let found = found.unwrap_or_default();
         let is_model = found.iter().any(|(what, _)| *what == What::Call);
-        // Items of one turn follow each other; a message of a model's is a turn.
+        // Items of one turn follow each other. In a protocol with messages, each assistant message is a
+        // turn.
         let mut begins = is_model && (!in_turn || !form.has_items());
         in_turn = is_model;
         for (nth, (what, id)) in found.into_iter().enumerate() {
@@ -97,7 +100,7 @@ fn assign(all: &mut [Asked], form: &dyn Form) {
             as_they_wait(turn, &asked, &answered, &mut taken);
         }
         for one in turn.iter_mut().filter(|one| one.id.is_none()) {
-            // Where it is a message of its own, it says nothing to anybody.
+            // A result in a separate message is left without an id.
             if in_lists {
                 one.id = Some(spare(one, &mut taken));
             }
@@ -105,14 +108,16 @@ fn assign(all: &mut [Asked], form: &dyn Form) {
     }
 }
 
-/// Whether a result names a call which nobody has made: that is one without an id.
+/// Returns `true` if a result names an unknown call. It is treated as a result without an id.
 fn is_unknown(one: &Asked, asked: &BTreeSet<String>) -> bool {
     let id = one.id.as_ref().filter(|_| !one.again);
     one.what == What::Result && id.is_some_and(|id| !asked.contains(id))
 }
 
-/// Gives the calls of a turn their results in the order in which they stand, where as many results
-/// wait for a call as calls for an id, and nobody else waits.
+/// Pairs the calls of a turn with its results in their order.
+///
+/// Does so only if the number of results without a call equals the number of calls without an id, and
+/// nothing else in the turn is unpaired.
 fn in_order(
     turn: &mut [Asked],
     asked: &BTreeSet<String>,
@@ -146,7 +151,8 @@ fn in_order(
     true
 }
 
-/// Gives the calls of a turn the ids that are asked of them, and its results the calls that are left.
+/// Gives the calls of a turn the ids that its results name, and the remaining results the remaining
+/// calls.
 fn as_they_wait(
     turn: &mut [Asked],
     asked: &BTreeSet<String>,
@@ -175,14 +181,14 @@ fn as_they_wait(
     for one in turn.iter_mut().filter(|one| one.id.is_none()) {
         one.id = open.pop_front();
     }
-    // One that came twice is none of a call that has an id.
+    // A repeated result does not belong to a call that had an id.
     open.retain(|id| spares.contains(id));
     for one in turn.iter_mut().filter(|one| one.again) {
         one.id = open.pop_front().or(one.id.take());
     }
 }
 
-/// An id by the place.
+/// Creates an id from the position.
 fn spare(one: &Asked, taken: &mut BTreeSet<String>) -> String {
     let mut id = format!("call_{}_{}", one.entry, one.nth);
     while !taken.insert(id.clone()) {
@@ -191,7 +197,7 @@ fn spare(one: &Asked, taken: &mut BTreeSet<String>) -> String {
     id
 }
 
-/// The message or the item with these ids where there are none; `None` where all are there.
+/// Returns the entry with the missing ids. `None` if none is missing.
 fn with_ids(
     entry: &Entry<'_>,
     asked: &[Asked],

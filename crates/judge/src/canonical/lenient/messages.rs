@@ -3,10 +3,10 @@
 use super::part::{Voice, Wire, content};
 use super::{Converted, Notes, id, list, name, note, object, quoted, text};
 
-/// Converts a message; `None` if nothing has to be converted.
+/// Converts a message. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
-    // A result in the words of Chat Completions.
+    // A result in the format of Chat Completions.
     if message.get("role") == Some("\"tool\"") {
         note(
             notes,
@@ -76,7 +76,7 @@ fn input(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
     };
     let inner = inner.trim();
     object(inner)?;
-    // Whole, or a number or an escape that is none would be sent.
+    // The whole text is parsed, because invalid numbers or escapes would otherwise be sent.
     serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(inner).ok()?;
     note(notes, place, "took the object out of its text");
     Some(inner.to_owned())

@@ -1,11 +1,10 @@
-//! Contents: a text, or a list of parts. Knows the parts of three wires by their kinds; what is in
-//! them is read elsewhere.
+//! Converts contents: a text, or a list of parts. Recognizes the kinds of parts of three protocols.
 
 use serde_json::Value;
 
 use super::{Notes, RawObject, is_said, list, note, object, quoted, text};
 
-/// Whose content it is.
+/// The protocol of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
     Chat,
@@ -13,18 +12,18 @@ pub(super) enum Wire {
     Messages,
 }
 
-/// Who says it.
+/// The author of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Voice {
-    /// Somebody who is heard: a user, or whoever wrote the system prompt.
+    /// A user, or the author of the system prompt.
     Heard,
     Model,
-    /// A tool, whose output may be any JSON.
+    /// A tool. Its output may be any JSON.
     Tool,
 }
 
 impl Voice {
-    /// The voice of a role, as it stands in a message.
+    /// Returns the author for the role of a message.
     pub(super) fn of(role: Option<&str>) -> Self {
         match role {
             Some("\"assistant\"") => Self::Model,
@@ -34,14 +33,15 @@ impl Voice {
     }
 }
 
-/// What becomes of a part.
+/// The result of converting a part.
 enum Part {
     Same,
     New(String),
     Gone,
 }
 
-/// A content as the wire has it; `None` where it is that already.
+/// Converts a content to the type that the protocol expects. Returns `None` if it has this type
+/// already.
 pub(super) fn content(
     raw: &str,
     place: &str,
@@ -150,13 +150,13 @@ fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes)
             note(notes, place, done);
             Part::Gone
         }
-        // Of a message, servers may know more kinds than are known here.
+        // Servers may know more kinds of message parts than we do.
         Some(_) if wire != Wire::Responses && voice != Voice::Tool => Part::Same,
         Some(_) => as_text(notes),
     }
 }
 
-/// A part in the words of Chat Completions; `None` for any other.
+/// Converts a part of Chat Completions. Returns `None` for other kinds.
 fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Option<Part> {
     let value: Value = serde_json::from_str(raw).unwrap_or_default();
     let of = |key: &str| value.get(key).cloned();
@@ -182,8 +182,10 @@ fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Option<Part
     Some(Part::New(new.to_string()))
 }
 
-/// Whether it is a part that the wire has, or one of Chat Completions' that Responses has under
-/// another name. What only has the name of one, as the output of a tool may, is none.
+/// Returns `true` if the protocol knows the part, or if it is a part of Chat Completions with another
+/// name in Responses.
+///
+/// The output of a tool may have a known type by accident, so the fields are checked, too.
 fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Voice)) -> bool {
     let holds = |key: &str| object(part.get(key).unwrap_or_default()).is_some();
     match (wire, kind) {
@@ -204,7 +206,7 @@ fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Voice)) -> b
         (Wire::Messages, "image" | "document") => holds("source"),
         (Wire::Messages, "search_result") => is_said(part.get("source")),
         (Wire::Messages, "tool_reference") => is_said(part.get("tool_name")),
-        // A result holds no calls, no results and no thinking.
+        // A result must not contain calls, results or thinking.
         (Wire::Messages, _) if voice == Voice::Tool => false,
         (Wire::Messages, "container_upload") => is_said(part.get("file_id")),
         (Wire::Messages, "tool_use" | "tool_result" | "compaction") => true,
@@ -214,8 +216,9 @@ fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Voice)) -> b
     }
 }
 
-/// Whether it is a part that another wire has, and that is no text: bytes, and what a model thinks
-/// or asks for. Written as a text, it would be dear, or be said aloud.
+/// Returns `true` for a part of another protocol that is not text: binary data, thinking or tool calls.
+///
+/// Written as text, binary data would cost many tokens, and thinking would become visible.
 fn is_elsewhere(part: &RawObject<'_>, kind: &str, voice: Voice) -> bool {
     let at = |key: &str| part.get(key).and_then(object);
     match kind {
@@ -235,7 +238,7 @@ fn is_elsewhere(part: &RawObject<'_>, kind: &str, voice: Voice) -> bool {
     }
 }
 
-/// Whether a text without a text says something under another key.
+/// Returns `true` if a text part without text has content under another key.
 fn says_more(part: &RawObject<'_>) -> bool {
     let silent = [
         "type",

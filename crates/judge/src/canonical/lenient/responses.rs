@@ -3,12 +3,12 @@
 use super::part::{Voice, Wire, content};
 use super::{Converted, Notes, arguments, id, name, note, object, quoted, text};
 
-/// Converts an item; `None` if nothing has to be converted.
+/// Converts an item. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let item = object(raw)?;
     let kind = text(item.get("type"));
     let is_message = matches!(kind.as_deref(), None | Some("message"));
-    // A result in the words of Chat Completions.
+    // A result in the format of Chat Completions.
     if is_message && item.get("role") == Some("\"tool\"") {
         note(notes, place, "wrote it as the output of a call");
         let call = item.get("tool_call_id").or(item.get("call_id"));

@@ -91,7 +91,7 @@ fn usage_has_one_meaning() {
             r#"{"promptTokenCount":10,"cachedContentTokenCount":4,"candidatesTokenCount":3,"thoughtsTokenCount":2}"#,
             Some((6, 5, 2, 4)),
         ),
-        // Thoughts without an answer, and a tool of the server's own.
+        // Thoughts without an answer, and one of the server's own tools.
         (
             r#"{"promptTokenCount":10,"thoughtsTokenCount":2,"toolUsePromptTokenCount":5}"#,
             Some((15, 2, 2, 0)),

@@ -1,4 +1,4 @@
-//! One output item while it arrives: what it says so far, and what of that is told.
+//! One output item while it arrives: its content so far, and the part that has been reported.
 
 use plimsoll_context::{Part, StopReason, ToolCall};
 use serde_json::{Value, json};
@@ -10,21 +10,21 @@ use crate::openai_responses::reply::{output_parts, tool_call, with_beside};
 /// An output item while it arrives.
 pub(super) type OpenItem = OpenBlock<ItemState>;
 
-/// What is remembered of an item besides what came of it in pieces.
+/// The state of an item besides its pieces.
 #[derive(Debug, Clone)]
 pub struct ItemState {
-    /// Its place in the output, as the server said it.
+    /// The item's index in the output, as reported by the server.
     pub(super) place: Option<u64>,
-    /// The id that its first piece had, if it was there before the item.
+    /// The id of its first piece, if that came before the item.
     pub(super) named: Option<String>,
-    /// The item as the server gave it last: first nearly empty, at its end whole.
+    /// The latest version of the item: nearly empty at first, whole at its end.
     pub(super) item: Value,
-    /// The same, byte for byte, once it is whole.
+    /// The JSON text of the item, once it is whole.
     pub(super) raw: Option<String>,
 }
 
 impl ItemState {
-    /// An item of a kind of which nothing has come.
+    /// Creates an empty item of a type.
     pub(super) fn of(kind: &str) -> (OpenContent, Self) {
         let state = Self {
             place: None,
@@ -36,7 +36,7 @@ impl ItemState {
     }
 }
 
-/// What an item of a kind can say.
+/// Returns empty content for a type of item.
 pub(super) fn content(kind: &str) -> OpenContent {
     match kind {
         "message" => OpenContent::text(),
@@ -50,7 +50,7 @@ pub(super) fn content(kind: &str) -> OpenContent {
 }
 
 impl OpenItem {
-    /// What the item says so far.
+    /// Returns the parts of the item so far.
     pub(super) fn parts(&self) -> Vec<Part> {
         if let Some(raw) = &self.state.raw {
             return output_parts(&self.state.item, raw);
@@ -60,12 +60,12 @@ impl OpenItem {
                 with_beside(&self.state.item, said.parts().map(Part::text).collect())
             }
             OpenContent::Call(open) => vec![Part::ToolCall(open.call.clone())],
-            // Cut in the middle, thinking is of no use to the provider.
+            // Thinking that was cut is of no use to the provider.
             _ => self.part(StopReason::Other).into_iter().collect(),
         }
     }
 
-    /// Takes the item as the server gives it now.
+    /// Takes the latest version of the item.
     pub(super) fn take_item(&mut self, item: Value) {
         if let OpenContent::Call(open) = &mut self.content {
             open.call = ToolCall {
@@ -84,7 +84,7 @@ fn call_of(item: &Value) -> ToolCall {
     }
 }
 
-/// Tells that a tool call has begun, once its name is known.
+/// Reports that a tool call has begun, once its name is known.
 pub(super) fn tell_call(at: usize, reply: &mut OpenReply<ItemState>) {
     let call = reply.blocks().get(at).and_then(OpenItem::call);
     if call.is_some_and(|call| !call.name.is_empty()) {
@@ -92,7 +92,8 @@ pub(super) fn tell_call(at: usize, reply: &mut OpenReply<ItemState>) {
     }
 }
 
-/// Tells what of a whole item has not come in pieces. The same item once more tells nothing.
+/// Reports the text of a whole item that its pieces did not contain. Does nothing when the same item
+/// arrives again.
 pub(super) fn tell_rest(at: usize, reply: &mut OpenReply<ItemState>) {
     let Some(block) = reply.blocks().get(at) else {
         return;

@@ -1,5 +1,7 @@
-//! Which item of the output an event is about. Most servers say its place; some say none, or 0
-//! for all of them, and then its id or its kind tells. Puts no text together; `stream.rs` does.
+//! Finds the output item that an event is about.
+//!
+//! Most servers send the item's index in the output. Some send none, or always 0; then the id or the
+//! type decides. `stream.rs` assembles the text.
 
 use plimsoll_context::Part;
 use serde_json::Value;
@@ -9,23 +11,23 @@ use super::super::reply::{output_parts, text};
 use super::item::{OpenItem, content};
 use crate::open_reply::OpenContent;
 
-/// What an event says of the item that it is about.
+/// An event's data about its item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventItem<'e> {
-    /// The item's place in the output.
+    /// The item's index in the output.
     pub(super) place: Option<u64>,
-    /// The item's kind.
+    /// The item's type.
     pub(super) kind: &'e str,
-    /// The item's id, where the event has a piece of it.
+    /// The item's id, if the event contains a piece.
     pub(super) id: Option<&'e str>,
-    /// The item, where the event has it.
+    /// The item, if the event contains it.
     pub(super) item: Option<&'e Value>,
 }
 
-/// Whether an item of a whole output, at its place in it, may be one that has come.
+/// Checks whether an item of the whole output, at its index, may be one that has arrived.
 type Way<'w> = dyn Fn(usize, &OpenItem, &Value) -> bool + 'w;
 
-/// What two items are to each other.
+/// The relation between two items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tie {
     Same,
@@ -33,8 +35,8 @@ enum Tie {
     Other,
 }
 
-/// The item that begins with this event, if it is there already: a piece of it came before, or it
-/// begins twice.
+/// Returns the item that begins with this event, if it is known already: because a piece came before,
+/// or because it begins twice.
 pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
     let waits = |open: &OpenItem| open.is(about.kind) && open.state.raw.is_none();
@@ -43,7 +45,7 @@ pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     };
     let free = |open: &OpenItem| about.place.is_none() || open.state.place.is_none();
     let same = |open: &OpenItem| free(open) && open.tie(item) == Tie::Same;
-    // A piece says no more of its item than its kind.
+    // A piece only tells the type of its item.
     let piece = |open: &OpenItem| free(open) && waits(open) && open.is_unnamed();
     let last = items.len().checked_sub(1);
     let last = last.filter(|last| items.get(*last).is_some_and(piece));
@@ -52,12 +54,12 @@ pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     find(&here).or_else(|| find(&same)).or(last)
 }
 
-/// The item that this event has a piece of.
+/// Returns the item that this event's piece belongs to.
 pub(super) fn of_piece(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let named = |open: &OpenItem| about.id.is_some_and(|id| open.is_named(id));
     let here = |open: &OpenItem| open.is(about.kind) && open.state.place == about.place;
     let waits = |open: &OpenItem| open.state.raw.is_none();
-    // One that is whole and has another id is over.
+    // An item that is whole and has another id is finished.
     let maybe = |open: &OpenItem| waits(open) || about.id.is_none() || open.is_unnamed();
     let last = |fits: &dyn Fn(&OpenItem) -> bool| items.iter().rposition(fits);
     let placed = || {
@@ -77,7 +79,7 @@ pub(super) fn of_piece(items: &[OpenItem], about: EventItem<'_>) -> Option<usize
         .or_else(|| last(&|open| unplaced(open) && waits(open)))
 }
 
-/// The item that is whole with this event.
+/// Returns the item that this event completes.
 pub(super) fn of_whole(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
     let of_kind = |open: &&OpenItem| open.is(about.kind);
@@ -98,15 +100,15 @@ pub(super) fn of_whole(items: &[OpenItem], about: EventItem<'_>) -> Option<usize
         .or_else(|| first(&|open, _| free(open) && waits(open) && open.grows_to(item)))
 }
 
-/// For each item of a whole output, the item that has come of it. An id tells first, then the
-/// place, and then the order of those of one kind.
+/// Returns, for each item of a whole output, the item that has arrived. The id decides first, then the
+/// index, and then the order among items of one type.
 pub(super) fn of_output(items: &[OpenItem], output: &[Value]) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; output.len()];
     let mut taken = vec![false; items.len()];
     let by_tie = |_: usize, open: &OpenItem, item: &Value| open.tie(item) == Tie::Same;
     let by_place = |at: usize, open: &OpenItem, _: &Value| open.state.place == Some(at as u64);
     let by_order = |_: usize, _: &OpenItem, _: &Value| true;
-    // Two items of one id are told apart by their places.
+    // Two items with the same id are distinguished by their indices.
     let by_both = |at: usize, open: &OpenItem, item: &Value| {
         by_tie(at, open, item) && by_place(at, open, item)
     };
@@ -129,8 +131,8 @@ pub(super) fn of_output(items: &[OpenItem], output: &[Value]) -> Vec<Option<usiz
     found
 }
 
-/// Where an item goes that is not there yet: before those that come after its place, if nothing
-/// else is in it.
+/// Returns the index for a new item: before those with a higher place in the output, if its own place
+/// is free.
 pub(super) fn new(items: &[OpenItem], place: Option<u64>) -> (usize, Option<u64>) {
     let held = items.iter().any(|open| open.state.place == place);
     let Some(place) = place.filter(|_| !held) else {
@@ -161,8 +163,8 @@ impl OpenItem {
                 .all(|key| id(&self.state.item, key).is_none())
     }
 
-    /// A call is named by the id that its output has; items of one reply have shared ids of their
-    /// own.
+    /// Compares two items by id. A call's `call_id` comes first, because items of one reply have been
+    /// seen to share their `id`.
     fn tie(&self, item: &Value) -> Tie {
         for key in ["call_id", "id"] {
             if let (Some(own), Some(other)) = (id(&self.state.item, key), id(item, key)) {
@@ -175,7 +177,7 @@ impl OpenItem {
         }
     }
 
-    /// Whether what has come of it is the beginning of an item.
+    /// Returns `true` if the content so far is the beginning of an item.
     fn grows_to(&self, item: &Value) -> bool {
         match &self.content {
             OpenContent::Call(open) => {
