@@ -1,5 +1,5 @@
-//! An agent as the arguments describe it, for every command that runs one. Who is asked and who
-//! watches, the command adds; nothing is driven here.
+//! Builds an agent from the command-line arguments, for every command that runs one. The command
+//! adds the gate and the observers.
 
 use std::io;
 use std::sync::Arc;
@@ -28,36 +28,36 @@ use crate::terminal::text::lines_of;
 
 /// The built-in system prompt.
 pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
-/// The same for our local models: a small one does better with one call at a time.
+/// The system prompt for local models. Small models work better with one call at a time.
 pub(crate) const LOCAL_SYSTEM: &str = include_str!("../prompts/system_local.md");
-/// A task or a system prompt, at most: a mistake such as a disk image ends here.
+/// Maximum size of a task or a system prompt. Catches mistakes such as a disk image.
 pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
-/// How long a summary may take on this machine, where reading alone takes a minute.
+/// The timeout of a summary on this machine, because local models read slowly.
 const LOCAL_SUMMARY: Duration = Duration::from_secs(300);
 
-/// An agent that lacks only those who are asked and those who watch.
+/// An agent without its gate and its observers.
 pub(crate) struct Prepared {
-    /// As it was configured, fitted to its model.
+    /// The configuration, adapted to the model.
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: Choice,
-    /// Who is asked what agents want that this one calls, if not who is asked what this one wants; to be set.
+    /// The gate of called agents, unless they use the gate of this agent. Must be set.
     pub(crate) asked: Asked,
     mcp: Mcp,
 }
 
-/// An agent, and what it was made of.
+/// An agent with its parts.
 pub(crate) struct ReadyAgent {
     pub(crate) agent: Agent,
     pub(crate) config: AgentConfig,
-    /// It keeps our own server running.
+    /// Keeps Plimsoll's own model server running.
     pub(crate) choice: Choice,
-    /// The servers of its tools.
+    /// The connected MCP servers.
     pub(crate) mcp: Mcp,
 }
 
 impl Prepared {
-    /// Builds the agent. It asks `gate`, and `observers` see its events.
+    /// Builds the agent with a gate and the observers of its events.
     pub(crate) fn build(
         self,
         gate: Arc<dyn Gate>,
@@ -107,7 +107,7 @@ pub(crate) async fn prepare(
     agent.check_tools().map_err(Stop::usage)?;
     let settings = agent.settings_mut();
     settings.permission_mode = settings.permission_mode.or(Some(PermissionMode::Ask));
-    // What a person allows for good stands there.
+    // The data directory contains the permanent approvals.
     agent.protect(paths::data()?);
     let is_held = agent.settings().sandbox != SandboxMode::Off;
     match sandbox::launcher() {
@@ -183,19 +183,19 @@ pub(crate) async fn prepare(
     })
 }
 
-/// Fits settings to the model that was found, where nothing is said of them.
+/// Adapts settings that are not configured to the chosen model.
 pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
     settings.max_tokens = settings.max_tokens.or(fit.max_tokens.map(Tokens));
     let identical = &mut settings.limits.max_identical_tool_calls;
     *identical = identical.or(fit.max_identical_tool_calls);
-    // A server that answers one call at a time would be held up by a summary beside the run.
+    // A server that answers one call at a time would be blocked by a concurrent summary.
     if fit.one_at_a_time && settings.summarizer.is_none() {
         settings.summary.soft_mark = None;
         settings.summary_timeout = settings.summary_timeout.or(Some(LOCAL_SUMMARY));
     }
 }
 
-/// m in DIR │ window 8192 tokens, as the server says │ session …
+/// Formats the headline: `m in DIR │ window 8192 tokens, as the server says │ session …`.
 pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Session) -> String {
     let known = match choice.window {
         Window::Known(tokens) | Window::Assumed(tokens) => Some(tokens),
@@ -205,7 +205,7 @@ pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Sess
         Some(window) if session.view().learned_window() == Some(window) => {
             format!("{window} tokens, as a refusal told")
         }
-        // The note above says why.
+        // The note above gives the reason.
         Some(window) if known != Some(window) => format!("{window} tokens"),
         Some(window) => format!("{window} tokens, {}", choice.window_from),
         None => choice.window_from.to_owned(),
@@ -217,17 +217,17 @@ pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Sess
     ])
 }
 
-/// Whether a window can spare what the pin tool takes of it.
+/// Checks whether a window is large enough for the pin tool.
 fn has_room(window: Window) -> bool {
     match window {
         Window::Known(tokens) | Window::Assumed(tokens) => tokens >= RECALL_LEAST_WINDOW,
         Window::Discover => true,
-        // It may be as small as any.
+        // It may be of any size.
         Window::Unknown => false,
     }
 }
 
-/// What is wrong with a text, and what helps.
+/// Describes the reason why a text cannot be read, and the cure.
 pub(crate) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::InvalidData => "it is not UTF-8; save it as UTF-8 text".to_owned(),

@@ -23,7 +23,7 @@ const MAX_APPROVALS: usize = 1_000;
 const MAX_FILE: u64 = 1024 * 1024;
 /// Maximum length of a stored command, in bytes.
 const MAX_COMMAND: usize = 200;
-/// Programs whose first argument tells what they do.
+/// Programs whose first argument is a subcommand.
 const FAMILIES: [&str; 22] = [
     "bun", "bundle", "cargo", "composer", "deno", "docker", "dotnet", "gh", "git", "go", "gradle",
     "just", "kubectl", "make", "mix", "mvn", "npm", "npx", "pip", "pnpm", "uv", "yarn",

@@ -1,5 +1,5 @@
-//! Agents that another calls: each is made as its configuration says, on its own model or on the
-//! caller's. Whom they ask is whom the caller asks.
+//! Agents that another agent calls. Each is built from its configuration, with its own model or the
+//! caller's. They ask the caller's gate.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,17 +14,17 @@ use crate::choice::Fit;
 use crate::mcp::Mcp;
 use crate::places;
 
-/// Whom agents ask that another calls; nobody, which is a no, until it is set.
+/// The gate of called agents. Until it is set, all questions are denied.
 #[derive(Clone, Default)]
 pub(crate) struct Asked(Arc<OnceLock<Arc<dyn Gate>>>);
 
-/// What such an agent has of its caller where it has none of its own.
+/// The caller's properties that a called agent inherits unless it has its own.
 pub(crate) struct Called {
     pub(crate) model: AgentModel,
-    /// The caller's model by name; who names the same shares it.
+    /// The name of the caller's model. Agents with the same model name share its connection.
     pub(crate) name: Option<String>,
     pub(crate) fit: Fit,
-    /// How much runs without a question; an agent may be stricter.
+    /// The caller's permission mode. An agent may be stricter.
     pub(crate) mode: PermissionMode,
     pub(crate) sandbox: SandboxMode,
     pub(crate) asked: Asked,
@@ -32,7 +32,7 @@ pub(crate) struct Called {
 }
 
 impl Asked {
-    /// Says who it is; the first one stays.
+    /// Sets the gate. Only the first call has an effect.
     pub(crate) fn set(&self, gate: Arc<dyn Gate>) {
         let _ = self.0.set(gate);
     }
@@ -49,7 +49,7 @@ impl Gate for Asked {
 }
 
 impl Called {
-    /// The settings of such an agent.
+    /// Returns the builder of a called agent.
     pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, ConfigError> {
         let mut config = config.clone();
         let model = config.model_beside(self.name.as_deref(), &self.model)?;

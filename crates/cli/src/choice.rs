@@ -1,5 +1,5 @@
-//! Which model a run uses, and how it is reached. Asked for by name, found on this machine, or our
-//! own local one.
+//! Chooses the model of a run: one that is named, one that runs on this machine, or Plimsoll's own
+//! local model.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::local;
 
 /// A model that can be called.
 pub(crate) struct Choice {
-    /// The model, as `--model` takes it.
+    /// The name of the model, as in `--model`.
     pub(crate) name: String,
-    /// Its address, unless that is the provider's usual one.
+    /// The address, unless it is the provider's usual one.
     pub(crate) base_url: Option<String>,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) window: Window,
-    /// Where the window comes from, in words.
+    /// The source of the window, in words.
     pub(crate) window_from: &'static str,
-    /// What it costs; `None` where it is not known.
+    /// The prices. `None` if they are not known.
     pub(crate) prices: Option<PriceSheet>,
-    /// Whether it answers one call at a time, as a server on this machine does: a summary beside
-    /// the run would then hold it up, and lose the server's cache twice.
+    /// Whether it answers one call at a time, like a server on this machine. A concurrent summary
+    /// would delay the run, and lose the server's cache twice.
     pub(crate) one_at_a_time: bool,
-    /// Tokens of one answer where the user does not say.
+    /// Maximum number of tokens of one answer, unless the user sets it.
     pub(crate) max_tokens: Option<u64>,
-    /// The same tool calls in a row, at most, where the user does not say.
+    /// Maximum number of identical tool calls in a row, unless the user sets it.
     pub(crate) max_identical_tool_calls: Option<u64>,
     /// The system prompt if the user does not configure one.
     pub(crate) system: &'static str,
-    /// Our own server, which stops when this is dropped.
+    /// Plimsoll's own server, which stops when this is dropped.
     pub(crate) _server: Option<local::Server>,
 }
 
-/// What settings are fitted to.
+/// The properties of a model that settings are adapted to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fit {
     pub(crate) max_tokens: Option<u64>,
@@ -47,7 +47,7 @@ pub(crate) struct Fit {
 }
 
 impl Choice {
-    /// What settings are fitted to.
+    /// Returns the properties that settings are adapted to.
     pub(crate) fn fit(&self) -> Fit {
         Fit {
             max_tokens: self.max_tokens,
@@ -57,7 +57,7 @@ impl Choice {
         }
     }
 
-    /// The model as an agent is put on it.
+    /// Returns the model for an agent.
     pub(crate) fn model(&self) -> AgentModel {
         AgentModel {
             provider: Arc::clone(&self.provider),
@@ -67,21 +67,21 @@ impl Choice {
     }
 }
 
-/// Whether the choice may say what it does.
+/// Whether progress is printed while a model is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
     Everything,
     Nothing,
 }
 
-/// Who has chosen the model.
+/// The origin of the choice of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChosenBy {
-    /// The user, who named it.
+    /// The user, by naming it.
     User,
-    /// The session, which was last run with it.
+    /// The session, because its last run used it.
     Session,
-    /// Nobody.
+    /// The default.
     Default,
 }
 
@@ -159,13 +159,13 @@ async fn window(
     };
     let window = match found.source {
         WindowSource::Explicit => Window::Known(found.tokens),
-        // A refusal knows better.
+        // A refusal reveals the actual window.
         _ => Window::Assumed(found.tokens),
     };
     (window, from)
 }
 
-/// A server that runs on this machine already, else our own.
+/// Uses a server that runs on this machine, or else starts Plimsoll's own.
 async fn local_model(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
     let here = providers::detect(&providers::environment).await;
     if let Some((server, model)) = here.preferred() {

@@ -1,5 +1,5 @@
-//! `plimsoll config`: what a configuration comes to, every setting with its origin, a file to begin
-//! with, another system's configuration as ours, a schema. What settings mean is decided below this floor.
+//! `plimsoll config`: checks, shows and trusts a configuration, creates a new one, imports that of
+//! another system, and prints the schema. The library defines the settings.
 
 mod preset;
 
@@ -56,20 +56,21 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
     }
 }
 
-/// What came of trying the servers of tools.
+/// The result of connecting to the MCP servers.
 struct Tried {
     told: Vec<String>,
     all_there: bool,
 }
 
-/// Tries them if there are settings for all agents; if there are none, checking reports why.
+/// Connects to the servers if there are settings for all agents. If there are none, `check` reports
+/// why.
 async fn tried(config: &Config) -> Option<Tried> {
     let agent = config.defaults().ok()?;
     let (told, all_there) = mcp_command::tried(&agent, config.mcp()).await;
     Some(Tried { told, all_there })
 }
 
-/// Reads a configuration as `plimsoll run` would: with `--config FILE` if a file is given, else as one
+/// Reads a configuration like `plimsoll run`: with `--config FILE` if a file is given, else the one
 /// that is found.
 fn checked(file: Option<&Path>) -> Result<Config, Stop> {
     let sources = Sources {
@@ -105,7 +106,7 @@ fn checked(file: Option<&Path>) -> Result<Config, Stop> {
     Ok(config)
 }
 
-/// Trusts a configuration, or does so no more.
+/// Trusts a configuration, or revokes the trust.
 fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, Stop> {
     let path = file.map_or_else(|| Sources::default().found(), Path::to_owned);
     let store = trust_store();
@@ -184,7 +185,7 @@ fn check(config: &Config, tried: Option<Tried>, json: bool) -> Result<u8, Stop> 
     Ok(code)
 }
 
-/// An object with more in it.
+/// Adds fields to an object.
 fn with(
     mut object: serde_json::Value,
     more: impl IntoIterator<Item = (&'static str, serde_json::Value)>,
@@ -234,7 +235,8 @@ fn init(file: Option<&Path>) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// Prints the configuration of another system as a `plimsoll.toml`, and says what is not in it.
+/// Prints the configuration of another system as a `plimsoll.toml`, and reports the untranslated
+/// settings.
 fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
     let import = match file.to_str() {
         Some("-") => Import::of(&input::whole(input::open(None)?)?, from),
@@ -287,8 +289,9 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// What compacts a chat as an agent's configuration says, with a system prompt of `system` tokens,
-/// in `size` tokens where that is less than the configuration allows. No model is asked.
+/// Returns the policy and the limits for compacting a chat with an agent's configuration. The
+/// system prompt has `system` tokens. `size` limits the chat if it is less than the configuration
+/// allows. No model is used.
 pub(crate) fn filter(
     agent: &AgentConfig,
     system: Tokens,
@@ -311,7 +314,7 @@ pub(crate) fn filter(
     }
     let line = Line {
         window: size,
-        // A chat is all there is: no room is set aside for an answer.
+        // No tokens are set aside for an answer, because the chat is not sent.
         max_output: Some(Tokens::ZERO),
         ..Line::default()
     };
@@ -488,7 +491,7 @@ fn stages(agent: &AgentConfig) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// When a compaction fires, with the sum it comes from.
+/// Describes when a compaction fires, with the calculation.
 fn fires(context: &ContextConfig) -> String {
     let thresholds = context.thresholds(Tokens::ZERO, None);
     let (above, ends) = (grouped(thresholds.fires_above), grouped(thresholds.ends_at));
@@ -523,7 +526,7 @@ fn fraction(ppm: u64) -> f64 {
     ppm as f64 / 1e6
 }
 
-/// `81000` as `81,000`.
+/// Formats a number with thousands separators: `81000` as `81,000`.
 pub(crate) fn grouped(tokens: Tokens) -> String {
     let digits = tokens.0.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

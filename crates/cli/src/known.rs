@@ -33,7 +33,7 @@ pub(crate) fn book(configured: &ModelBook) -> Result<ModelBook, Stop> {
     Ok(unconfigured()?.overlay(configured.clone()))
 }
 
-/// What is known of them without a configuration.
+/// Returns the facts about all models without a configuration.
 pub(crate) fn unconfigured() -> Result<ModelBook, Stop> {
     Ok(without_user()?.overlay(own()?))
 }

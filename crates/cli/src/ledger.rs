@@ -107,7 +107,8 @@ pub(crate) async fn run(
     table(id, &rows, reader.plans)
 }
 
-/// Where the archive is broken, the ledger is read from the log alone.
+/// Returns the archive's state of each message. If the archive is broken, the ledger is read from
+/// the log alone.
 async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, Place> {
     let rows = store.archived(id).await.unwrap_or_else(|error| {
         crate::say(&error.to_string());

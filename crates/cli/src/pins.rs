@@ -10,7 +10,7 @@ use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::sessions::fold;
 
-/// Lists what is pinned.
+/// Lists the pinned messages.
 pub(crate) async fn list(
     store: &impl SessionStore,
     id: &SessionId,
@@ -35,7 +35,7 @@ pub(crate) async fn list(
     Ok(DONE)
 }
 
-/// Takes a pin off: the item stays in the view until a plan takes it out.
+/// Removes a pin. The message stays in the view until a plan evicts it.
 pub(crate) async fn unpin(
     store: &impl SessionStore,
     id: &SessionId,

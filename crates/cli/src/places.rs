@@ -1,5 +1,5 @@
-//! Where the files of a project and of its user are, for the library to read: instructions, skills, and
-//! agents that are files.
+//! The locations of the files of a project and its user, for the library to read: instructions,
+//! skills and agents.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use plimsoll::tools::Skills;
 
 use crate::paths;
 
-/// The files of a project, and those of the user.
+/// Returns the files of a project and of the user.
 pub(crate) fn project(root: &Path) -> ProjectFiles {
-    // With a place of its own, Plimsoll leaves the user's home alone.
+    // If `PLIMSOLL_HOME` is set, Plimsoll does not read the user's home.
     let home = match paths::variable("PLIMSOLL_HOME") {
         Some(_) => None,
         None => std::env::home_dir(),
@@ -20,7 +20,8 @@ pub(crate) fn project(root: &Path) -> ProjectFiles {
         .home(home)
 }
 
-/// Returns lines that say which skills there are, which are left out, and whom the agent may call.
+/// Returns lines about the available skills, the ignored skills, and the agents that the agent may
+/// call.
 pub(crate) fn notes(agent: &AgentConfig, skills: &Skills) -> Vec<String> {
     let names: Vec<&str> = skills.names().collect();
     let agents = &agent.settings().sub_agents;

@@ -1,5 +1,5 @@
-//! `plimsoll run`: settings resolved once, one run driven, its outcome said. The run itself is in
-//! the library.
+//! `plimsoll run`: resolves the settings, drives one run and reports its outcome. The run itself is
+//! in the library.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -106,7 +106,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     terminal.status(None);
     terminal.flush();
     interrupts.abort();
-    // The run has its outcome, whatever becomes of this.
+    // The run keeps its outcome even if this fails.
     if let Err(stop) = resume::save(&store, &id, &sources, &choice, session.cost()).await {
         crate::say(&stop.to_string());
     }
@@ -130,7 +130,8 @@ async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOu
     output.or_else(Error::into_output)
 }
 
-/// Says how it ended. `answer` is what is printed, or why the answer is not what was asked for.
+/// Reports the outcome. `answer` is the printed answer, or the reason why it does not match the
+/// request.
 fn close(
     args: &RunArgs,
     settings: &AgentSettings,
@@ -158,7 +159,7 @@ fn close(
         }
         return Ok(code);
     }
-    // What streamed to a terminal is there already, unless the terminal was too slow for it.
+    // A streamed answer is on the terminal already, unless the terminal was too slow.
     if answered
         && let Some(answer) = answer
         && (!terminal.is_live() || terminal.is_incomplete())
@@ -178,7 +179,7 @@ fn close(
     Ok(code)
 }
 
-/// How to go on with a session whose run ended early. Nothing is said if the same command would only
+/// Returns a hint how to continue a session whose run ended early. `None` if the same command would
 /// end in the same way.
 fn hint(output: &AgentOutput) -> Option<String> {
     let again = format!("plimsoll run --session {}", output.session_id);
@@ -192,7 +193,7 @@ fn hint(output: &AgentOutput) -> Option<String> {
     }
 }
 
-/// The first Ctrl-C ends the run cleanly, the second at once.
+/// Ends the run cleanly on the first Ctrl-C, and at once on the second.
 async fn interrupt(remote: Remote) {
     if tokio::signal::ctrl_c().await.is_err() {
         return;
@@ -203,7 +204,8 @@ async fn interrupt(remote: Remote) {
     }
 }
 
-/// The task: an argument, standard input, or none where a session goes on.
+/// Returns the task from the argument or standard input. `None` if a session is continued without
+/// one.
 pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
     let task = match args.task.as_deref() {
         Some("-") => {
@@ -241,7 +243,7 @@ pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
     Ok(Some(task))
 }
 
-/// Events as JSON lines on standard output.
+/// Prints events as JSON lines on standard output.
 #[derive(Default)]
 pub(crate) struct Lines {
     failed: Mutex<Option<io::Error>>,

@@ -1,4 +1,5 @@
-//! `plimsoll sessions`: what is in the store, what a model would see of it, and the log itself.
+//! `plimsoll sessions`: lists, shows and changes the sessions of a store, with their views and
+//! logs.
 
 mod args;
 mod export;
@@ -43,7 +44,7 @@ use list::described;
 use place::Place;
 use reader::SessionReader;
 
-/// The characters of a title, at most: as many as one that is taken from a message.
+/// Maximum length of a title, in characters. Titles taken from messages have the same limit.
 const MAX_TITLE: usize = 120;
 
 /// Runs the command.
@@ -64,7 +65,7 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
     }
 }
 
-/// Names what a command needs that only the files of this machine have.
+/// Returns the feature of a command that requires the files of this machine.
 fn only_of_files(command: &SessionsCommand) -> Option<&'static str> {
     Some(match command {
         SessionsCommand::Check { .. } => "`sessions check`",
@@ -79,11 +80,11 @@ fn only_of_files(command: &SessionsCommand) -> Option<&'static str> {
     })
 }
 
-/// Runs a command that only the files of this machine know.
+/// Runs a command that requires the files of this machine.
 async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
     let folder = paths::data()?;
     match command {
-        // They change nothing, which opening a store may do.
+        // These commands must not change anything, which opening a store may do.
         SessionsCommand::Check { json } => return check::run(&folder, *json).await,
         SessionsCommand::Salvage(args) => return salvage::run(&folder, args).await,
         _ => {}
@@ -115,7 +116,7 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
     }
 }
 
-/// Runs a command that every store knows.
+/// Runs a command that every store supports.
 async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result<u8, Stop> {
     match command {
         SessionsCommand::List { here, json } => list::run(store, *here, *json).await,
@@ -186,7 +187,7 @@ async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8,
     Ok(DONE)
 }
 
-/// What of a session is shown.
+/// The shown part of a session.
 #[derive(Clone, Copy)]
 enum Shown {
     Messages,
@@ -194,7 +195,7 @@ enum Shown {
     Context { json: bool },
 }
 
-/// What a log amounts to, weighed as an agent weighs it.
+/// Computes the state of a log, with the token counts of an agent.
 pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
     State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
 }
@@ -265,7 +266,8 @@ async fn show(store: &impl SessionReader, id: &str, shown: Shown) -> Result<u8, 
     Ok(DONE)
 }
 
-/// What fills the view. The tools' schemas are not in the log, and nor is the window.
+/// Prints the contents of the view. The tools' schemas and the window are missing, because they are
+/// not in the log.
 fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8, Stop> {
     let counter = state.transcript().counter();
     let system = match system.is_empty() {

@@ -1,5 +1,5 @@
-//! `plimsoll usage`: what all sessions have used and cost, by day, model, folder or session. It reads the
-//! logs; what a session shares with its parent is the parent's.
+//! `plimsoll usage`: the usage and cost of all sessions, by day, model, folder or session. It reads
+//! the logs. Entries that a session shares with its parent are counted for the parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -33,9 +33,9 @@ Examples:
 Days are UTC. `read` is everything that models read, `cached` the part of it that came from a prompt
 cache. A cost with a + is more than is shown: the price of some calls is not known.";
 
-/// The model of summaries in the table: the log does not name it.
+/// The table's model for summaries, because the log does not name their model.
 const SUMMARIES: &str = "(summaries)";
-/// The model of what tools used, as sub-agents do.
+/// The table's model for usage by tools such as sub-agents.
 const TOOLS: &str = "(sub-agents)";
 /// A model or a folder that the store does not know.
 const UNKNOWN: &str = "(unknown)";
@@ -70,7 +70,7 @@ enum By {
     Session,
 }
 
-/// What was used at one time by one model.
+/// The usage of one model at one time.
 struct Call {
     /// Seconds since 1970.
     at: u64,
@@ -78,11 +78,11 @@ struct Call {
     spent: Spend,
 }
 
-/// What one session has used by itself.
+/// The usage of one session, without shared entries.
 struct Used {
     session: Listed,
     calls: Vec<Call>,
-    /// Sessions that ran for this one, which has their costs.
+    /// Sessions that ran on behalf of this one, which includes their costs.
     branches: BTreeSet<String>,
 }
 
@@ -171,7 +171,7 @@ async fn read(store: &impl SessionReader, used: &mut Used, since: u64) -> Result
     }
 }
 
-/// What an entry says was used, by which model.
+/// Returns the usage in an entry, by model.
 fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
     let call = |model: &str, turns, usage: Usage, cost| {
         let spent = Spend {
@@ -199,7 +199,7 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
             judged,
             ..
         } => {
-            // What the chosen one used comes next in this log.
+            // The usage of the chosen branch follows in this log.
             let losers = branches.iter().enumerate();
             let losers = losers.filter(|(index, _)| Some(*index) != *winner);
             let losers = losers.map(|(_, branch)| (branch.model.clone(), branch.spent));
@@ -213,9 +213,9 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
 /// The lines of the table.
 struct Rows {
     by: By,
-    /// By what each is about; a session's title comes with it.
+    /// The rows by their keys, each with a session's title.
     rows: BTreeMap<String, (Spend, String)>,
-    /// In the order in which they came.
+    /// The keys in order of appearance.
     order: Vec<String>,
 }
 
@@ -252,7 +252,8 @@ impl Rows {
         }
     }
 
-    /// Days and months in their order, sessions the newest first, and else the dearest first.
+    /// Returns the rows sorted: days and months by time, sessions newest first, others by
+    /// decreasing cost.
     fn sorted(&self) -> Vec<(&str, &Spend, &str)> {
         let row = |about: &'_ String| {
             let (about, (spent, title)) = self.rows.get_key_value(about)?;
@@ -293,7 +294,7 @@ impl Rows {
         for row in &table {
             let mut line = String::new();
             for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
-                // Numbers to the right, names to the left.
+                // Numbers are aligned to the right, names to the left.
                 let _ = match index {
                     0..5 => write!(line, "{cell:>width$}  "),
                     _ => write!(line, "{cell:<width$}  "),
@@ -349,7 +350,7 @@ fn cells(about: &str, spent: &Spend, title: &str) -> [String; 7] {
     ]
 }
 
-/// The day of a time, as `2026-11-25`; it sorts by its text.
+/// Formats a day as `2026-11-25`, which sorts by its text.
 pub(crate) fn day(at: u64) -> String {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

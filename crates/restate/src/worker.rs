@@ -31,7 +31,7 @@ const BACKLOG: u32 = 128;
 #[derive(Default)]
 pub struct WorkerOptions {
     /// Public keys of Restate, such as `publickeyv1_…`. If there are any, requests that were not
-    /// signed with one of them are refused. Otherwise anyone who can reach the worker can use the
+    /// signed with one of them are refused. Otherwise every client that reaches the worker can use the
     /// agent.
     pub identity_keys: Vec<String>,
     /// Called when the database fails, and when it works again.

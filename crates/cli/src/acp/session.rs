@@ -1,5 +1,5 @@
-//! [`OpenSession`]: a session that a client has open: one prompt at a time, its mode, and how it ends. What
-//! an agent consists of is decided where `run` and `chat` decide it.
+//! [`OpenSession`]: an open session of a client, with one prompt at a time and a mode. Its agent is
+//! built like those of `run` and `chat`.
 
 use std::path::Path;
 use std::pin::pin;
@@ -42,23 +42,23 @@ use crate::settings::Sources;
 use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
 
-/// How long a session is waited for that is to be closed; its log is whole anyway.
+/// Maximum wait for a session to close. Its log is complete in any case.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What a session needs of the process.
+/// The resources of the process that a session uses.
 pub(super) struct Surroundings {
     pub(super) store: Arc<SqliteStore>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) client: ConnectionTo<Client>,
     /// Whether the client shows notices.
     pub(super) takes_notices: bool,
-    /// Becomes true once the connection ends.
+    /// Becomes true when the connection ends.
     pub(super) closing: watch::Receiver<bool>,
-    /// One of the places for sessions.
+    /// A permit from the limit of open sessions.
     pub(super) place: OwnedSemaphorePermit,
 }
 
-/// Whether what was said is told to the client again.
+/// Whether the earlier messages are sent to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum History {
     New,
@@ -66,23 +66,23 @@ pub(super) enum History {
     Known,
 }
 
-/// A session that a client has open.
+/// An open session of a client.
 pub(super) struct OpenSession {
     id: schema::SessionId,
     remote: Remote,
     mode: Mode,
-    /// Changes with each request to cancel.
+    /// Changes with each cancel request.
     cancel: watch::Sender<()>,
     closing: watch::Receiver<bool>,
     client: ConnectionTo<Client>,
     commands: Commands,
     updates: Arc<Updates>,
-    /// `None` once it is closed.
+    /// `None` after it was closed.
     work: Mutex<Option<Work>>,
     _place: OwnedSemaphorePermit,
 }
 
-/// What a prompt works with.
+/// The parts that a prompt uses.
 struct Work {
     sources: Sources,
     store: Arc<SqliteStore>,
@@ -166,13 +166,13 @@ impl OpenSession {
         mode_of(&self.mode)
     }
 
-    /// Sets how much runs without a question: for calls that ask from now on, for others from the next
-    /// prompt on.
+    /// Sets the permission mode. It applies to later questions at once, and otherwise from the next
+    /// prompt.
     pub(super) fn set_mode(&self, mode: PermissionMode) {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
     }
 
-    /// Tells the client which commands there are.
+    /// Sends the available commands to the client.
     pub(super) fn offer_commands(&self) -> Result<(), agent_client_protocol::Error> {
         let offered = SessionUpdate::AvailableCommandsUpdate(self.commands.offered());
         let id = self.id.clone();
@@ -180,12 +180,12 @@ impl OpenSession {
             .send_notification(SessionNotification::new(id, offered))
     }
 
-    /// Hears of requests to cancel from now on.
+    /// Returns a receiver of cancel requests from now on.
     pub(super) fn cancels(&self) -> watch::Receiver<()> {
         self.cancel.subscribe()
     }
 
-    /// Ends the prompt that is under way.
+    /// Cancels the current prompt.
     pub(super) fn cancel(&self) {
         self.cancel.send_replace(());
     }
@@ -244,12 +244,12 @@ impl OpenSession {
         }
     }
 
-    /// Ends it, so that others can open it. Its log is whole whatever it does.
+    /// Closes the session, so that others can open it. Its log is complete in any case.
     pub(super) async fn close(&self) {
         let Ok(mut work) = timeout(CLOSING, self.work.lock()).await else {
             return;
         };
-        // With it goes the right to write to the session.
+        // Dropping it releases the lease of the session.
         let Some(work) = work.take() else { return };
         let _ = timeout(CLOSING, work.ready.mcp.close()).await;
         retention::apply(&work.store, work.ready.config.retention(), true).await;
@@ -257,7 +257,7 @@ impl OpenSession {
 }
 
 impl Work {
-    /// Goes on with an agent as it is configured now, if that is another.
+    /// Rebuilds the agent if its configuration has changed.
     async fn renew(&mut self, mode: PermissionMode) -> Result<(), Stop> {
         let is_other = mode != self.ready.config.settings().permission_mode();
         if !is_other && !self.ready.mcp.has_changed().await {
@@ -279,7 +279,7 @@ impl Work {
         Ok(())
     }
 
-    /// Does what a prompt asks for. Gives what came of a run.
+    /// Executes a prompt. Returns the output if it was a run.
     async fn run(&mut self, asked: Asked) -> Result<Option<AgentOutput>, Stop> {
         let output = match asked {
             Asked::Say(parts) => self.session.run_parts(parts).await,
@@ -306,7 +306,7 @@ impl Work {
         output.map(Some).map_err(|error| stop_of(&error))
     }
 
-    /// A plan now. Says what came of it.
+    /// Compacts the session now. Describes the result.
     async fn compact(&mut self, focus: Option<&str>) -> Result<String, Stop> {
         let done = self.session.compact(focus).await;
         let Some(done) = done.map_err(|error| stop_of(&error))? else {
@@ -320,7 +320,7 @@ impl Work {
         })
     }
 
-    /// Tells how full the window is, and what the session has cost.
+    /// Sends the fill level of the window and the cost of the session.
     fn show_usage(&self) {
         let cost = self.session.cost();
         let now = self.session.window_use();
@@ -328,22 +328,22 @@ impl Work {
         self.updates.usage(now.used, now.window, known);
     }
 
-    /// A run has ended, however it did.
+    /// Completes a run, whatever its outcome.
     async fn ended(&self) {
         self.show_usage();
-        // The run has its outcome, whatever becomes of this.
+        // The run keeps its outcome even if this fails.
         if let Err(stop) = self.remember().await {
             crate::say(&stop.to_string());
         }
     }
 
-    /// Stores what the session is run with, for when it is continued.
+    /// Stores the settings of the session, for when it is continued.
     async fn remember(&self) -> Result<(), Stop> {
         let (id, cost) = (self.session.id(), self.session.cost());
         resume::save(&self.store, id, &self.sources, &self.ready.choice, cost).await
     }
 
-    /// Why the agent stopped, in the protocol's words. A failure is an error.
+    /// Returns the protocol's reason why the agent stopped. A failure is an error.
     fn outcome(&self, output: &AgentOutput) -> Result<schema::StopReason, Stop> {
         use schema::StopReason as Reason;
         let settings = self.ready.config.settings();
@@ -368,7 +368,7 @@ impl Work {
     }
 }
 
-/// The agent that asks by the gate and is watched.
+/// Builds the agent with its gate and its observer.
 fn built(
     prepared: Prepared,
     gate: &Permission,

@@ -1,4 +1,4 @@
-//! The commands of a chat, done between runs.
+//! Executes the commands of a chat between runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::settings::Sources;
 use crate::terminal::text::{clean, counted, one_line};
 use crate::which_session;
 
-/// What is said of a focus that nobody has read.
+/// The message if a focus had no effect.
 pub(crate) const NO_FOCUS: &str =
     "no model wrote a summary for this plan, so the focus had no effect";
 
 impl Chat {
-    /// Does what was asked for.
+    /// Executes a command.
     pub(super) async fn act(&mut self, order: Order) -> Result<Next, Stop> {
         match order {
             Order::Help => self.help(),
@@ -61,7 +61,7 @@ impl Chat {
             Order::Save(file) => self.save(&file).await?,
             Order::Stop => self.terminal.must("no run is under way"),
             Order::Unknown(text) => return Err(Stop::usage(text)),
-            // These are no commands; whoever reads lines has done them.
+            // Not commands: handled by the reader of the lines.
             Order::Nothing
             | Order::Say(_)
             | Order::Steer(_)
@@ -88,7 +88,7 @@ impl Chat {
         );
     }
 
-    /// What fills the window now.
+    /// Shows the contents of the window.
     async fn context(&self) -> Result<(), Stop> {
         let log = self.store.load(self.session.id()).await;
         let log = log.map_err(Stop::failed)?;
@@ -102,7 +102,7 @@ impl Chat {
         Ok(())
     }
 
-    /// What the session has changed in files.
+    /// Shows the file changes of the session.
     async fn diff(&self) -> Result<(), Stop> {
         let colours = self.terminal.answer_colours();
         let id = self.session.id();
@@ -132,7 +132,7 @@ impl Chat {
         }
     }
 
-    /// A plan now. Ctrl-C ends it like a run.
+    /// Compacts the session now. Ctrl-C ends it like a run.
     async fn compact(&mut self, focus: Option<&str>) -> Result<Next, Stop> {
         self.begin();
         let (session, talk) = (&mut self.session, &mut self.talk);
@@ -145,7 +145,8 @@ impl Chat {
         match done {
             None => self.terminal.must("interrupted; the view is as it was"),
             Some(Ok(Some(done))) => {
-                // Whoever watches was told as it was applied; a script asked for it, and gets it.
+                // A terminal has shown the plan already; a script gets it as the answer to its
+                // command.
                 if !self.terminal.is_live() {
                     let gone = done.messages_before.saturating_sub(done.messages_after);
                     self.terminal.say(&compacted(&done.plan, Some(gone)));
@@ -223,11 +224,11 @@ impl Chat {
         Ok(())
     }
 
-    /// Goes on with another model. Where that fails, all is as it was.
+    /// Switches to another model. If that fails, nothing changes.
     async fn switch(&mut self, name: String) -> Result<(), Stop> {
         let before = self.ready.choice.provider.model().to_owned();
         let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
-        // An address belongs to whoever was reached there.
+        // An address belongs to the provider that was reached there.
         let is_elsewhere = vendor(&before) != vendor(&name);
         let switched = |sources: &Sources| {
             let mut sources = sources.clone();
@@ -248,7 +249,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Between runs, tools of servers that say that theirs have changed are read anew.
+    /// Reads the tools of MCP servers again if a server has reported a change. Called between runs.
     pub(super) async fn read_tools(&mut self) {
         if !self.ready.mcp.has_changed().await {
             return;
@@ -263,7 +264,7 @@ impl Chat {
         self.terminal.note(&self.terminal.dim(&told));
     }
 
-    /// Goes on with an agent as it is configured now.
+    /// Replaces the agent by one with the current configuration.
     async fn anew(&mut self, sources: Sources) -> Result<(), Stop> {
         let ready = self.made(&sources).await?;
         let switched = self.session.switch(&ready.agent).await;
@@ -272,7 +273,7 @@ impl Chat {
         self.remember().await
     }
 
-    /// Makes an agent as it is configured now.
+    /// Builds an agent with the current configuration.
     async fn made(&self, sources: &Sources) -> Result<ReadyAgent, Stop> {
         let mcp = Some(self.ready.mcp.clone());
         let prepared = agent::prepare(sources, Said::Nothing, self.store.clone(), mcp).await?;
@@ -280,7 +281,7 @@ impl Chat {
         prepared.build(Arc::clone(&self.gate), [printer])
     }
 
-    /// Stores what the session is run with, for when it is continued.
+    /// Stores the settings of the session, for when it is continued.
     pub(super) async fn remember(&self) -> Result<(), Stop> {
         let (id, cost) = (self.session.id(), self.session.cost());
         resume::save(&self.store, id, &self.sources, &self.ready.choice, cost).await
@@ -299,7 +300,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Lists the newest sessions of this folder, or those in which all of some words were said.
+    /// Lists the newest sessions of this folder, or those that contain all of the given words.
     async fn sessions(&self, words: Option<&str>) -> Result<(), Stop> {
         let lines = which_session::listed(&self.store, words).await?;
         for line in lines {
@@ -308,9 +309,9 @@ impl Chat {
         Ok(())
     }
 
-    /// Goes on with another session, and with what that was last run with.
+    /// Switches to another session, with the settings of its last run.
     async fn session(&mut self, id: String) -> Result<(), Stop> {
-        // This one need not be stored yet.
+        // The current session may not be stored yet.
         if id == self.session.id().as_str() {
             self.terminal.say(&format!("this is session {id}"));
             return Ok(());
@@ -318,7 +319,7 @@ impl Chat {
         let id = which_session::known(&*self.store, &id).await?;
         let mut sources = self.given.clone();
         resume::restore(&self.store, &id, &mut sources).await?;
-        // Its rules and its servers would not be those that this chat has.
+        // Its permissions and servers would differ from those of this chat.
         if !sources.is_configured_as(&self.sources) {
             return Err(Stop::usage(format!(
                 "session {id} was run with another configuration; leave, and go on with: plimsoll \
@@ -344,7 +345,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Takes another session in this one's place, and gives this one's name.
+    /// Replaces the current session by another one. Returns the id of the former.
     fn take(&mut self, session: Session) -> SessionId {
         let before = std::mem::replace(&mut self.session, session);
         before.id().clone()
@@ -361,7 +362,7 @@ impl Chat {
     }
 }
 
-/// What a session has used, and what its last run has.
+/// Describes the usage of a session and of its last run.
 pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
     let state = session.view();
     let (usage, cost) = (state.usage(), state.cost());
@@ -393,7 +394,7 @@ pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
     lines
 }
 
-/// Why a plan that was asked for was not made.
+/// Describes why a requested plan was not made.
 pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
     match now.target {
         None => {
@@ -410,12 +411,12 @@ pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
     }
 }
 
-/// Whether a model has written a summary for a plan.
+/// Checks whether a model has written a summary for a plan.
 pub(crate) fn has_summary(plan: &Plan) -> bool {
     plan.stages.iter().any(|stage| stage == "summarize")
 }
 
-/// What a person said last, to know a session by; empty where nobody has said anything.
+/// Returns the user's last message, to recognize a session. Empty if there is none.
 pub(super) fn last_said(state: &State) -> String {
     let mut items = state.transcript().items().iter().rev();
     let last = items.find(|item| matches!(*item.message, Message::User { .. }));

@@ -1,5 +1,5 @@
-//! `plimsoll chat`: lines in, runs of one session out, and commands between them. The runs are in the
-//! library; what a line means is [`order`]'s, and what a run shows is [`EventPrinter`]'s.
+//! `plimsoll chat`: reads lines, and runs tasks and commands in one session. [`order`] parses the
+//! lines, and [`EventPrinter`] shows the runs.
 
 pub(crate) mod act;
 mod asks;
@@ -52,11 +52,11 @@ use crate::terminal::text::{SEPARATOR, clean, counted};
 use crate::terminal::{Terminal, Verbosity};
 use crate::which_session;
 
-/// A chat under way.
+/// The state of a chat.
 struct Chat {
-    /// Where settings come from, with what `/model` has changed.
+    /// The sources of settings, with the changes by `/model`.
     given: Sources,
-    /// The same with what the session was last run with.
+    /// The same sources, with the settings of the session's last run.
     sources: Sources,
     ready: ReadyAgent,
     store: Arc<SqliteStore>,
@@ -69,20 +69,20 @@ struct Chat {
     words: Arc<Words>,
     templates: Arc<Templates>,
     keys: Keys,
-    /// How the last run ended.
+    /// The exit code of the last run.
     code: u8,
-    /// Ctrl-C has left the chat.
+    /// Whether the user has left the chat with Ctrl-C.
     pressed: bool,
 }
 
-/// How the chat goes on after a line.
+/// The step after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Line,
     Leave,
 }
 
-/// What a run begins with.
+/// The start of a run.
 enum Work {
     Say(String),
     GoOn,
@@ -179,7 +179,7 @@ impl Chat {
         }
         if is_live {
             greet(&terminal, &session);
-            // Before the first prompt stands below it.
+            // Output before the first prompt appears above it.
             terminal.flush();
         }
         let lines = match line_editor {
@@ -224,7 +224,7 @@ impl Chat {
         Ok(chat)
     }
 
-    /// Takes line after line until the chat is left.
+    /// Handles lines until the user leaves the chat.
     async fn talk(&mut self, first: Option<String>) -> Result<u8, Stop> {
         if let Some(first) = &first
             && self.terminal.is_live()
@@ -248,7 +248,7 @@ impl Chat {
                         .must("Ctrl-C once more leaves, and so does Ctrl-D; what is typed is kept");
                     Next::Line
                 }
-                // What they were meant for had ended when they came.
+                // The run or question that they were meant for has ended.
                 Heard::Press(Press::Stop) | Heard::Question(_) => Next::Line,
                 Heard::Typed(Typed::Hint(_)) => Next::Line,
                 Heard::Typed(Typed::Bad(text)) => {
@@ -270,7 +270,7 @@ impl Chat {
     async fn line(&mut self, line: &str) -> Result<Next, Stop> {
         match self.templates.order(line) {
             Order::Nothing => Ok(Next::Line),
-            // With no run under way, now is when it is said.
+            // Without an active run, the message starts one.
             Order::Say(text) | Order::Steer(text) | Order::Later(text) => {
                 self.work(Work::Say(text)).await
             }
@@ -291,7 +291,7 @@ impl Chat {
         }
     }
 
-    /// Drives one run, and hears what is said meanwhile.
+    /// Drives one run, and handles the input in the meantime.
     async fn work(&mut self, work: Work) -> Result<Next, Stop> {
         let recipient = Recipient::new(&self.ready.choice, &self.ready.config.settings().root);
         let message = match work {
@@ -332,7 +332,7 @@ impl Chat {
         })
     }
 
-    /// Something begins that Ctrl-C ends.
+    /// Marks the beginning of work that Ctrl-C ends.
     fn begin(&self) {
         keys(&self.keys).begin();
         self.gauge.doing(Doing::Working);
@@ -345,7 +345,7 @@ impl Chat {
         self.talk.rest()
     }
 
-    /// Says how a run ended.
+    /// Reports the outcome of a run.
     fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), Stop> {
         let output = match output.or_else(Error::into_output) {
             Ok(output) => output,
@@ -355,7 +355,7 @@ impl Chat {
                 self.code = exit::USAGE;
                 return Ok(());
             }
-            // Where nobody is there to try again, a log that cannot be written ends the chat.
+            // Without a user to retry, an unwritable log ends the chat.
             Err(error) if !self.terminal.is_live() => return Err(stop_of(&error)),
             Err(error) => {
                 self.terminal.must(&format!("plimsoll: {error}"));
@@ -383,13 +383,13 @@ impl Chat {
         Ok(())
     }
 
-    /// Shows how full the window is.
+    /// Shows the fill level of the window.
     fn measure(&self) {
         let now = self.session.window_use();
         self.gauge.set(now.used, now.trigger, now.window);
     }
 
-    /// Completion offers models and sessions.
+    /// Adds the names of models and sessions to the completion.
     async fn learn_words(&self) {
         let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
         let current = [self.ready.choice.provider.model().to_owned()];
@@ -400,7 +400,7 @@ impl Chat {
             .add_models(known.map(|(vendor, name)| format!("{vendor}/{name}")));
         self.list_sessions().await;
         let words = Arc::clone(&self.words);
-        // Servers that run here; whoever is asked for a name may as well be told of them.
+        // Also adds the models of servers on this machine.
         tokio::spawn(async move {
             for server in providers::detect(&providers::environment).await.servers {
                 if let ServerState::Up { models } = server.state {
@@ -411,7 +411,7 @@ impl Chat {
         });
     }
 
-    /// Completion offers the sessions that there are.
+    /// Adds the names of sessions to the completion.
     async fn list_sessions(&self) {
         if self.terminal.is_live()
             && let Ok(sessions) = self.store.list().await
@@ -421,7 +421,7 @@ impl Chat {
         }
     }
 
-    /// The exit code: for scripts, the last run's.
+    /// Returns the exit code. For scripts, it is that of the last run.
     fn left(&self) -> u8 {
         match (self.pressed, self.terminal.is_live()) {
             (true, _) => exit::INTERRUPTED,
@@ -440,7 +440,7 @@ impl Chat {
     }
 }
 
-/// Says where a session is, and how to get on.
+/// Shows the state of a session, and a hint about commands.
 fn greet(terminal: &Terminal, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {

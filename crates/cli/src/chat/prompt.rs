@@ -1,4 +1,4 @@
-//! [`Gauge`]: the prompt, which shows how full the window is and what Enter would do.
+//! [`Gauge`]: the prompt, which shows the fill level of the window and the effect of Enter.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

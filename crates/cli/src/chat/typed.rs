@@ -23,7 +23,7 @@ pub(crate) enum Typed {
     Line(String),
     /// The reason why a line cannot be read.
     Bad(String),
-    /// A hint that the input is not possible now, and what is.
+    /// A hint that the input is not possible now, with the possible ones.
     Hint(String),
     /// The end of the input.
     End,

@@ -1,4 +1,4 @@
-//! What `plimsoll config check` prints of a preset policy: when a plan is due and where it ends.
+//! The lines of `plimsoll config check` about a preset policy: its trigger and its target.
 
 use plimsoll::Tokens;
 use plimsoll::config::AgentConfig;
@@ -7,7 +7,7 @@ use plimsoll::policy::Economy;
 
 use super::grouped;
 
-/// Returns when a plan of a preset policy is due, and where it ends.
+/// Describes the trigger and the target of a preset policy.
 pub(super) fn timing(agent: &AgentConfig) -> String {
     let settings = agent.settings();
     let size = |size: Threshold| match size {
@@ -69,7 +69,7 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
     }
 }
 
-/// Where a plan ends by default.
+/// Describes the default target.
 fn default_target() -> String {
     format!(
         "{} % of the room, {} tokens at most",

@@ -1,4 +1,4 @@
-//! [`Following`]: what happens in a run that another machine runs, as its log tells it.
+//! [`Following`]: follows a run on another machine through its log.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use plimsoll::durable::{EventsRequest, LogFollower, Restate, RestateError};
 use plimsoll::machine::Outcome;
 use plimsoll::store::OpenQuestion;
 
-/// How long one request for news waits.
+/// How long one request waits for news.
 const WAIT: Duration = Duration::from_secs(10);
-/// The pause before a server that is out of reach is asked again.
+/// The pause before an unreachable server is asked again.
 const PAUSE: Duration = Duration::from_millis(300);
-/// How often in a row a server may be out of reach before that is an error.
+/// Maximum number of consecutive failures to reach the server.
 const TRIES: u32 = 20;
 
-/// A run that is followed.
+/// A followed run.
 pub(super) struct Following {
     server: Restate,
     session: String,
     after: u64,
     follower: LogFollower,
-    /// Questions that were told.
+    /// The questions that were shown already.
     told: HashSet<String>,
-    /// How many are open.
+    /// The number of open questions.
     open: usize,
     failures: u32,
 }
 
-/// What is new.
+/// New events and questions.
 #[derive(Default)]
 pub(super) struct News {
     pub(super) events: Vec<Event>,
@@ -36,7 +36,7 @@ pub(super) struct News {
 }
 
 impl Following {
-    /// Follows the run of a request, which begins behind an entry of the session's log.
+    /// Follows the run of a request that begins after an entry of the session's log.
     pub(super) fn new(server: Restate, session: &str, request: &str, after: u64) -> Self {
         Self {
             server,
@@ -49,12 +49,12 @@ impl Following {
         }
     }
 
-    /// How the run ended, once it has.
+    /// Returns the outcome of the run after it has ended.
     pub(super) fn outcome(&self) -> Option<&Outcome> {
         self.follower.outcome()
     }
 
-    /// Waits for news, for some seconds at most. A server that is out of reach for a moment is asked again.
+    /// Waits for news for at most some seconds. Retries if the server is temporarily unreachable.
     pub(super) async fn news(&mut self, wait: bool) -> Result<News, RestateError> {
         let wait_ms = if wait { WAIT.as_millis() as u64 } else { 0 };
         let request = EventsRequest {

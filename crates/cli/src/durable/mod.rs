@@ -1,5 +1,5 @@
-//! Durable runs on Restate: `plimsoll worker`, `plimsoll run --on` and `plimsoll send`. What a worker does is
-//! in the library.
+//! Durable runs on Restate: `plimsoll worker`, `plimsoll run --on` and `plimsoll send`. The worker
+//! itself is in the library.
 
 mod follow;
 pub(crate) mod on;
@@ -10,16 +10,16 @@ use plimsoll::durable::{Restate, RestateError};
 
 use crate::exit::Stop;
 
-/// The variable with the token that a server may want.
+/// The environment variable with the server's token.
 const TOKEN: &str = "RESTATE_AUTH_TOKEN";
 
-/// A server by its address.
+/// Returns the client of a server by its address.
 fn server(address: &str) -> Result<Restate, Stop> {
     let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
     Restate::new(address, token).map_err(Stop::usage)
 }
 
-/// Why a server did not do what it was asked for.
+/// Converts an error of a server.
 fn stop_of(error: RestateError) -> Stop {
     Stop::failed(error)
 }

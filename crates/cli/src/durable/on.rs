@@ -1,5 +1,5 @@
-//! `plimsoll run --on`: hands a task to the workers of a server, and shows what becomes of it. The run goes on
-//! if this command ends.
+//! `plimsoll run --on`: submits a task to the workers of a server, and shows its run. The run
+//! continues if this command ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ use crate::terminal::style::colours;
 use crate::terminal::text::lines_of;
 use crate::terminal::{Terminal, Verbosity};
 
-/// Settings that a request may have; all others are the worker's.
+/// Settings that a request may contain. All others are set by the worker.
 const LIMITS: [&str; 5] = [
     "max_turns",
     "max_total_tokens",
@@ -44,7 +44,7 @@ const LIMITS: [&str; 5] = [
     "max_cost",
     "max_tool_calls",
 ];
-/// How often a request is handed over again to a server that is out of reach. It is run once.
+/// Maximum number of attempts to submit a request to an unreachable server. It is run only once.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -191,7 +191,7 @@ impl Screen {
         }
     }
 
-    /// Asks whoever sits here; where nobody does, says how to answer.
+    /// Asks the user, or prints the command that answers if there is no terminal.
     async fn ask(
         &self,
         server: &Restate,
@@ -221,14 +221,14 @@ impl Screen {
         let answer = gate.decide(&question).await;
         let key = open.key;
         match server.approve(id.as_str(), &Approval { key, answer }).await {
-            // The run has ended meanwhile.
+            // The run has ended in the meantime.
             Ok(()) | Err(RestateError::Refused { status: 404, .. }) => Ok(()),
             Err(error) => Err(stop_of(error)),
         }
     }
 }
 
-/// The first Ctrl-C ends the run cleanly, the second leaves it.
+/// Ends the run cleanly on the first Ctrl-C, and stops following it on the second.
 async fn interrupt(server: Restate, id: SessionId) {
     if tokio::signal::ctrl_c().await.is_err() {
         return;
@@ -251,7 +251,7 @@ async fn interrupt(server: Restate, id: SessionId) {
     }
 }
 
-/// What the flags say, with nothing from files.
+/// Returns the settings of the flags only, without files.
 fn limits_only(sources: &Sources) -> Result<AgentConfig, Stop> {
     let other = sources
         .flags
@@ -267,7 +267,7 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, Stop> {
     Config::default().resolve(None, &over).map_err(Stop::usage)
 }
 
-/// The limits that were given.
+/// Returns the limits that were given as flags.
 fn limits(sources: &Sources, config: &AgentConfig) -> RunLimits {
     let limits = &config.settings().limits;
     let has = |path| sources.flags.has(path);
@@ -284,7 +284,7 @@ fn limits(sources: &Sources, config: &AgentConfig) -> RunLimits {
     }
 }
 
-/// Says how it ended.
+/// Reports the outcome.
 fn close(
     args: &RunArgs,
     config: &AgentConfig,

@@ -1,5 +1,5 @@
-//! `plimsoll send`: reaches into a run that workers of a server run: says something, ends it, answers its
-//! questions, or asks how it stands.
+//! `plimsoll send`: sends messages to a run on a server's workers, ends it, answers its questions,
+//! or shows its status.
 
 use std::time::Duration;
 
@@ -24,9 +24,10 @@ Examples:
   plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --approve 18f2c-a1.3-0
   plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --interrupt";
 
-/// How long it is waited for that a message is taken: while a tool runs that takes its time, it waits.
+/// Maximum wait until a message is delivered. It is delivered after the running tools have
+/// finished.
 const TAKEN: Duration = Duration::from_secs(30);
-/// How long one request for news waits.
+/// How long one request waits for news, in milliseconds.
 const WAIT_MS: u64 = 5_000;
 
 /// The arguments of `plimsoll send`.
@@ -121,7 +122,7 @@ fn show(id: &SessionId, status: &SessionStatus) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// Waits until the run has taken a message, or has ended without it.
+/// Waits until the run has received a message, or has ended without it.
 async fn taken(server: &Restate, id: &SessionId, after: u64, key: &str) -> Result<u8, Stop> {
     let until = Instant::now() + TAKEN;
     let mut request = EventsRequest {

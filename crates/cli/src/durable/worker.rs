@@ -1,5 +1,5 @@
-//! `plimsoll worker`: an agent that works for Restate, with its sessions in PostgreSQL. Whoever is to approve
-//! a call is asked from elsewhere.
+//! `plimsoll worker`: runs an agent for Restate, with its sessions in PostgreSQL. Approvals are
+//! given from elsewhere.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// Says what has become of the database, for whoever watches the log of the worker.
+/// Reports changes in the database's state in the log of the worker.
 fn tell(news: DatabaseNews) {
     match news {
         DatabaseNews::Fails(error) => crate::say(&format!(

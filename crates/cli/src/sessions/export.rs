@@ -1,4 +1,5 @@
-//! `plimsoll sessions export`: sessions as JSON lines, for `plimsoll sessions import` elsewhere.
+//! `plimsoll sessions export`: writes sessions as JSON lines, for `plimsoll sessions import`
+//! elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -42,7 +43,7 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
              export fewer sessions into one file"
         ));
     }
-    // Of a damaged store they may be lost, and its sessions are exported all the same.
+    // If the store is damaged, the sessions are exported without settings.
     let settings = store.all_settings().await.unwrap_or_default();
     let mut wanted = BTreeMap::new();
     for id in &ids {
@@ -53,8 +54,9 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
     Ok(DONE)
 }
 
-/// Returns the settings that go with a session. One that was not run yet has those of what it is a fork of: of
-/// itself if that is exported too, otherwise they go with it, without the cost, which is not its own.
+/// Returns the settings to export with a session. A session that was not run yet has the settings
+/// of its parent. If the parent is not exported, they are exported with the session, without the
+/// parent's cost.
 fn settings_of(
     session: &SessionId,
     sessions: &[SessionInfo],

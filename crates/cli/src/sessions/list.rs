@@ -1,4 +1,4 @@
-//! `plimsoll sessions list`: all sessions or those of this folder, a line each.
+//! `plimsoll sessions list`: lists all sessions or those of this folder, one per line.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -19,10 +19,10 @@ use crate::resume::LastRun;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, widths};
 
-/// What a session's name and a model's may take of a line.
+/// Maximum width of the names of sessions and models.
 const NAME: usize = 24;
 
-/// A session, and how it was last run.
+/// A session, with its last run.
 pub(crate) type Listed = (SessionInfo, LastRun);
 
 /// Runs the command.
@@ -63,7 +63,7 @@ pub(crate) async fn sessions(store: &impl SessionReader, here: bool) -> Result<V
         true => Some(env::current_dir().map_err(Stop::failed)?),
         false => None,
     };
-    // Of a damaged store, the sessions are listed all the same.
+    // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();
     let sessions = store.list().await.map_err(Stop::failed)?;
     let parents: BTreeMap<&SessionId, &SessionId> = sessions
@@ -71,7 +71,7 @@ pub(crate) async fn sessions(store: &impl SessionReader, here: bool) -> Result<V
         .filter_map(|session| Some((&session.id, &session.fork.as_ref()?.from)))
         .collect();
     let last_run = |session: &SessionInfo| {
-        // A fork that was not run yet is as what it is a fork of.
+        // A fork that was not run yet has the settings of its parent.
         let up = std::iter::successors(Some(&session.id), |id| parents.get(id).copied());
         let text = up
             .take(1 + MAX_FORK_DEPTH as usize)
@@ -88,7 +88,7 @@ pub(crate) async fn sessions(store: &impl SessionReader, here: bool) -> Result<V
         .collect())
 }
 
-/// Returns a line for each session, its columns under those of the others.
+/// Returns aligned lines, one for each session.
 pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
     let heading = [
         "session",
@@ -140,7 +140,7 @@ fn cells((session, last): &Listed) -> [String; 7] {
     ]
 }
 
-/// A cost in a table: with a + if it is more, because the price of some calls is not known.
+/// Formats a cost. A `+` means that the price of some calls is unknown.
 pub(crate) fn shown(cost: Cost) -> String {
     match (cost.known.0, cost.unpriced) {
         (0, 1..) => "-".to_owned(),
@@ -159,12 +159,12 @@ pub(crate) fn size(bytes: Bytes) -> String {
     }
 }
 
-/// What a session is a fork of.
+/// Describes the origin of a fork.
 pub(crate) fn described(fork: &Fork) -> String {
     format!("fork of {} at entry {}", fork.from, fork.entries)
 }
 
-/// A time without its seconds.
+/// Formats a time without seconds.
 pub(crate) fn minute(at: u64) -> String {
     let date = when(at);
     match date.rsplit_once(':') {

@@ -1,5 +1,5 @@
-//! [`Place`]: where the sessions are that `plimsoll sessions` and `usage` are about: in the files of this
-//! machine, or in the database of workers.
+//! [`Place`]: the store of `plimsoll sessions` and `usage`: the files of this machine, or the
+//! database of workers.
 
 use clap::Args;
 use plimsoll::store::SqliteStore;
@@ -7,7 +7,7 @@ use plimsoll::store::SqliteStore;
 use crate::exit::Stop;
 use crate::paths;
 
-/// What stands for the files of this machine.
+/// The name of the files of this machine.
 #[cfg(feature = "restate")]
 const LOCAL: &str = "local";
 
@@ -28,7 +28,7 @@ pub(crate) struct PlaceArgs {
     store: Option<String>,
 }
 
-/// A store that is open.
+/// An open store.
 pub(crate) enum Place {
     Files(Box<SqliteStore>),
     #[cfg(feature = "restate")]
@@ -51,7 +51,7 @@ impl PlaceArgs {
         Ok(Place::Files(Box::new(store)))
     }
 
-    /// Refuses what only the files of this machine have.
+    /// Returns an error for a feature that requires the files of this machine.
     ///
     /// # Errors
     /// If a database was named.
@@ -64,7 +64,7 @@ impl PlaceArgs {
         }
     }
 
-    /// Whether a database was named.
+    /// Returns `true` if a database was named.
     pub(crate) fn is_database(&self) -> bool {
         #[cfg(feature = "restate")]
         return self.url().is_some();

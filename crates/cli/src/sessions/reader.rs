@@ -1,5 +1,5 @@
-//! [`SessionReader`]: what `plimsoll sessions` and `usage` need of a store besides what runs need. The files of
-//! this machine have all of it, a database most.
+//! [`SessionReader`]: the operations on a store that `plimsoll sessions` and `usage` need in
+//! addition to those of runs. The files of this machine support all of them, a database most.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,15 +8,15 @@ use plimsoll::store::{ExportError, Line, SqliteStore};
 use plimsoll::store::{Retention, SessionInfo, StoreError};
 use plimsoll::{SessionId, SessionStore};
 
-/// A store whose sessions are listed, shown, exported and deleted.
+/// A store whose sessions can be listed, shown, exported and deleted.
 pub(crate) trait SessionReader: SessionStore + Sized {
-    /// Returns the entries behind `after`, not all of them at once; none at the end of the log.
+    /// Returns the entries after `after`, one page per call; none at the end of the log.
     async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError>;
 
-    /// Returns one session as a list shows it.
+    /// Returns the list entry of one session.
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError>;
 
-    /// Returns the settings that sessions were last run with, as far as the store has them.
+    /// Returns the settings of the sessions' last runs, as far as the store has them.
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError>;
 
     /// Returns the place of the store if it is damaged.
@@ -29,13 +29,13 @@ pub(crate) trait SessionReader: SessionStore + Sized {
         out: W,
     ) -> Result<W, ExportError>;
 
-    /// Returns the sessions that need not be kept.
+    /// Returns the outdated sessions.
     async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError>;
 
     /// Deletes a session that nobody writes to.
     async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError>;
 
-    /// Gives the space of what was deleted back to the system.
+    /// Returns the space of deleted data to the system.
     async fn shrink(&self) -> Result<(), StoreError>;
 }
 
@@ -87,7 +87,7 @@ impl SessionReader for plimsoll::store::PostgresStore {
         self.info(session).await
     }
 
-    /// Runs of workers have those of their worker.
+    /// Runs of workers use the settings of their worker.
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
         Ok(BTreeMap::new())
     }
@@ -112,7 +112,7 @@ impl SessionReader for plimsoll::store::PostgresStore {
         self.delete_idle(session).await
     }
 
-    /// The server does so by itself.
+    /// Does nothing, because the server does so by itself.
     async fn shrink(&self) -> Result<(), StoreError> {
         Ok(())
     }

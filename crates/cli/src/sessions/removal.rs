@@ -1,5 +1,5 @@
-//! `plimsoll sessions delete | prune`: sessions that nobody needs any longer, by name or by age and
-//! size. The only commands that take something out of the store.
+//! `plimsoll sessions delete | prune`: deletes sessions by name, or by age and size. No other
+//! command removes data from the store.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -92,7 +92,8 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
     remove(store, chosen, &args.consent).await
 }
 
-/// Asks, and deletes. Forks are deleted before what they are forks of.
+/// Asks for confirmation and deletes the sessions. Forks are deleted before the sessions that they
+/// were forked from.
 async fn remove(
     store: &impl SessionReader,
     mut chosen: Vec<Listed>,
@@ -135,7 +136,7 @@ async fn remove(
         }
         chosen = later;
     }
-    // What is deleted is gone; that the file stays as large is no failure.
+    // The sessions are deleted; a file that keeps its size is not a failure.
     if let Err(error) = store.shrink().await {
         crate::say(&error.to_string());
     }
@@ -162,7 +163,7 @@ fn total(sessions: &[Listed]) -> String {
     format!("{} of logs", list::size(Bytes(bytes)))
 }
 
-/// Reads an age: a number of days or weeks.
+/// Parses an age: a number of days or weeks.
 pub(crate) fn age(text: &str) -> Result<Duration, String> {
     let day = 24 * 60 * 60;
     let (number, seconds) = match text.strip_suffix('w') {
@@ -177,7 +178,7 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a number of days or weeks, as in 30d or 12w".to_owned())
 }
 
-/// Reads a size: a number of MB or GB.
+/// Parses a size: a number of MB or GB.
 fn size(text: &str) -> Result<Bytes, String> {
     let upper = text.to_ascii_uppercase();
     let units = [("GB", 1_000_000_000), ("MB", 1_000_000)];

@@ -1,4 +1,4 @@
-//! `plimsoll sessions salvage`: a new store of what can be read of a damaged one.
+//! `plimsoll sessions salvage`: creates a new store from the readable part of a damaged one.
 
 use std::path::{Path, PathBuf};
 

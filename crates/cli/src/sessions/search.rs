@@ -1,5 +1,5 @@
-//! `plimsoll sessions search`: the sessions in which some words were said. It reads the logs, which
-//! have everything; the archive only has what was evicted, and expires.
+//! `plimsoll sessions search`: finds the sessions that contain some words. It reads the logs, which
+//! have everything; the archive only has evicted messages, and expires.
 
 use console::Term;
 use plimsoll::Message;
@@ -16,7 +16,7 @@ use crate::terminal::columns;
 use crate::terminal::text::{clip, counted};
 use crate::which_session::NOTHING;
 
-/// Places of one session that are shown; all of them with `--json`.
+/// Maximum number of shown places in a session. With `--json`, all are shown.
 const SHOWN: usize = 3;
 
 #[derive(Debug, clap::Args)]
@@ -35,15 +35,15 @@ pub(crate) struct SearchArgs {
     json: bool,
 }
 
-/// Where in a session all words were said.
+/// A place in a session that contains all words.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// The entry's number in the log.
+    /// The number of the log entry.
     entry: u64,
-    /// Seconds since 1970 when it was written.
+    /// The time of the entry, in seconds since 1970.
     at: u64,
     kind: Kind,
-    /// The text around the words, in one line.
+    /// The text around the words, on one line.
     text: String,
 }
 
@@ -80,17 +80,17 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
     Ok(DONE)
 }
 
-/// Reads a query.
+/// Parses a query.
 ///
 /// # Errors
-/// If there is no word in it.
+/// If it contains no word.
 pub(crate) fn query(text: &str) -> Result<SearchQuery, Stop> {
     SearchQuery::parse(text)
         .ok_or_else(|| Stop::usage("there is no word to search for: letters or digits"))
 }
 
-/// Returns the places of a session where all words of the query were said, in the order of its log. A
-/// session that cannot be read to its end is searched as far as it can, and that is said.
+/// Returns the places in a session that contain all words of the query, in the order of its log. If
+/// a session cannot be read to its end, its readable part is searched, and a message says so.
 pub(crate) async fn places(
     store: &impl SessionReader,
     session: &SessionInfo,
@@ -109,7 +109,7 @@ async fn search(
     query: &SearchQuery,
     places: &mut Vec<Place>,
 ) -> Result<(), StoreError> {
-    // What a fork shares is found in the session that it is of.
+    // The entries that a fork shares are found in its parent.
     let mut after = session.fork.as_ref().map_or(0, |fork| fork.entries);
     loop {
         let page = store.page(&session.id, after).await?;
@@ -135,7 +135,7 @@ async fn search(
     }
 }
 
-/// The message that an entry adds to the session.
+/// Returns the message that an entry adds to the session.
 fn said(entry: &Entry) -> Option<&Message> {
     match entry {
         Entry::Said { message, .. }
@@ -145,7 +145,7 @@ fn said(entry: &Entry) -> Option<&Message> {
     }
 }
 
-/// Returns what is shown of a session: its heading, and the first places.
+/// Returns the lines about a session: its heading, and the first places.
 pub(crate) fn lines(session: &SessionInfo, places: &[Place]) -> Vec<String> {
     let mut lines = Vec::with_capacity(SHOWN + 2);
     lines.push(format!(
