@@ -240,8 +240,8 @@ pub enum Entry {
     },
 }
 
-/// The variants of [`Entry`], for its way from JSON: what serde derives for a tagged enum takes twice as long,
-/// and logs are long. The compiler sees that they are the same; that none is missing, in tests.
+/// The variants of [`Entry`] as they are read from JSON. The reader that serde derives for a tagged enum
+/// takes twice as long. The compiler checks that the fields are the same, a test that no variant is missing.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(Serialize))]
 #[serde(remote = "Entry", rename_all = "snake_case")]

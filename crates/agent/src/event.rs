@@ -364,7 +364,7 @@ pub enum MessagePhase {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoopConsequence {
-    /// The model is told.
+    /// The model is warned.
     Told,
     /// Its newest tool calls are not run.
     Refused,

@@ -10,7 +10,7 @@ use crate::run::{Phase, Run};
 use crate::setup::Measure;
 use crate::step::Step;
 
-/// The share of the trigger from which on the provider is asked.
+/// The share of the trigger above which the provider is asked for the size.
 ///
 /// For the usual content of agents, few tokenizers produce twice as many tokens as our counters. A
 /// request below half of the trigger is therefore hardly ever too large. If one is, the refusal

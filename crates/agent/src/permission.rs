@@ -21,7 +21,7 @@ pub const MAX_RULES: usize = 1_000;
 pub enum Permission {
     /// The call runs without approval.
     Allow,
-    /// The call does not run, and the model is told.
+    /// The call does not run, and its result tells the model so.
     Deny,
     /// The call needs approval.
     Ask,

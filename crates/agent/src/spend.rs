@@ -23,7 +23,7 @@ pub struct Spend {
     pub tool_calls: u64,
 }
 
-/// A sum of prices, some of which may be unknown.
+/// A sum of prices. Some of them may be unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -13,9 +13,9 @@ use crate::limits::{CountTokens, ExecutionLimits};
 use crate::outcome::EndReason;
 use crate::spend::Cost;
 
-/// The share of a limit from which on the model is told that the limit is near.
+/// The share of a limit at which the model is warned.
 pub const NEAR: Ppm = Ppm(700_000);
-/// The model is told again when this many turns or tool calls remain.
+/// The model is warned again when this many turns or tool calls remain.
 pub const FEW: u64 = 3;
 /// Smaller limits of turns or tool calls are always near, so the model is not told in advance.
 const WORTH_TELLING: u64 = 10;

@@ -266,9 +266,13 @@ impl Line {
             });
         }
         let least = LEAST_TARGET.min(room.share(LEAST_TARGET_SHARE));
-        let default = |threshold| match threshold {
-            Threshold::Auto => resolve(threshold, TARGET, WORKING_TARGET).max(least),
-            threshold => resolve(threshold, TARGET, WORKING_TARGET),
+        let default = |threshold| {
+            let target = resolve(threshold, TARGET, WORKING_TARGET);
+            if threshold == Threshold::Auto {
+                target.max(least)
+            } else {
+                target
+            }
         };
         let target = match (self.target.filter(|_| !is_sized), self.trigger) {
             // If a mark exceeds the available tokens, it is lowered, and its target with it.

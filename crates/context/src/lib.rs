@@ -1,4 +1,4 @@
-//! Floor 1 of Plimsoll: messages, token counting, transcript, budget, plans and stages.
+//! Layer 1 of Plimsoll: messages, token counting, transcript, budget, plans and stages.
 //!
 //! Contains only values and pure functions: no files, clocks, threads, sockets, random sources or
 //! async code.

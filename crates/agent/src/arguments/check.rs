@@ -175,7 +175,7 @@ impl Check {
         }
     }
 
-    /// Checks a value against several schemas of which one must match. Only certain errors are
+    /// Checks a value that must match one of several schemas. Only certain errors are
     /// reported: no branch accepts the type of the value, or the only one that does has an error
     /// inside.
     fn any<'a>(&mut self, visits: &mut Visits<'a>, branches: &'a [Value], value: &Value) {

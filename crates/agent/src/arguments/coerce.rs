@@ -211,7 +211,7 @@ impl Coerce {
         }
     }
 
-    /// Converts a value for several schemas of which one must match. If none does, the value is
+    /// Converts a value that must match one of several schemas. If none does, the value is
     /// converted for the only one that it can be converted for.
     fn any<'a>(&mut self, visits: &mut Visits<'a>, branches: &'a [Value], value: &mut Value) {
         if branches.iter().any(|branch| fits(visits, branch, value)) {

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use plimsoll::store::{ExportError, Line, SqliteStore};
-use plimsoll::store::{Retention, SessionInfo, StoreError};
+use plimsoll::store::{ExportError, Line, Retention, SessionInfo, SqliteStore, StoreError};
 use plimsoll::{SessionId, SessionStore};
 
 /// A store whose sessions can be listed, shown, exported and deleted.

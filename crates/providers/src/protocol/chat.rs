@@ -207,11 +207,11 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     let runs_template = is_unknown || dialect.voice == Voice::Template;
     let name = model.name().to_ascii_lowercase();
     let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
-    match (family, dialect.voice) {
-        (Some((_, template)), _) if runs_template => dialect.with_template(*template),
-        (Some((_, template @ Template::Mistral)), Voice::OpenAi) => {
-            dialect.with_template(*template)
-        }
+    let is_wanted = |template| {
+        runs_template || (template == Template::Mistral && dialect.voice == Voice::OpenAi)
+    };
+    match family {
+        Some((_, template)) if is_wanted(*template) => dialect.with_template(*template),
         _ => dialect,
     }
 }
