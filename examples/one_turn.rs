@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use plimsoll::machine::{Input, Run, Setup, Step};
+use plimsoll::machine::{Input, Now, Run, Setup, Step};
 use plimsoll::model::{Reply, StopReason};
 use plimsoll::tokens::{Bpe, Memo};
 use plimsoll::{ContextStrategy, Part};
@@ -14,7 +14,10 @@ fn main() -> Result<(), plimsoll::machine::FoldError> {
     let policy = ContextStrategy::default().policy(Default::default(), Default::default());
     let setup = Setup::new("test/test", Arc::new(Memo::new(Bpe::o200k())), policy);
     let mut run = Run::resume(&[], setup)?;
-    run.handle(Input::User(vec![Part::text("What is 6 × 7?")]));
+    run.handle(
+        Now::default(),
+        Input::User(vec![Part::text("What is 6 × 7?")].into()),
+    );
     loop {
         match run.poll() {
             Step::Call(request) => {
@@ -26,7 +29,7 @@ fn main() -> Result<(), plimsoll::machine::FoldError> {
                     usage: None,
                     model: None,
                 };
-                run.handle(Input::Reply(Box::new(Ok(reply))));
+                run.handle(Now::default(), Input::Reply(Box::new(Ok(reply))));
             }
             Step::Finish(outcome) => {
                 println!("{}", outcome.text);

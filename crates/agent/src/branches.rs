@@ -51,6 +51,7 @@ impl Run {
             state.absorb(entry)?;
         }
         self.state = state;
+        self.declare();
         self.queue.push_back(Step::Record(branched));
         self.queue.extend(entries.into_iter().map(Step::Record));
         Ok(())

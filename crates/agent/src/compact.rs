@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use plimsoll_context::{Budget, Plan, Tokens, Trigger, When};
 
+use crate::current::Attempt;
 use crate::leave::Next;
-use crate::run::{Phase, Run};
+use crate::now::Now;
+use crate::phase::{Phase, PlanFor};
+use crate::run::Run;
 use crate::step::Step;
 
 /// Maximum size of the focus of a summary, in bytes. The focus is part of every request to the summary
@@ -77,7 +80,7 @@ impl Run {
     ///
     /// # Errors
     /// If a run is in progress, or if the focus is longer than [`MAX_FOCUS`].
-    pub fn compact(&mut self, focus: Option<&str>) -> Result<(), CompactError> {
+    pub fn compact(&mut self, now: Now, focus: Option<&str>) -> Result<(), CompactError> {
         if self.is_running() {
             return Err(CompactError::Running);
         }
@@ -85,31 +88,34 @@ impl Run {
         if let Some(bytes) = focus.map(str::len).filter(|bytes| *bytes > MAX_FOCUS) {
             return Err(CompactError::Focus { bytes });
         }
-        self.recall = self.setup.recall;
-        self.archive_failed = false;
-        self.summary_failed = false;
-        self.summary_failures = 0;
-        self.vetoed = false;
+        self.current.recall = self.setup.recall;
+        self.current.archive_failed = false;
+        self.now = self.now.followed_by(now, false);
+        self.attempt = Attempt::default();
+        self.summaries.begin();
         // A summary from the last run does not take the focus into account.
         if focus.is_some() {
-            self.ready = None;
+            self.summaries.ready = None;
         }
-        self.compacting = Some(Compacting {
+        self.compaction = None;
+        self.phase = Phase::Compacting(Compacting {
             focus: focus.map(Arc::from),
             ..Compacting::default()
         });
-        self.compaction = None;
-        self.phase = Phase::Ready;
         Ok(())
     }
 
     /// Makes the plan, or requests the summary that it needs.
-    pub(crate) fn plan_asked(&mut self) {
+    pub(crate) fn plan_compaction(&mut self) {
+        let Phase::Compacting(compacting) = std::mem::replace(&mut self.phase, Phase::TurnDue)
+        else {
+            return;
+        };
         let line = match self.budget_planned() {
             Ok(line) => line,
             Err(cannot_fit) => {
                 self.warn(self.reported(cannot_fit).to_string());
-                return self.end_compacting();
+                return self.end_compaction();
             }
         };
         let budget = Budget {
@@ -118,28 +124,26 @@ impl Run {
         };
         let view = &self.state.transcript;
         if view.tokens() <= budget.target {
-            return self.end_compacting();
+            return self.end_compaction();
         }
         let (why, means) = (Trigger::Asked, self.means());
         let proposal = self.setup.policy.best_proposal(view, &budget, why, &means);
         // A summary for later use does not help with this compaction.
         if let Some(span) = proposal.wants.filter(|span| span.when == When::Now) {
             self.open();
-            if self.wants_summary(span) {
+            if self.wants_summary(span, Some(&compacting)) {
+                self.phase = Phase::Summarizing(PlanFor::Compaction(compacting));
                 return;
             }
         }
         let Some(mut plan) = proposal.plan else {
-            return self.end_compacting();
+            return self.end_compaction();
         };
         plan.price = Some(self.price_of_plan(&plan, &line));
         let messages = self.state.transcript.items().len();
-        let made = (plan.clone(), messages, self.tokens());
-        if let Some(compacting) = &mut self.compacting {
-            compacting.made = Some(made);
-        }
+        let made = Some((plan.clone(), messages, self.tokens()));
         self.open();
-        self.leave(plan, Next::Nothing);
+        self.leave(plan, Next::Compaction(Compacting { made, ..compacting }));
     }
 
     /// Returns the last requested compaction if it was applied. Later calls return `None`.
@@ -148,28 +152,28 @@ impl Run {
     }
 
     /// Finishes a compaction whose plan was applied.
-    pub(crate) fn compacted(&mut self) {
-        let made = self.compacting.as_mut().and_then(|asked| asked.made.take());
-        self.compaction = made.map(|(plan, messages_before, tokens_before)| Compaction {
-            plan,
-            messages_before,
-            messages_after: self.state.transcript.items().len(),
-            tokens_before,
-            tokens_after: self.tokens(),
-        });
-        self.end_compacting();
+    pub(crate) fn compacted(&mut self, compacting: Compacting) {
+        self.compaction = compacting
+            .made
+            .map(|(plan, messages_before, tokens_before)| Compaction {
+                plan,
+                messages_before,
+                messages_after: self.state.transcript.items().len(),
+                tokens_before,
+                tokens_after: self.tokens(),
+            });
+        self.end_compaction();
     }
 
     /// Aborts the compaction in progress.
-    pub(crate) fn stop_compacting(&mut self) {
+    pub(crate) fn stop_compaction(&mut self) {
         self.queue.push_back(Step::Abort);
         self.drop_digest();
-        self.end_compacting();
+        self.end_compaction();
     }
 
     /// Returns to the idle state.
-    pub(crate) fn end_compacting(&mut self) {
-        self.compacting = None;
+    pub(crate) fn end_compaction(&mut self) {
         self.give_up_waiting();
         self.phase = Phase::Idle;
     }

@@ -135,17 +135,17 @@ impl Run {
     /// Returns the current content of the window.
     #[must_use]
     pub fn window_use(&self) -> WindowUse {
-        let (tools, system) = self.setup.head(self.has_planned());
+        let (tools, system) = self.setup.head(self.tools.has_joined);
         let system = system + REQUEST_OVERHEAD;
         let (line, calibration) = (self.line(), self.state.calibration);
         let budget = self.budget().ok();
         let priced = budget.map(|budget| self.priced(&budget));
-        let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.overhead);
+        let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.tools.overhead);
         WindowUse {
             system,
             tools,
-            tool_count: self.specs.len() + self.setup.hosted_tools.len(),
-            dynamic_context: self.overhead.minus(system + tools),
+            tool_count: self.tools.specs.len() + self.setup.hosted_tools.len(),
+            dynamic_context: self.tools.overhead.minus(system + tools),
             view: Contents::of(&self.state),
             used: self.tokens(),
             reserve: line.window.map(|_| calibration.counted(line.reserve())),

@@ -20,12 +20,14 @@ use crate::notice;
 use crate::outcome::EndReason;
 use crate::permission::Permission;
 use crate::permission_mode::PermissionMode;
-use crate::run::{Phase, Run, Working};
+use crate::phase::Phase;
+use crate::run::Run;
 use crate::setup::KnownTool;
 use crate::state::Tally;
 use crate::step::Whom;
 use crate::tool_execution::MAX_BATCH;
 use crate::tool_names::Named;
+use crate::tool_queue::ToolQueue;
 
 /// A call that may run, with the corrected tool name and arguments.
 #[derive(Debug, Clone)]
@@ -77,7 +79,7 @@ impl Run {
     /// now.
     pub(crate) fn decode_batch(&mut self) {
         // A run that is about to end ends for that reason, even if its last answer is a repetition.
-        let looping = match self.finalizing {
+        let looping = match self.current.finalizing {
             Some(_) => Looping::No,
             None => self.looping(),
         };
@@ -102,7 +104,7 @@ impl Run {
         } in calls
         {
             let decoded = match (arguments, looping) {
-                _ if self.finalizing.is_some() || !turns_left => {
+                _ if self.current.finalizing.is_some() || !turns_left => {
                     Decoded::skipped(notice::NO_TOOLS_NOW)
                 }
                 (Err(why), _) => Decoded::refused(notice::unreadable(&call, &why)),
@@ -126,10 +128,7 @@ impl Run {
                 Decoded::Not(instead) => self.settle(&call, instead),
             }
         }
-        self.phase = Phase::Working(Working {
-            ready,
-            ..Working::default()
-        });
+        self.phase = Phase::Working(ToolQueue::new(ready));
     }
 
     /// Returns the severity of the model's current repetition.

@@ -4,12 +4,14 @@
 
 use plimsoll_context::{CannotFit, StopReason, Tokens, Trigger};
 
+use crate::current::TurnAnswer;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::limits::AtLimit;
 use crate::moment::{HookPoint, Moment};
 use crate::outcome::{EndReason, Outcome};
-use crate::run::{Answered, Phase, Run};
+use crate::phase::Phase;
+use crate::run::Run;
 use crate::step::Step;
 
 impl Run {
@@ -20,9 +22,9 @@ impl Run {
             EndReason::Interrupted => "not run: the run was interrupted",
             _ => "not run: the run ended",
         });
-        if std::mem::take(&mut self.in_turn) {
+        if self.phase.is_in_turn() {
             // The model call of this turn has no answer.
-            self.turn_end = Some(Answered {
+            self.current.turn_end = Some(TurnAnswer {
                 turn: self.state.tally.turns.saturating_add(1),
                 stop: StopReason::Other,
                 usage: None,
@@ -38,7 +40,7 @@ impl Run {
         let run = self.state.runs;
         let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
         if rolled_back {
-            self.set_tools();
+            self.declare();
         }
         let tally = &self.state.tally;
         let outcome = Outcome {
@@ -64,7 +66,7 @@ impl Run {
             peak_memory: self.state.peak_memory(),
         });
         let ended = || Box::new(outcome.clone());
-        if self.opened {
+        if self.current.opened {
             self.after(HookPoint::AfterLoop, || Moment::AfterLoop {
                 outcome: ended(),
             });
@@ -101,7 +103,7 @@ impl Run {
 
     /// Ends a turn: the model call is answered, and all tool calls have results.
     pub(crate) fn end_turn(&mut self) {
-        let Some(Answered { turn, stop, usage }) = self.turn_end.take() else {
+        let Some(TurnAnswer { turn, stop, usage }) = self.current.turn_end.take() else {
             return;
         };
         let tally = &self.state.tally;

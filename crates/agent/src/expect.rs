@@ -11,8 +11,9 @@ use plimsoll_context::{
 };
 
 use crate::event::Event;
+use crate::phase::Calling;
 use crate::request::{Expects, ToolChoice};
-use crate::run::{Calling, Run};
+use crate::run::Run;
 
 /// The parts of a request that are not in the log.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +48,7 @@ impl Run {
     fn expected(&self, counted: Tokens, then: Tokens, reported: Tokens) -> Option<Tokens> {
         let grown = Some(counted.minus(then)).filter(|grown| *grown > Tokens::ZERO)?;
         // Some chat templates omit the tools if none may be called.
-        if self.finalizing.is_some() || self.state.trail.end().is_none() {
+        if self.current.finalizing.is_some() || self.state.trail.end().is_none() {
             return None;
         }
         if self.since_last_call().any(is_uncertain) {
@@ -71,7 +72,7 @@ impl Run {
         if !self.setup.cache.is_on() {
             return CachePlan::default();
         }
-        let (tools, system) = self.setup.head(self.has_planned());
+        let (tools, system) = self.setup.head(self.tools.has_joined);
         let view = CacheView {
             tools,
             system,
@@ -96,17 +97,17 @@ impl Run {
             choice: Some(choice),
             context: self.setup.dynamic_context.clone(),
         };
-        let then = std::mem::replace(&mut self.aside, now);
+        let then = std::mem::replace(&mut self.server.aside, now);
         let first = then.choice.is_none();
         let cold = self
             .setup
             .sheet
-            .is_some_and(|sheet| sheet.cold_after(self.idle) == Ppm::ONE);
+            .is_some_and(|sheet| sheet.cold_after(self.now.since_call) == Ppm::ONE);
         if first {
             cold.then_some(CacheBreak::Expired)
-        } else if then.context != self.aside.context {
+        } else if then.context != self.server.aside.context {
             Some(CacheBreak::DynamicContext)
-        } else if then.choice != self.aside.choice {
+        } else if then.choice != self.server.aside.choice {
             Some(CacheBreak::ToolChoice)
         } else {
             cold.then_some(CacheBreak::Expired)

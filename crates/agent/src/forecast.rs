@@ -85,7 +85,7 @@ impl Run {
             cost: self.full_price(processed),
         };
         // Not if this turns out to be the last call.
-        let finalizes = self.finalizing.is_none() && limits.at_limit == AtLimit::Finalize;
+        let finalizes = self.current.finalizing.is_none() && limits.at_limit == AtLimit::Finalize;
         let held = match finalizes && self.no_call_after_next().is_none() {
             true => self.last_call(),
             false => NextCall::default(),
@@ -112,7 +112,7 @@ impl Run {
         let allowed = self.allowed_input();
         let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
         let allowed = self.state.calibration.counted(allowed);
-        let goal = allowed.minus(self.overhead + self.joins);
+        let goal = allowed.minus(self.tools.overhead + self.tools.joins);
         let budget = self.budget_at(goal);
         let (view, means) = (&self.state.transcript, self.means());
         let recovery = &self.setup.recovery;
@@ -229,7 +229,7 @@ impl Run {
         let Some(sheet) = self.setup.sheet else {
             return Money(0);
         };
-        let cold = sheet.cold_after(self.idle) == Ppm::ONE;
+        let cold = sheet.cold_after(self.now.since_call) == Ppm::ONE;
         let read = match sheet.rates.cache_read {
             Some(_) if !cold => self.state.cache.readable().min(processed),
             _ => Tokens::ZERO,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, MessagePhase, TurnTrigger};
 use crate::run::Run;
+use crate::step::UserMessage;
 
 /// Maximum number of queued messages. Further ones are rejected with a warning.
 pub const MAX_WAITING: usize = 64;
@@ -42,7 +43,8 @@ impl Run {
     }
 
     /// Queues a message that arrives during a run.
-    pub(crate) fn enqueue(&mut self, kind: Waiting, parts: Vec<Part>, key: Option<String>) {
+    pub(crate) fn enqueue(&mut self, kind: Waiting, message: UserMessage) {
+        let UserMessage { parts, key } = message;
         if !self.has_room() {
             return self.warn(format!(
                 "{MAX_WAITING} messages wait already; this one was not taken"
@@ -67,7 +69,7 @@ impl Run {
             Ok(parts) => Some(parts),
             Err(why) => {
                 self.notify(Event::InputRejected { why: why.clone() });
-                self.rejected = Some(why);
+                self.current.rejected = Some(why);
                 None
             }
         }
@@ -104,7 +106,7 @@ impl Run {
             self.tell_message(*id, kind, MessagePhase::Delivered, parts.clone());
         }
         if !now.is_empty() {
-            self.cause = match kind {
+            self.current.cause = match kind {
                 Waiting::Steer => TurnTrigger::Steer,
                 Waiting::FollowUp => TurnTrigger::FollowUp,
             };

@@ -11,8 +11,9 @@ use crate::failure::Failure;
 use crate::leave::{Next, Refused};
 use crate::moment::{HookPoint, Moment};
 use crate::outcome::EndReason;
+use crate::phase::Calling;
 use crate::request::ToolChoice;
-use crate::run::{Calling, Run};
+use crate::run::Run;
 
 /// Number of steps of the ladder. After the last one a request has an eighth of its first size, or its
 /// minimum size.
@@ -69,7 +70,7 @@ impl Run {
                 {
                     // Without a limit for the answer, the server assumes a length that does not fit,
                     // and would do so again.
-                    self.names_limit = true;
+                    self.answer_limit.is_required = true;
                     self.notify_overflow(&failure, rung);
                     return self.call(rung, Some(room));
                 }
@@ -98,9 +99,9 @@ impl Run {
             // Asks for the last answer again, with the tool choice that was accepted so far. Tool calls
             // in it are skipped.
             Failure::Refused { .. }
-                if call.tool_choice == ToolChoice::None && !self.specs.is_empty() =>
+                if call.tool_choice == ToolChoice::None && !self.tools.specs.is_empty() =>
             {
-                self.tool_choice_refused = true;
+                self.server.refuses_tool_choice = true;
                 self.warn(format!(
                     "the last answer is asked for again, with tools, whose calls are skipped: {failure}"
                 ));
@@ -212,7 +213,7 @@ impl Run {
             }
         };
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
-        let goal = target.min(most.minus(self.overhead + self.joins));
+        let goal = target.min(most.minus(self.tools.overhead + self.tools.joins));
         let budget = self.budget_at(goal);
         let means = self.means();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);
@@ -238,7 +239,7 @@ impl Run {
         if lower == Tokens::ZERO || asked == Some(lower) {
             return false;
         }
-        self.max_output = Some(lower);
+        self.answer_limit.max_output = Some(lower);
         true
     }
 }

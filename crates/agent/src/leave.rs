@@ -7,11 +7,13 @@ use std::collections::HashMap;
 
 use plimsoll_context::{Form, Plan, Recall, Tokens};
 
+use crate::compact::Compacting;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::outcome::EndReason;
-use crate::run::{Phase, Run};
+use crate::phase::Phase;
+use crate::run::Run;
 use crate::setup::Leave;
 use crate::step::{Leaving, LeavingItem, Step, Verdict};
 
@@ -22,8 +24,8 @@ pub(crate) enum Next {
     Request,
     /// A smaller version of the refused request.
     Retry(Refused),
-    /// Nothing; the user asked for the plan between two runs.
-    Nothing,
+    /// The end of a compaction that the user asked for between two runs.
+    Compaction(Compacting),
 }
 
 /// A request that was refused as too long.
@@ -53,7 +55,7 @@ impl Run {
 
     /// Handles the host's answer.
     pub(crate) fn left(&mut self, verdict: Verdict) {
-        let (leaving, next) = match std::mem::replace(&mut self.phase, Phase::Ready) {
+        let (leaving, next) = match std::mem::replace(&mut self.phase, Phase::Preparing) {
             Phase::Leaving(waiting) => *waiting,
             other => {
                 self.phase = other;
@@ -67,15 +69,18 @@ impl Run {
                 match (leaving.plan.recall, next) {
                     (Recall::None, next) => self.apply_and_go_on(leaving, next),
                     // The plan is made again, without markers that promise recall.
-                    (Recall::Offered, Next::Request | Next::Nothing) => {}
+                    (Recall::Offered, Next::Request) => {}
+                    (Recall::Offered, Next::Compaction(compacting)) => {
+                        self.phase = Phase::Compacting(compacting);
+                    }
                     (Recall::Offered, Next::Retry(refused)) => self.go_down(refused),
                 }
             }
             Verdict::Veto { why } => {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
-                    Next::Request => self.vetoed = true,
-                    Next::Nothing => self.end_compacting(),
+                    Next::Request => self.attempt.vetoed = true,
+                    Next::Compaction(_) => self.end_compaction(),
                     Next::Retry(Refused { failure, .. }) => {
                         self.finish(EndReason::Failed { failure });
                     }
@@ -86,8 +91,8 @@ impl Run {
 
     /// Disables recall for the rest of this run, with one warning.
     fn not_kept(&mut self, why: &str) {
-        self.recall = Recall::None;
-        if !std::mem::replace(&mut self.archive_failed, true) {
+        self.current.recall = Recall::None;
+        if !std::mem::replace(&mut self.current.archive_failed, true) {
             self.warn(format!(
                 "what leaves the view cannot be archived, so it is not offered for recall from now on; the log has it all the same: {why}"
             ));
@@ -95,25 +100,25 @@ impl Run {
     }
 
     fn apply_and_go_on(&mut self, leaving: Leaving, next: Next) {
-        self.phase = Phase::Ready;
+        self.phase = Phase::Preparing;
         if !self.apply(leaving) {
             return match next {
                 Next::Request => {
                     let cannot_fit = plimsoll_context::CannotFit {
                         minimum: self.tokens(),
-                        overhead: self.overhead,
+                        overhead: self.tools.overhead,
                         limit: self.tokens(),
                     };
                     self.cannot_fit(cannot_fit);
                 }
                 Next::Retry(Refused { failure, .. }) => self.finish(EndReason::Failed { failure }),
-                Next::Nothing => self.end_compacting(),
+                Next::Compaction(_) => self.end_compaction(),
             };
         }
         match next {
             Next::Request => {}
             Next::Retry(refused) => self.call(refused.rung, None),
-            Next::Nothing => self.compacted(),
+            Next::Compaction(compacting) => self.compacted(compacting),
         }
     }
 
@@ -130,15 +135,14 @@ impl Run {
                 messages: leaving.messages,
             });
         }
-        let had_planned = self.has_planned();
+        let had_planned = self.tools.has_joined;
         if !self.record(Entry::Planned { plan: plan.clone() }) {
             return false;
         }
         if !had_planned {
             self.declare();
         }
-        self.ready = None;
-        self.summary_failed = false;
+        self.summaries.planned();
         let tokens_after = self.tokens();
         self.notify(if compacts {
             Event::CompactionEnded {

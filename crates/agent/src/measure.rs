@@ -6,7 +6,8 @@
 use plimsoll_context::{Budget, Calibration, Ppm, Tokens};
 
 use crate::entry::Entry;
-use crate::run::{Phase, Run};
+use crate::phase::Phase;
+use crate::run::Run;
 use crate::setup::Measure;
 use crate::step::Step;
 
@@ -23,14 +24,15 @@ impl Run {
     pub(crate) fn measures(&mut self, budget: &Budget) -> bool {
         let counted = self.tokens();
         let knows = self.state.calibration != Calibration::default();
-        let wanted = self.setup.measure == Measure::NearTheLine && !self.measured && !knows;
+        let wanted =
+            self.setup.measure == Measure::NearTheLine && !self.server.was_measured && !knows;
         if !wanted || budget.trigger == Tokens::MAX {
             return false;
         }
-        if counted < (budget.trigger + self.overhead).share(MEASURE_FROM) {
+        if counted < (budget.trigger + self.tools.overhead).share(MEASURE_FROM) {
             return false;
         }
-        self.measured = true;
+        self.server.was_measured = true;
         let request = self.as_request(counted);
         self.queue.push_back(Step::Measure(Box::new(request)));
         self.phase = Phase::Measuring { counted };
@@ -45,6 +47,6 @@ impl Run {
         if let Some(reported) = reported.filter(|reported| *reported > Tokens::ZERO) {
             self.record(Entry::Measured { counted, reported });
         }
-        self.phase = Phase::Ready;
+        self.phase = Phase::Preparing;
     }
 }

@@ -3,10 +3,10 @@
 //! Turns are handled in `turn.rs`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use plimsoll_context::{Message, Part, Seq};
+use plimsoll_context::{Message, Seq};
 
+use crate::current::{Attempt, CurrentRun};
 use crate::entry::{Entry, LOG_FORMAT, Waiting};
 use crate::event::{EVENT_VERSION, Event, TurnTrigger};
 use crate::loop_id::LoopId;
@@ -14,8 +14,9 @@ use crate::loop_record::LoopConfigSnapshot;
 use crate::moment::{Decision, HookPoint, Moment};
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::run::{Phase, Run};
-use crate::step::Step;
+use crate::phase::Phase;
+use crate::run::{AnswerLimit, Run};
+use crate::step::{Step, UserMessage};
 
 /// A decision of the host.
 #[derive(Debug)]
@@ -33,18 +34,18 @@ pub(crate) enum Deciding {
 /// The way in which a run starts.
 #[derive(Debug)]
 pub(crate) enum Opening {
-    /// With a message of the user and its key.
-    Said(Vec<Part>, Option<String>),
+    /// With a message of the user.
+    Said(UserMessage),
     /// As a continuation of the last run.
     GoOn { crashed: bool },
 }
 
 impl Run {
-    pub(crate) fn start(&mut self, parts: Vec<Part>, key: Option<String>) {
+    pub(crate) fn start(&mut self, message: UserMessage) {
         self.close_calls("not run: the session was carried on with a new message");
         self.begin(self.state.runs.saturating_add(1));
-        self.cause = self.setup.first_turn_trigger;
-        let opening = Opening::Said(parts, key);
+        self.current.cause = self.setup.first_turn_trigger;
+        let opening = Opening::Said(message);
         match self.state.tasked {
             false => self.decide(Deciding::Task(opening)),
             true => self.decide(Deciding::Loop(opening)),
@@ -60,7 +61,7 @@ impl Run {
             true => self.state.runs,
             false => self.state.runs.saturating_add(1),
         });
-        self.cause = TurnTrigger::Continue;
+        self.current.cause = TurnTrigger::Continue;
         self.decide(Deciding::Loop(Opening::GoOn { crashed }));
     }
 
@@ -86,7 +87,7 @@ impl Run {
 
     /// Handles the host's decision.
     pub(crate) fn decided(&mut self, decision: Decision) {
-        let what = match std::mem::replace(&mut self.phase, Phase::Ready) {
+        let what = match std::mem::replace(&mut self.phase, Phase::TurnDue) {
             Phase::Deciding(what) => what,
             other => {
                 self.phase = other;
@@ -110,7 +111,7 @@ impl Run {
         match what {
             Deciding::Task(opening) => self.decide(Deciding::Loop(opening)),
             Deciding::Loop(opening) => {
-                self.opened = true;
+                self.current.opened = true;
                 self.notify(Event::AgentStart {
                     version: EVENT_VERSION,
                     run: self.state.runs,
@@ -123,21 +124,22 @@ impl Run {
                     config_snapshot: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
                 });
                 match opening {
-                    Opening::Said(parts, key) => self.say(parts, key),
+                    Opening::Said(message) => self.say(message),
                     Opening::GoOn { crashed } => self.go_on(crashed),
                 }
             }
             Deciding::Turn => self.begin_turn(),
-            Deciding::FollowUp if self.waits(Waiting::Steer) => self.phase = Phase::Ready,
-            Deciding::FollowUp if self.deliver(Waiting::FollowUp) => self.phase = Phase::Ready,
+            Deciding::FollowUp if self.waits(Waiting::Steer) => self.phase = Phase::TurnDue,
+            Deciding::FollowUp if self.deliver(Waiting::FollowUp) => self.phase = Phase::TurnDue,
             Deciding::FollowUp => self.finish(EndReason::Answered),
         }
     }
 
-    fn say(&mut self, parts: Vec<Part>, key: Option<String>) {
+    fn say(&mut self, message: UserMessage) {
+        let UserMessage { parts, key } = message;
         let Some(parts) = self.filtered(parts) else {
             self.accept(key);
-            let why = self.rejected.take().unwrap_or_default();
+            let why = self.current.rejected.take().unwrap_or_default();
             return self.finish(EndReason::Refused {
                 by: "input_filter".to_owned(),
                 why,
@@ -146,18 +148,18 @@ impl Run {
         self.say_pins();
         // Messages that a crash has left in the queue are older than this one.
         while self.deliver(Waiting::Steer) {}
-        self.cause = self.setup.first_turn_trigger;
-        self.asked_at = self.state.transcript.next_seq();
+        self.current.cause = self.setup.first_turn_trigger;
+        self.current.asked_at = self.state.transcript.next_seq();
         self.accept(key);
         self.record(Entry::Said {
             message: Arc::new(Message::User { parts }),
             queued: None,
         });
-        self.phase = Phase::Ready;
+        self.phase = Phase::TurnDue;
     }
 
     fn go_on(&mut self, crashed: bool) {
-        self.asked_at = Seq::default();
+        self.current.asked_at = Seq::default();
         let items = self.state.transcript.items();
         let answered = items
             .last()
@@ -165,7 +167,7 @@ impl Run {
         // A paused answer continues from its current end.
         let answered = answered && !self.state.paused;
         if crashed && (answered || self.state.batch.is_some()) {
-            self.finalizing = self.finalized_for();
+            self.current.finalizing = self.finalized_for();
         }
         if self.state.batch.is_some() {
             self.settle_unknown_calls();
@@ -174,7 +176,7 @@ impl Run {
         if !items.iter().any(|item| item.message.is_user()) {
             self.finish(EndReason::NothingToDo);
         } else if answered && crashed {
-            let reason = self.finalizing.take();
+            let reason = self.current.finalizing.take();
             self.finish(reason.unwrap_or(EndReason::Answered));
         } else {
             // Providers reject a request that ends with an answer.
@@ -182,7 +184,7 @@ impl Run {
                 self.notice(notice::GO_ON.to_owned());
             }
             self.say_pins();
-            self.phase = Phase::Ready;
+            self.phase = Phase::TurnDue;
         }
     }
 
@@ -211,28 +213,17 @@ impl Run {
 
     fn begin(&mut self, run: u64) {
         self.open();
-        self.recall = self.setup.recall;
-        self.archive_failed = false;
-        self.summary_failed = false;
-        self.summary_failures = 0;
-        self.vetoed = false;
-        self.hopeful = false;
-        self.finalizing = None;
-        self.empty_replies = 0;
-        self.max_output = self.setup.max_output;
-        self.names_limit = false;
-        self.elapsed = Duration::ZERO;
-        self.in_turn = false;
-        self.cut_off = None;
-        self.turn_end = None;
-        self.opened = false;
-        let joining = self.setup.joining().filter(|_| !self.has_planned());
+        self.current = CurrentRun::new(self.setup.recall);
+        self.attempt = Attempt::default();
+        self.answer_limit = AnswerLimit::new(&self.setup);
+        self.summaries.begin();
+        let joining = self.setup.joining().filter(|_| !self.tools.has_joined);
         let later = joining.map(|tool| tool.spec.name.clone()).collect();
         self.record(Entry::Started {
             run,
             model: self.setup.model.clone(),
             system: Arc::clone(&self.setup.system),
-            tools: self.setup.tool_names(self.has_planned()),
+            tools: self.setup.tool_names(self.tools.has_joined),
             later,
             config: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
         });

@@ -69,14 +69,8 @@ impl Run {
         self.setup.max_parallel_tools.max(1)
     }
 
-    /// Sets the usage so far of a running tool call. It is counted if the call is aborted, so it must
-    /// be set before each input that may abort the call.
-    pub fn metered(&mut self, call: CallId, spent: Spend) {
-        self.metered.insert(call, spent);
-    }
-
-    /// Returns the usage that was last set for a call.
+    /// Returns the usage so far of a call that is aborted now.
     pub(crate) fn cut(&mut self, call: &CallId) -> Spend {
-        self.metered.remove(call).unwrap_or_default()
+        self.now.tool_usage.remove(call).unwrap_or_default()
     }
 }

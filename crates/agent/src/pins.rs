@@ -203,7 +203,7 @@ impl Run {
         if weight > Tokens(budget.limit.0 / 2) {
             return Err(PinError::TooLarge {
                 pinned: weight,
-                limit: budget.limit + self.overhead,
+                limit: budget.limit + self.tools.overhead,
             });
         }
         Ok(())

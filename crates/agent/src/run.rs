@@ -3,50 +3,47 @@
 //! Pass it an [`Input`], then poll it until it returns `Wait` or `Finish`, and perform each [`Step`].
 //! The machine itself performs no I/O.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Bytes, CacheBreak, Calibration, CallId, CannotFit, Draft, Line, Message, Plan, Price,
-    RESULT_SHARE, Ready, Recall, Seq, StopReason, Tokens, ToolSpec, Trigger, Usage,
-    price_with_head,
+    Budget, Bytes, CacheBreak, Calibration, CannotFit, Draft, Line, Message, Plan, Price,
+    RESULT_SHARE, Tokens, Trigger, price_with_head,
 };
 
-use crate::compact::{Compacting, Compaction};
-use crate::decode::Prepared;
-use crate::digest::Digest;
+use crate::compact::Compaction;
+use crate::current::{Attempt, CurrentRun};
+use crate::declared::DeclaredTools;
 use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, Waiting};
-use crate::event::{Event, TurnTrigger};
+use crate::event::Event;
 use crate::expect::Aside;
-use crate::leave::Next;
-use crate::opening::Deciding;
+use crate::now::Now;
 use crate::outcome::EndReason;
-use crate::request::ToolChoice;
+use crate::phase::Phase;
 use crate::setup::Setup;
-use crate::spend::Spend;
 use crate::state::{FoldError, State};
-use crate::step::{Input, Leaving, Step};
+use crate::step::{Input, Step};
+use crate::summary::Summaries;
 use crate::tracker::ExecutionTracker;
-use crate::waste::Unanswered;
 
 /// The state machine of one session. It executes one run after another on the same log.
 ///
 /// ```
 /// # use std::sync::Arc;
-/// use plimsoll_agent::{Input, Run, Setup, Step};
+/// use plimsoll_agent::{Input, Now, Run, Setup, Step};
 /// use plimsoll_context::{Chars4, ContextStrategy, Part, Reply, StopReason};
 ///
 /// let policy = ContextStrategy::default().policy(Default::default(), Default::default());
 /// let setup = Setup::new("test/test", Arc::new(Chars4), policy);
 /// let mut run = Run::resume(&[], setup)?;
-/// run.handle(Input::User(vec![Part::text("What is 6 × 7?")]));
+/// run.handle(Now::default(), Input::User(vec![Part::text("What is 6 × 7?")].into()));
 /// let outcome = loop {
 ///     match run.poll() {
 ///         Step::Call(_request) => {
 ///             let reply = Reply { parts: vec![Part::text("42")], stop: StopReason::Stop, usage: None, model: None };
-///             run.handle(Input::Reply(Box::new(Ok(reply))));
+///             run.handle(Now::default(), Input::Reply(Box::new(Ok(reply))));
 ///         }
 ///         Step::Finish(outcome) => break outcome,
 ///         _ => {}
@@ -58,139 +55,55 @@ use crate::waste::Unanswered;
 #[derive(Debug)]
 pub struct Run {
     pub(crate) setup: Setup,
-    /// The tools that requests currently declare.
-    pub(crate) specs: Arc<[ToolSpec]>,
-    /// The current size of a request without the view.
-    pub(crate) overhead: Tokens,
-    /// The size of the tools that are added once a plan has been applied.
-    pub(crate) joins: Tokens,
-    /// A tool that is added with the first plan was called before it, for example in another client.
-    pub(crate) called_before: bool,
-    /// Lowered by the recovery ladder if the provider allows less.
-    pub(crate) max_output: Option<Tokens>,
-    /// Requests state a limit for the answer even if none is configured.
-    pub(crate) names_limit: bool,
     pub(crate) state: State,
     pub(crate) phase: Phase,
+    /// The steps that the driver has not polled yet.
     pub(crate) queue: VecDeque<Step>,
-    /// Set once the model has been asked to finish: the reason why the run will end.
-    pub(crate) finalizing: Option<EndReason>,
-    /// Consecutive empty answers.
-    pub(crate) empty_replies: u32,
-    /// The first message of this run has at least this number.
-    pub(crate) asked_at: Seq,
-    /// Whether markers may offer recall. Cleared when the archive fails.
-    pub(crate) recall: Recall,
-    /// The archive has failed in this run, and the user was warned.
-    pub(crate) archive_failed: bool,
-    /// A summary in progress, and a finished one.
-    pub(crate) digest: Option<Digest>,
-    pub(crate) ready: Option<Ready>,
-    /// The next plan is made without a model's summary, because one has just failed.
-    pub(crate) summary_failed: bool,
-    /// Consecutive failures of the summary model in this run.
-    pub(crate) summary_failures: u32,
-    /// The provider was asked to count the tokens of a request.
-    pub(crate) measured: bool,
-    /// The host has vetoed the plan for the next request.
-    pub(crate) vetoed: bool,
-    /// The request does not fit by the usual estimate of the provider's count, so the next one is
-    /// planned with the lowest possible count.
-    pub(crate) hopeful: bool,
-    /// The user was warned that the provider reports too few tokens.
-    pub(crate) told_low: bool,
+    /// The facts that came with the last input.
+    pub(crate) now: Now,
+    pub(crate) current: CurrentRun,
+    pub(crate) attempt: Attempt,
+    pub(crate) tools: DeclaredTools,
+    pub(crate) answer_limit: AnswerLimit,
+    pub(crate) server: ServerFacts,
+    pub(crate) summaries: Summaries,
     /// Rules of the host that are added as soon as no tool call is open.
     pub(crate) rules: Vec<String>,
-    /// The time since the provider was last called, if known.
-    pub(crate) idle: Option<Duration>,
-    /// The duration of the run so far.
-    pub(crate) elapsed: Duration,
-    /// A turn has begun, and its request has no answer yet.
-    pub(crate) in_turn: bool,
-    /// The reason for the next turn.
-    pub(crate) cause: TurnTrigger,
-    /// The reason why the newest answer is incomplete, if it is.
-    pub(crate) cut_off: Option<StopReason>,
-    /// The server rejects requests with a tool choice of `none`.
-    pub(crate) tool_choice_refused: bool,
-    /// The turn whose call is answered and whose tools may still be running.
-    pub(crate) turn_end: Option<Answered>,
-    /// The run was accepted and announced.
-    pub(crate) opened: bool,
-    /// The reason why a filter rejected the last input.
-    pub(crate) rejected: Option<String>,
+    /// The last compaction that the user asked for and that was applied.
+    pub(crate) compaction: Option<Compaction>,
+}
+
+/// The limit of the answer that requests state. The recovery ladder lowers it if the provider allows
+/// less.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AnswerLimit {
+    /// The limit, if there is one.
+    pub(crate) max_output: Option<Tokens>,
+    /// A limit is stated even if none is configured.
+    pub(crate) is_required: bool,
+}
+
+/// Facts about the server of the current setup.
+#[derive(Debug, Default)]
+pub(crate) struct ServerFacts {
+    /// It was asked to count the tokens of a request.
+    pub(crate) was_measured: bool,
+    /// It rejects requests with a tool choice of `none`.
+    pub(crate) refuses_tool_choice: bool,
+    /// The user was warned that it reports too few tokens.
+    pub(crate) is_doubted: bool,
     /// The parts of the last request that are not in the log.
     pub(crate) aside: Aside,
-    /// The usage so far of tool calls in progress.
-    pub(crate) metered: HashMap<CallId, Spend>,
-    /// The usage so far of model calls in progress.
-    pub(crate) unanswered: Unanswered,
-    /// A compaction in progress that the user asked for.
-    pub(crate) compacting: Option<Compacting>,
-    /// The last such compaction that was applied.
-    pub(crate) compaction: Option<Compaction>,
-    /// The key of the message in the next input.
-    pub(crate) key: Option<String>,
 }
 
-/// The current activity of the machine.
-#[derive(Debug)]
-pub(crate) enum Phase {
-    /// Idle.
-    Idle,
-    /// A request is due.
-    Ready,
-    /// Waiting for a model call.
-    Calling(Calling),
-    /// Running tool calls.
-    Working(Working),
-    /// Waiting for a summary that the next plan needs.
-    Summarizing,
-    /// Waiting for the provider's token count, which the next plan needs.
-    Measuring {
-        /// The size by our counter.
-        counted: Tokens,
-    },
-    /// Waiting for the host to approve a plan.
-    Leaving(Box<(Leaving, Next)>),
-    /// Waiting for another decision of the host.
-    Deciding(Deciding),
-}
-
-/// A turn whose model call is answered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
-    pub(crate) turn: u64,
-    pub(crate) stop: StopReason,
-    pub(crate) usage: Option<Usage>,
-}
-
-/// The properties of a model call that matter if it is refused or misses the cache.
-#[derive(Debug, Clone)]
-pub(crate) struct Calling {
-    /// The request's size by our counter.
-    pub(crate) counted: Tokens,
-    /// The requested maximum number of tokens of the answer.
-    pub(crate) max_output: Option<Tokens>,
-    /// How often the request was refused as too long before.
-    pub(crate) rung: u32,
-    /// The tool choice of the request.
-    pub(crate) tool_choice: ToolChoice,
-    /// The reason why the call may miss the cache although the view is unchanged.
-    pub(crate) not_view: Option<CacheBreak>,
-}
-
-/// The tool calls that this process is handling.
-#[derive(Debug, Default)]
-pub(crate) struct Working {
-    /// Calls that may run and have not been started, in call order.
-    pub(crate) ready: VecDeque<Prepared>,
-    /// Calls that wait for approval.
-    pub(crate) asking: HashMap<CallId, Prepared>,
-    /// Calls that were approved.
-    pub(crate) allowed: VecDeque<Prepared>,
-    /// Calls that are running.
-    pub(crate) running: HashMap<CallId, Prepared>,
+impl AnswerLimit {
+    /// Returns the configured limit.
+    pub(crate) fn new(setup: &Setup) -> Self {
+        Self {
+            max_output: setup.max_output,
+            is_required: false,
+        }
+    }
 }
 
 impl Run {
@@ -202,49 +115,22 @@ impl Run {
         let mut state = State::new(Arc::clone(&setup.counter));
         state.doom_loop = DoomLoopTracker::new(setup.limits.loop_history());
         log.iter().try_for_each(|entry| state.absorb(entry))?;
-        let mut run = Self {
-            specs: Arc::default(),
-            overhead: Tokens::ZERO,
-            joins: Tokens::ZERO,
-            called_before: false,
-            max_output: setup.max_output,
-            names_limit: false,
-            recall: setup.recall,
-            archive_failed: false,
+        let planned = state.planned;
+        Ok(Self {
+            tools: DeclaredTools::new(&setup, &state.transcript, planned),
+            answer_limit: AnswerLimit::new(&setup),
+            current: CurrentRun::new(setup.recall),
             setup,
             state,
             phase: Phase::Idle,
             queue: VecDeque::new(),
-            finalizing: None,
-            empty_replies: 0,
-            asked_at: Seq::default(),
-            digest: None,
-            ready: None,
-            summary_failed: false,
-            summary_failures: 0,
-            measured: false,
-            vetoed: false,
-            hopeful: false,
-            told_low: false,
+            now: Now::default(),
+            attempt: Attempt::default(),
+            server: ServerFacts::default(),
+            summaries: Summaries::default(),
             rules: Vec::new(),
-            idle: None,
-            elapsed: Duration::ZERO,
-            in_turn: false,
-            cause: TurnTrigger::default(),
-            cut_off: None,
-            tool_choice_refused: false,
-            turn_end: None,
-            opened: false,
-            rejected: None,
-            aside: Aside::default(),
-            metered: HashMap::new(),
-            unanswered: Unanswered::default(),
-            compacting: None,
             compaction: None,
-            key: None,
-        };
-        run.set_tools();
-        Ok(run)
+        })
     }
 
     /// Returns the state that results from the log so far.
@@ -271,57 +157,30 @@ impl Run {
             counter: Arc::clone(&self.setup.counter),
             ..setup
         };
-        self.max_output = setup.max_output;
-        self.names_limit = false;
-        self.tool_choice_refused = false;
-        self.recall = setup.recall;
+        self.answer_limit = AnswerLimit::new(&setup);
+        self.server.refuses_tool_choice = false;
+        self.server.was_measured = false;
+        self.current.recall = setup.recall;
         let history = setup.limits.loop_history();
         if self.state.doom_loop.history() != history {
             self.state.doom_loop = DoomLoopTracker::new(history);
         }
-        self.measured = false;
         let before = std::mem::replace(&mut self.setup, setup);
-        self.set_tools();
+        self.declare();
         before
     }
 
-    /// Returns `true` if the tools that the first plan adds are declared.
-    pub(crate) fn has_planned(&self) -> bool {
-        self.state.planned || self.called_before
-    }
-
-    /// Updates the declared tools after a change of the setup or the view.
-    pub(crate) fn set_tools(&mut self) {
-        let joining: Vec<&str> = self
-            .setup
-            .joining()
-            .map(|tool| tool.spec.name.as_str())
-            .collect();
-        let items = self.state.transcript.items().iter();
-        // A provider may reject a request that contains a call of an undeclared tool.
-        self.called_before = !joining.is_empty()
-            && items
-                .flat_map(|item| item.message.calls())
-                .any(|call| joining.contains(&call.name.as_str()));
-        self.declare();
-    }
-
-    /// Declares the tools of the next request.
+    /// Declares the tools of the next request, after a change of the setup or the view.
     pub(crate) fn declare(&mut self) {
-        let planned = self.has_planned();
-        let declared = self.setup.declared(planned);
-        self.specs = declared.map(|tool| tool.spec.clone()).collect();
-        self.joins = match planned {
-            true => Tokens::ZERO,
-            false => self.setup.weight_of(self.setup.joining()),
-        };
-        self.overhead = self.setup.overhead_after(planned);
+        let planned = self.state.planned;
+        self.tools = DeclaredTools::new(&self.setup, &self.state.transcript, planned);
     }
 
     /// Returns the cost and the savings of a plan. If the plan adds tools, the provider also has to
     /// write the head of the request again.
     pub(crate) fn price_of_plan(&self, plan: &Plan, line: &Budget) -> Price {
-        let head = (self.joins > Tokens::ZERO).then_some(self.overhead + self.joins);
+        let head =
+            (self.tools.joins > Tokens::ZERO).then_some(self.tools.overhead + self.tools.joins);
         let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
         price_with_head(plan, view, head, line, sheet, &self.outlook())
     }
@@ -329,38 +188,25 @@ impl Run {
     /// Sets the text that is appended to the history of each request from now on.
     pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
         self.setup.dynamic_context = context;
-        self.overhead = self.setup.overhead_after(self.has_planned());
-    }
-
-    /// Sets the time since the provider was last called. If the provider's prompt cache may have
-    /// expired by now, a plan costs nothing.
-    ///
-    /// The value is valid for one input, so it is set again before each of them.
-    pub fn set_idle(&mut self, idle: Option<Duration>) {
-        self.idle = idle;
-    }
-
-    /// Sets the key of the message in the next input. The log then has an [`Entry::Accepted`] before
-    /// the message.
-    pub fn set_key(&mut self, key: Option<String>) {
-        self.key = key;
+        self.tools.overhead = self.setup.overhead_after(self.tools.has_joined);
     }
 
     /// Processes an input. The resulting steps are returned by [`Run::poll`].
-    pub fn handle(&mut self, input: Input) {
-        let key = self.key.take();
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.now = self.now.followed_by(now, self.is_running());
         match input {
-            Input::User(parts) if self.is_running() => self.enqueue(Waiting::Steer, parts, key),
-            Input::FollowUp(parts) if self.is_running() => {
-                self.enqueue(Waiting::FollowUp, parts, key);
+            Input::User(message) if self.is_running() => self.enqueue(Waiting::Steer, message),
+            Input::FollowUp(message) if self.is_running() => {
+                self.enqueue(Waiting::FollowUp, message);
             }
-            Input::User(parts) | Input::FollowUp(parts) => self.start(parts, key),
+            Input::User(message) | Input::FollowUp(message) => self.start(message),
             Input::Continue => self.carry_on(),
             Input::Reply(reply) => {
                 self.book_unanswered();
                 self.replied(*reply);
             }
             Input::Retried => self.retried(),
+            Input::Rewritten { counted } => self.rewritten(counted),
             Input::ToolDone {
                 result,
                 pins,
@@ -374,19 +220,21 @@ impl Run {
             Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),
         }
-        self.unanswered = Unanswered::default();
+        // The steps that follow from this input belong to no call.
+        (self.now.call_usage, self.now.summary_usage) = (None, None);
     }
 
     /// Returns the next step.
     pub fn poll(&mut self) -> Step {
         if self.queue.is_empty() {
             match self.phase {
-                Phase::Ready if self.compacting.is_some() => self.plan_asked(),
-                Phase::Ready => self.request(),
+                Phase::TurnDue => self.start_turn(),
+                Phase::Preparing => self.prepare(),
                 Phase::Working(_) => self.work(),
+                Phase::Compacting(_) => self.plan_compaction(),
                 Phase::Idle
                 | Phase::Calling(_)
-                | Phase::Summarizing
+                | Phase::Summarizing(_)
                 | Phase::Measuring { .. }
                 | Phase::Leaving(_)
                 | Phase::Deciding(_) => {}
@@ -405,19 +253,19 @@ impl Run {
         };
         Line {
             window,
-            max_output: self.max_output,
+            max_output: self.answer_limit.max_output,
             ..self.setup.line
         }
     }
 
     /// Returns the budget of the next request.
     pub(crate) fn budget(&self) -> Result<Budget, CannotFit> {
-        self.budget_beside(self.overhead)
+        self.budget_beside(self.tools.overhead)
     }
 
     /// Returns the budget of the next request after a plan, which may declare further tools.
     pub(crate) fn budget_planned(&self) -> Result<Budget, CannotFit> {
-        self.budget_beside(self.overhead + self.joins)
+        self.budget_beside(self.tools.overhead + self.tools.joins)
     }
 
     fn budget_beside(&self, overhead: Tokens) -> Result<Budget, CannotFit> {
@@ -437,7 +285,7 @@ impl Run {
             cold_target: goal,
             max_result: goal.minus(instructions).share(RESULT_SHARE),
             keep_recent: self.setup.line.keep_recent,
-            overhead: self.overhead + self.joins,
+            overhead: self.tools.overhead + self.tools.joins,
             instructions,
         }
     }
@@ -445,7 +293,7 @@ impl Run {
     /// Returns the calibration of our counter for the next request.
     pub(crate) fn calibration(&self) -> Calibration {
         let known = self.state.calibration;
-        if self.hopeful {
+        if self.attempt.hopeful {
             known.at_best(Tokens::ZERO).unwrap_or(known)
         } else {
             known
@@ -455,21 +303,21 @@ impl Run {
     /// Checks whether a request may fit although the estimate says that it does not.
     pub(crate) fn might_fit(&self, cannot_fit: &CannotFit) -> bool {
         let best = self.state.calibration.at_best(cannot_fit.minimum);
-        !self.hopeful && best.is_some()
+        !self.attempt.hopeful && best.is_some()
     }
 
     /// Plans the next request as if it fits, if that is possible. Only the server knows, and its answer
     /// corrects the estimate.
     pub(crate) fn may_fit(&mut self, cannot_fit: &CannotFit) -> bool {
         let may = self.might_fit(cannot_fit);
-        self.hopeful |= may;
+        self.attempt.hopeful |= may;
         may
     }
 
     /// Returns the size of the request that would be sent now.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
-        self.overhead + self.state.transcript.tokens()
+        self.tools.overhead + self.state.transcript.tokens()
     }
 
     /// Returns how many more tokens can be sent.
@@ -480,8 +328,8 @@ impl Run {
         limit.minus(self.state.transcript.tokens())
     }
 
-    /// Sets the size of the pending request after the host has rewritten it.
-    pub fn set_counted(&mut self, counted: Tokens) {
+    /// Handles the size of the requested call after the host has rewritten it.
+    fn rewritten(&mut self, counted: Tokens) {
         if let Phase::Calling(calling) = &mut self.phase {
             calling.counted = counted;
             calling.not_view = Some(CacheBreak::Host);
@@ -491,7 +339,7 @@ impl Run {
     /// Sets the memory that the driver holds for the run in addition to the messages, and the most that
     /// it will hold of one more tool result.
     ///
-    /// The values are valid for one input, so they are set again before each of them.
+    /// The values are valid until they are set again.
     pub fn set_held_beside(&mut self, bytes: Bytes, copy_of_result: Bytes) {
         self.state.memory.set_beside(bytes, copy_of_result);
     }
@@ -500,8 +348,8 @@ impl Run {
         if !self.is_running() {
             return;
         }
-        if self.compacting.is_some() {
-            return self.stop_compacting();
+        if self.phase.is_compaction() {
+            return self.stop_compaction();
         }
         self.queue.push_back(Step::Abort);
         self.finish(EndReason::Interrupted);
@@ -571,7 +419,7 @@ impl Run {
         let means = self.means();
         let mut draft =
             Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_means(&means);
-        draft.give_up(self.asked_at);
+        draft.give_up(self.current.asked_at);
         draft.credit("give_up");
         draft.into_plan(why)
     }

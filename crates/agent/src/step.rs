@@ -18,16 +18,21 @@ use crate::spend::Spend;
 #[derive(Debug, Clone)]
 pub enum Input {
     /// A message of the user: it starts a run, or steers the current one.
-    User(Vec<Part>),
+    User(UserMessage),
     /// A message of the user that is delivered when the current run has its answer.
-    FollowUp(Vec<Part>),
+    FollowUp(UserMessage),
     /// Continues the last run without a new message, after a crash or a failure.
     Continue,
     /// The requested model call has ended. Boxed, since a reply is large.
     Reply(Box<Result<Reply, Failure>>),
     /// An attempt of a model call has failed, and the driver is about to make the next one. Its usage
-    /// was set by [`Run::set_unanswered`](crate::Run::set_unanswered).
+    /// is in [`Now`](crate::Now).
     Retried,
+    /// The host has rewritten the requested model call, which has this size by our counter now.
+    Rewritten {
+        /// The size of the whole request.
+        counted: Tokens,
+    },
     /// A tool call has ended.
     ToolDone {
         /// The result.
@@ -57,6 +62,22 @@ pub enum Input {
     Tick,
     /// Interrupts the run.
     Interrupt,
+}
+
+/// A message of the user for a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct UserMessage {
+    /// The content.
+    pub parts: Vec<Part>,
+    /// The key of the request, chosen by the sender. If there is one, the log has an
+    /// [`Entry::Accepted`] before the message.
+    pub key: Option<String>,
+}
+
+impl From<Vec<Part>> for UserMessage {
+    fn from(parts: Vec<Part>) -> Self {
+        Self { parts, key: None }
+    }
 }
 
 /// A step that the driver has to perform, in order.

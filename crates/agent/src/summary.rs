@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Means, Message, Money, Reply, Span, Summarizer, Usage, When};
+use plimsoll_context::{Means, Message, Money, Ready, Reply, Span, Summarizer, Usage, When};
 
+use crate::compact::Compacting;
 use crate::digest::{Digest, Progress};
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::run::{Phase, Run};
+use crate::phase::{Phase, PlanFor};
+use crate::run::Run;
 use crate::setup::SummaryModel;
 use crate::step::Step;
 
@@ -18,44 +20,132 @@ use crate::step::Step;
 /// cost money and time.
 pub const MAX_SUMMARY_FAILURES: u32 = 3;
 
+/// The summaries of a session: at most one in progress, and one that the next plan may use.
+///
+/// It does not see the run: the caller passes the usage of calls and decides about limits.
+#[derive(Debug, Default)]
+pub(crate) struct Summaries {
+    in_progress: Option<Digest>,
+    /// A finished summary.
+    pub(crate) ready: Option<Ready>,
+    /// The next plan is made without a model's summary, because one has just failed.
+    pub(crate) is_skipped: bool,
+    /// Consecutive failures in this run.
+    failures: u32,
+}
+
+/// The next step after an answer of the summary model.
+enum Answered {
+    /// One more call is needed.
+    More,
+    /// The summary has ended, with the reason of its failure.
+    Ended(Box<Digest>, Option<String>),
+}
+
+impl Summaries {
+    /// Begins a run or a compaction.
+    pub(crate) fn begin(&mut self) {
+        self.is_skipped = false;
+        self.failures = 0;
+    }
+
+    /// Handles a plan that was applied: a finished summary no longer matches the view.
+    pub(crate) fn planned(&mut self) {
+        self.ready = None;
+        self.is_skipped = false;
+    }
+
+    /// Returns whether the policy can get a summary from a model.
+    fn summarizer(&self) -> Summarizer {
+        match &self.in_progress {
+            _ if self.is_skipped || self.failures >= MAX_SUMMARY_FAILURES => Summarizer::None,
+            Some(_) => Summarizer::Busy,
+            None => Summarizer::Free,
+        }
+    }
+
+    fn start(&mut self, digest: Digest) {
+        self.ready = None;
+        self.in_progress = Some(digest);
+    }
+
+    /// Adds the usage of an attempt that is made again.
+    pub(crate) fn lost(&mut self, usage: Usage) {
+        if let Some(digest) = &mut self.in_progress {
+            digest.usage = digest.usage.combine(usage);
+        }
+    }
+
+    /// Takes an answer of the model. Returns `None` if no summary is in progress.
+    fn take(&mut self, reply: Result<Reply, Failure>) -> Option<Answered> {
+        let mut digest = self.in_progress.take()?;
+        digest.calls += 1;
+        let progress = match reply {
+            Ok(reply) => digest.take(&reply),
+            Err(failure) => {
+                digest.usage = digest.usage.combine(failure.usage().unwrap_or_default());
+                Progress::Failed(failure.to_string())
+            }
+        };
+        Some(match progress {
+            Progress::More => {
+                self.in_progress = Some(digest);
+                Answered::More
+            }
+            Progress::Done(ready) => {
+                self.ready = Some(ready);
+                self.failures = 0;
+                Answered::Ended(Box::new(digest), None)
+            }
+            Progress::Failed(why) => {
+                self.is_skipped = true;
+                self.failures += 1;
+                Answered::Ended(Box::new(digest), Some(why))
+            }
+        })
+    }
+
+    /// Aborts the summary in progress, with the known usage of its call.
+    fn abort(&mut self, used: Option<Usage>) -> Option<Digest> {
+        let mut digest = self.in_progress.take()?;
+        digest.calls += 1;
+        digest.usage = digest.usage.combine(used.unwrap_or_default());
+        Some(digest)
+    }
+}
+
 impl Run {
     /// Returns the means that the policy can use now.
     pub(crate) fn means(&self) -> Means {
-        let summarizer = match &self.digest {
-            _ if self.setup.summary_model.is_none() || self.summary_failed => Summarizer::None,
-            _ if self.summary_failures >= MAX_SUMMARY_FAILURES => Summarizer::None,
-            Some(_) => Summarizer::Busy,
-            None => Summarizer::Free,
-        };
         Means {
-            recall: self.recall,
-            summarizer,
-            ready: self.ready.clone(),
+            recall: self.current.recall,
+            summarizer: match self.setup.summary_model {
+                Some(_) => self.summaries.summarizer(),
+                None => Summarizer::None,
+            },
+            ready: self.summaries.ready.clone(),
         }
     }
 
-    /// Starts a summary that the policy asks for. Returns `true` if its plan should wait for it.
-    pub(crate) fn wants_summary(&mut self, span: Span) -> bool {
+    /// Starts a summary that the policy asks for, for a request or for a compaction that the user asked
+    /// for. Returns `true` if its plan should wait for it.
+    pub(crate) fn wants_summary(&mut self, span: Span, compacting: Option<&Compacting>) -> bool {
         let when = span.when;
         // A summary for later is useless before the run's last call.
-        if when == When::Soon && self.finalizing.is_some() {
+        if when == When::Soon && self.current.finalizing.is_some() {
             return false;
         }
-        let under_way = self.digest.is_some() || self.begin_digest(span);
-        let waits = under_way && when == When::Now;
-        if waits {
-            self.phase = Phase::Summarizing;
-        }
-        waits
+        let is_busy = self.summaries.in_progress.is_some();
+        (is_busy || self.begin_digest(span, compacting)) && when == When::Now
     }
 
-    fn begin_digest(&mut self, span: Span) -> bool {
+    fn begin_digest(&mut self, span: Span, compacting: Option<&Compacting>) -> bool {
         let Some(model) = self.setup.summary_model.clone() else {
             return false;
         };
         let model = SummaryModel {
             window: model.window.or(self.line().window),
-            prompt: match &self.compacting {
+            prompt: match compacting {
                 Some(compacting) => compacting.prompt(&model.prompt),
                 None => model.prompt,
             },
@@ -75,7 +165,7 @@ impl Run {
         let digest = Digest::new(span, messages, model, counter, self.setup.sampling);
         let Some(digest) = digest else {
             // The window stays too small for the rest of the run, so the warning is not repeated.
-            self.summary_failures = MAX_SUMMARY_FAILURES;
+            self.summaries.failures = MAX_SUMMARY_FAILURES;
             self.warn(
                 "the summariser's window is unknown or too small for a summary; extract writes it instead".to_owned(),
             );
@@ -88,73 +178,59 @@ impl Run {
         {
             return false;
         }
-        self.ready = None;
+        self.summaries.start(digest);
         self.notify(started);
         self.queue.push_back(Step::Summarize(Box::new(request)));
-        self.digest = Some(digest);
         true
     }
 
     /// Handles the end of a model call for a summary.
     pub(crate) fn summarized(&mut self, reply: Result<Reply, Failure>) {
-        let Some(mut digest) = self.digest.take() else {
-            return;
-        };
-        digest.calls += 1;
-        // The usage of failed attempts and of a failed call.
-        let lost = [
-            self.unanswered.summary.take(),
-            reply.as_ref().err().and_then(Failure::usage),
-        ];
-        let lost = lost.into_iter().flatten();
-        digest.usage = lost.fold(digest.usage, Usage::combine);
-        let progress = match reply {
-            Ok(reply) => digest.take(&reply),
-            Err(failure) => Progress::Failed(failure.to_string()),
-        };
-        let failure = match progress {
-            Progress::More
-                if self
-                    .exceeded_by_summary(&digest.request(), digest.usage)
-                    .is_some() =>
-            {
-                self.summary_failed = true;
-                Some("the limits of the run leave nothing for the rest of it".to_owned())
-            }
-            Progress::More => {
-                let request = digest.request();
-                self.queue.push_back(Step::Summarize(Box::new(request)));
-                self.digest = Some(digest);
-                return;
-            }
-            Progress::Done(ready) => {
-                self.ready = Some(ready);
-                self.summary_failures = 0;
-                None
-            }
-            Progress::Failed(why) => {
-                self.summary_failed = true;
-                self.summary_failures += 1;
-                Some(why)
-            }
-        };
-        self.end_digest(&digest, failure);
-        if matches!(self.phase, Phase::Summarizing) {
-            self.phase = Phase::Ready;
+        if let Some(used) = self.now.summary_usage.take() {
+            self.summaries.lost(used);
         }
+        match self.summaries.take(reply) {
+            None => return,
+            Some(Answered::More) => {
+                if self.ask_summary_again() {
+                    return;
+                }
+            }
+            Some(Answered::Ended(digest, failure)) => self.end_digest(&digest, failure),
+        }
+        match std::mem::replace(&mut self.phase, Phase::Preparing) {
+            Phase::Summarizing(PlanFor::Request) => {}
+            Phase::Summarizing(PlanFor::Compaction(compacting)) => {
+                self.phase = Phase::Compacting(compacting);
+            }
+            other => self.phase = other,
+        }
+    }
+
+    /// Makes the next call of the summary in progress, or ends the summary if the limits do not allow
+    /// another call. Returns `true` if the call is made.
+    fn ask_summary_again(&mut self) -> bool {
+        let Some(digest) = self.summaries.in_progress.take() else {
+            return false;
+        };
+        let request = digest.request();
+        if self.exceeded_by_summary(&request, digest.usage).is_some() {
+            self.summaries.is_skipped = true;
+            let why = "the limits of the run leave nothing for the rest of it";
+            self.end_digest(&digest, Some(why.to_owned()));
+            return false;
+        }
+        self.summaries.in_progress = Some(digest);
+        self.queue.push_back(Step::Summarize(Box::new(request)));
+        true
     }
 
     /// Ends a summary in progress at the end of the run. Its usage so far is recorded.
     pub(crate) fn drop_digest(&mut self) {
-        if let Some(mut digest) = self.digest.take() {
-            // The call in progress, with its known usage.
-            digest.calls += 1;
-            let used = self.unanswered.summary.take().unwrap_or_default();
-            digest.usage = digest.usage.combine(used);
-            self.end_digest(
-                &digest,
-                Some("the run ended before it was written".to_owned()),
-            );
+        let used = self.now.summary_usage.take();
+        if let Some(digest) = self.summaries.abort(used) {
+            let why = "the run ended before it was written";
+            self.end_digest(&digest, Some(why.to_owned()));
         }
     }
 

@@ -8,26 +8,21 @@ use std::time::Duration;
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::run::{Phase, Run};
+use crate::phase::Phase;
+use crate::run::Run;
 use crate::step::Step;
 
 impl Run {
-    /// Sets the duration of the run so far. The value is valid for one input, so it is set again before
-    /// each of them. A smaller value than before is ignored.
-    pub fn set_elapsed(&mut self, elapsed: Duration) {
-        self.elapsed = self.elapsed.max(elapsed);
-    }
-
     /// Returns the time since the start of the run at which [`Input::Tick`](crate::Input::Tick) is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         // A compaction between two runs has no time limit.
-        if !self.is_running() || self.compacting.is_some() {
+        if !self.is_running() || self.phase.is_compaction() {
             return None;
         }
         let (last_answer, end) = self.tracker().deadlines()?;
         // If the time passes while the host decides, nothing can be done before its answer.
-        let cuts = self.elapsed < last_answer || self.is_cuttable();
+        let cuts = self.now.elapsed < last_answer || self.phase.is_cuttable();
         Some(match self.may_finalize() && cuts {
             true => last_answer,
             false => end,
@@ -39,45 +34,37 @@ impl Run {
         let Some((last_answer, end)) = self.tracker().deadlines() else {
             return;
         };
-        if !self.is_running() || self.compacting.is_some() {
+        if !self.is_running() || self.phase.is_compaction() {
             return;
         }
         let reason = EndReason::MaxDuration {
             limit_ms: self.limit_ms(),
         };
-        if self.elapsed >= end {
+        if self.now.elapsed >= end {
             self.queue.push_back(Step::Abort);
             return self.finish(reason);
         }
-        if self.elapsed < last_answer || !self.may_finalize() {
+        if self.now.elapsed < last_answer || !self.may_finalize() {
             return;
         }
         // Otherwise the host is deciding; the last answer follows its decision.
-        if self.is_cuttable() {
+        if self.phase.is_cuttable() {
             self.queue.push_back(Step::Abort);
             self.book_unanswered();
             self.drop_digest();
-            self.summary_failed = true;
+            self.summaries.is_skipped = true;
             self.close_calls(notice::OUT_OF_TIME);
             self.say_pins();
             self.ask_to_finish(reason);
-            self.phase = Phase::Ready;
-        }
-    }
-
-    /// Checks whether an activity is in progress that can be aborted for the last answer.
-    fn is_cuttable(&self) -> bool {
-        match self.phase {
-            Phase::Calling(_)
-            | Phase::Working(_)
-            | Phase::Summarizing
-            | Phase::Measuring { .. } => true,
-            Phase::Idle | Phase::Ready | Phase::Leaving(_) | Phase::Deciding(_) => false,
+            self.phase = match self.phase.is_in_turn() {
+                true => Phase::Preparing,
+                false => Phase::TurnDue,
+            };
         }
     }
 
     fn may_finalize(&self) -> bool {
-        self.finalizing.is_none() && self.setup.limits.at_limit == AtLimit::Finalize
+        self.current.finalizing.is_none() && self.setup.limits.at_limit == AtLimit::Finalize
     }
 
     fn limit_ms(&self) -> u64 {

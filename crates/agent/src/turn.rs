@@ -9,6 +9,7 @@ use plimsoll_context::{
     Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, Threshold, Tokens, Trigger, Usage,
 };
 
+use crate::current::{Attempt, TurnAnswer};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
 use crate::failure::Failure;
@@ -19,8 +20,9 @@ use crate::moment::{HookPoint, Moment};
 use crate::notice;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
+use crate::phase::{Calling, Phase, PlanFor};
 use crate::request::{Expects, Request, ToolChoice};
-use crate::run::{Answered, Calling, Phase, Run};
+use crate::run::Run;
 use crate::state::is_empty;
 use crate::step::Step;
 use crate::tracker::ExecutionTracker;
@@ -46,15 +48,16 @@ enum Kept {
 }
 
 impl Run {
-    /// Makes the next request: checks the limits, asks the host, delivers queued messages, plans, and
-    /// calls the model.
-    pub(crate) fn request(&mut self) {
-        if !self.in_turn {
-            if self.check_limits() {
-                self.decide(Deciding::Turn);
-            }
-            return;
+    /// Begins the next turn, if the limits allow it and the host agrees.
+    pub(crate) fn start_turn(&mut self) {
+        if self.check_limits() {
+            self.decide(Deciding::Turn);
         }
+    }
+
+    /// Makes the request of the turn: checks the limits, delivers queued messages, plans, and calls the
+    /// model.
+    pub(crate) fn prepare(&mut self) {
         // A summary may have used up a limit.
         if !self.is_allowed() {
             return;
@@ -64,7 +67,7 @@ impl Run {
         }
         let budget = match self.budget() {
             Ok(budget) => budget,
-            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         let priced = self.priced(&budget);
@@ -74,7 +77,7 @@ impl Run {
         match self.keep_under(&budget, &priced) {
             Kept::Under => {}
             Kept::Waiting => return,
-            Kept::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
+            Kept::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
             Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         if !self.keep_within_limits() {
@@ -89,27 +92,26 @@ impl Run {
         self.call(0, None);
     }
 
-    /// Starts the turn.
+    /// Announces the turn, whose request is made next.
     pub(crate) fn begin_turn(&mut self) {
         let budget = match self.budget() {
             Ok(budget) => self.priced(&budget),
             Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.begin_turn(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
-        let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.overhead);
+        let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.tools.overhead);
         if self.waits(Waiting::Steer) {
-            self.cause = TurnTrigger::Steer;
+            self.current.cause = TurnTrigger::Steer;
         }
         self.notify(Event::TurnStart {
             turn: self.state.tally.turns + 1,
-            cause: self.cause,
+            cause: self.current.cause,
             tokens: self.tokens(),
             trigger,
             window: self.line().window,
         });
         self.deliver(Waiting::Steer);
-        self.in_turn = true;
-        self.phase = Phase::Ready;
+        self.phase = Phase::Preparing;
     }
 
     /// Returns the budget to plan with. Its trigger is the size at which a plan pays for itself.
@@ -127,14 +129,14 @@ impl Run {
             .max_turns
             .saturating_sub(self.state.tally.turns);
         let sheet = self.setup.sheet.as_ref();
-        let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.idle));
+        let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.now.since_call));
         self.state.pace.outlook(Some(left), cold_now)
     }
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
     /// prefers a summary, it is requested first.
     fn keep_under(&mut self, line: &Budget, budget: &Budget) -> Kept {
-        if self.vetoed {
+        if self.attempt.vetoed {
             return self.keep_under_window();
         }
         if let Some(kept) = self.rest(budget) {
@@ -147,7 +149,7 @@ impl Run {
         let mut proposal = propose(budget);
         let mut line = *line;
         // The tools that the plan adds have to fit as well.
-        if self.joins > Tokens::ZERO
+        if self.tools.joins > Tokens::ZERO
             && let Ok(Proposal { plan: Some(_), .. }) = proposal
         {
             line = match self.budget_planned() {
@@ -163,8 +165,9 @@ impl Run {
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
-                    && self.wants_summary(span)
+                    && self.wants_summary(span, None)
                 {
+                    self.phase = Phase::Summarizing(PlanFor::Request);
                     return Kept::Waiting;
                 }
                 plan
@@ -195,7 +198,7 @@ impl Run {
             ..self.line()
         };
         let instructions = view.instructions();
-        match line.budget(self.overhead, instructions, self.calibration()) {
+        match line.budget(self.tools.overhead, instructions, self.calibration()) {
             Ok(window) if view.tokens() <= window.limit => Kept::Under,
             Ok(window) => Kept::Not(window.cannot_fit(view.tokens())),
             Err(cannot_fit) => Kept::Not(cannot_fit),
@@ -231,7 +234,7 @@ impl Run {
     fn keep_within_limits(&mut self) -> bool {
         // A plan may have freed memory.
         let memory = self.tracker().memory_used_up();
-        if self.finalizing.is_none()
+        if self.current.finalizing.is_none()
             && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
             match self.setup.limits.at_limit {
@@ -241,7 +244,7 @@ impl Run {
             }
             return false;
         }
-        if !self.vetoed
+        if !self.attempt.vetoed
             && let Some(plan) = self.plan_within_limits()
         {
             self.leave(plan, Next::Request);
@@ -258,17 +261,17 @@ impl Run {
             return;
         }
         if let Some(reason) = self.exceeded_by_next() {
-            let reason = self.finalizing.take().unwrap_or(reason);
+            let reason = self.current.finalizing.take().unwrap_or(reason);
             return self.finish(reason);
         }
-        self.vetoed = false;
         let calibration = self.calibration();
-        self.hopeful = false;
+        self.attempt = Attempt::default();
         let counted = self.tokens();
-        let tool_choice = match self.finalizing.is_some() && !self.tool_choice_refused {
-            true => ToolChoice::None,
-            false => ToolChoice::Auto,
-        };
+        let tool_choice =
+            match self.current.finalizing.is_some() && !self.server.refuses_tool_choice {
+                true => ToolChoice::None,
+                false => ToolChoice::Auto,
+            };
         // The requested answer must fit in the window after the request, or providers refuse the
         // request.
         let reported = calibration.reported(counted);
@@ -281,10 +284,10 @@ impl Run {
         });
         let allowed = self.answer_room();
         let room = [room, left, allowed].into_iter().flatten().min();
-        let names_limit = self.names_limit || allowed.is_some();
-        let max_output = match (self.max_output, room) {
+        let is_required = self.answer_limit.is_required || allowed.is_some();
+        let max_output = match (self.answer_limit.max_output, room) {
             (Some(asked), Some(room)) => Some(asked.min(room)),
-            (None, room) if names_limit => room,
+            (None, room) if is_required => room,
             (asked, _) => asked,
         };
         let request = Request {
@@ -308,13 +311,13 @@ impl Run {
     pub(crate) fn as_request(&self, counted: Tokens) -> Request {
         Request {
             system: Arc::clone(&self.setup.system),
-            tools: Arc::clone(&self.specs),
+            tools: Arc::clone(&self.tools.specs),
             hosted_tools: Arc::clone(&self.setup.hosted_tools),
             messages: self.state.transcript.messages().clone(),
             dynamic_context: self.setup.dynamic_context.clone(),
             tool_choice: ToolChoice::Auto,
             format: None,
-            max_output: self.max_output,
+            max_output: self.answer_limit.max_output,
             sampling: self.setup.sampling,
             counted,
             cache: CachePlan::default(),
@@ -339,7 +342,7 @@ impl Run {
         // In a small request the estimated size of tools and frames may explain the difference.
         if counted < LEAST_DOUBTED
             || !Calibration::is_too_low(counted, reported)
-            || std::mem::replace(&mut self.told_low, true)
+            || std::mem::replace(&mut self.server.is_doubted, true)
         {
             return;
         }
@@ -367,12 +370,12 @@ impl Run {
             counted,
             cost,
         });
-        self.in_turn = false;
-        self.cut_off = Some(stop).filter(|stop| {
+        self.phase = Phase::TurnDue;
+        self.current.cut_off = Some(stop).filter(|stop| {
             use StopReason::{ContentFilter, Length, Window};
             matches!(stop, Length | Window | ContentFilter)
         });
-        self.turn_end = Some(Answered {
+        self.current.turn_end = Some(TurnAnswer {
             turn: self.state.tally.turns,
             stop,
             usage,
@@ -380,24 +383,24 @@ impl Run {
         self.tell_miss(calling);
         if stop == StopReason::ContentFilter
             && self.state.batch.is_none()
-            && self.finalizing.is_none()
+            && self.current.finalizing.is_none()
         {
             return self.filtered_out();
         }
-        if is_empty && self.finalizing.is_none() {
+        if is_empty && self.current.finalizing.is_none() {
             return self.nothing_said();
         }
-        self.empty_replies = 0;
+        self.current.empty_replies = 0;
         if self.state.batch.is_some() {
             self.decode_batch();
             return;
         }
         self.end_turn();
-        if let Some(reason) = self.finalizing.take() {
+        if let Some(reason) = self.current.finalizing.take() {
             self.finish(reason);
         } else if stop == StopReason::Paused || self.waits(Waiting::Steer) {
             // A paused answer continues from its current end.
-            self.phase = Phase::Ready;
+            self.phase = Phase::TurnDue;
         } else {
             self.decide(Deciding::FollowUp);
         }
@@ -434,16 +437,16 @@ impl Run {
     }
 
     fn nothing_said(&mut self) {
-        self.empty_replies += 1;
+        self.current.empty_replies += 1;
         self.end_turn();
-        if self.empty_replies >= MAX_EMPTY_REPLIES {
+        if self.current.empty_replies >= MAX_EMPTY_REPLIES {
             let message = format!("it was empty {MAX_EMPTY_REPLIES} times in a row");
             return self.finish(EndReason::Failed {
                 failure: Failure::Garbled { message },
             });
         }
         self.notice(notice::EMPTY_REPLY.to_owned());
-        self.phase = Phase::Ready;
+        self.phase = Phase::TurnDue;
     }
 
     /// Checks whether one more call is allowed. If it is the last one, the model is asked to finish.
@@ -451,10 +454,10 @@ impl Run {
         if self.is_spent() {
             return false;
         }
-        if self.finalizing.is_some() {
+        if self.current.finalizing.is_some() {
             return true;
         }
-        let (tracker, now) = (self.tracker(), self.elapsed);
+        let (tracker, now) = (self.tracker(), self.now.elapsed);
         let can_call = tracker.turns > 0 && !self.setup.tools.is_empty();
         let used_up = tracker.tool_calls_used_up().filter(|_| can_call);
         let finalizes = tracker.limits.at_limit == AtLimit::Finalize;
@@ -474,10 +477,10 @@ impl Run {
 
     /// Checks whether a limit is used up, and ends the run if so.
     fn is_spent(&mut self) -> bool {
-        let Some(reason) = self.tracker().spent(self.elapsed) else {
+        let Some(reason) = self.tracker().spent(self.now.elapsed) else {
             return false;
         };
-        let reason = self.finalizing.take().unwrap_or(reason);
+        let reason = self.current.finalizing.take().unwrap_or(reason);
         self.finish(reason);
         true
     }
@@ -489,9 +492,9 @@ impl Run {
             return false;
         }
         let tracker = self.tracker();
-        if self.finalizing.is_none()
+        if self.current.finalizing.is_none()
             && tracker.limits.at_limit == AtLimit::Finalize
-            && let Some(reason) = tracker.is_last(self.elapsed)
+            && let Some(reason) = tracker.is_last(self.now.elapsed)
         {
             self.ask_to_finish(reason);
         }
@@ -501,14 +504,14 @@ impl Run {
     /// Tells the model which limits are near, once for each.
     fn tell_near(&mut self, tracker: &ExecutionTracker) {
         let warned = &self.state.tally.warned;
-        let mut near = tracker.near(self.elapsed);
+        let mut near = tracker.near(self.now.elapsed);
         near.retain(|near| !warned.contains(near));
         if near.is_empty() {
             return;
         }
         let texts = near
             .iter()
-            .map(|(kind, _)| notice::near(*kind, tracker, self.elapsed));
+            .map(|(kind, _)| notice::near(*kind, tracker, self.now.elapsed));
         let mut texts: Vec<String> = texts.collect();
         texts.dedup();
         for (limit, near) in near {
@@ -528,7 +531,7 @@ impl Run {
             self.notice(text.clone());
         }
         self.notify(Event::LimitReached { notice: text });
-        self.finalizing = Some(reason);
+        self.current.finalizing = Some(reason);
     }
 
     /// Returns the text of an outcome: the model's last text in this run, or a sentence that explains
@@ -546,7 +549,7 @@ impl Run {
                 Some((parts, notice::text_of(parts))).filter(|(_, text)| !text.is_empty())
             });
         let stopped = notice::stopped(reason);
-        let whole = |text: String| match self.cut_off {
+        let whole = |text: String| match self.current.cut_off {
             Some(StopReason::ContentFilter) => format!("{text}\n\n{}", notice::FILTERED),
             Some(_) => format!("{text}\n\n{}", notice::CUT_OFF),
             None => text,

@@ -136,7 +136,7 @@ impl Run {
         // Queued messages belong to the undone run.
         self.give_up_waiting();
         self.record(Entry::RolledBack { run });
-        self.set_tools();
+        self.declare();
         Ok(run)
     }
 }

@@ -2,21 +2,22 @@
 //!
 //! `decode.rs` decides beforehand which calls may run.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
-use crate::decode::{Instead, Prepared};
+use crate::decode::Instead;
 use crate::doom_loop::Looping;
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
 use crate::moment::{HookPoint, Moment};
 use crate::notice;
+use crate::phase::Phase;
 use crate::pins::MAX_PINS;
-use crate::run::{Phase, Run, Working};
+use crate::run::Run;
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
+use crate::tool_queue::Next;
 
 /// Maximum length of a result in an event, in characters.
 const EVENT_TEXT: usize = 2_000;
@@ -31,35 +32,25 @@ impl Run {
             return self.worked();
         }
         let slots = self.setup.max_parallel_tools.max(1);
-        let Phase::Working(working) = &mut self.phase else {
+        let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        if working.is_empty() {
+        if queue.is_empty() {
             // A bug in the machine, which has already been reported. The run must not stall.
             self.close_calls(notice::NO_TOOLS_NOW);
             return;
         }
-        let mut start: Vec<ToolCall> = Vec::new();
-        let mut ask = Vec::new();
-        let mut settle = Vec::new();
-        while let Some(mut prepared) = working.next(slots) {
-            let call = prepared.call.clone();
-            match prepared.whom {
-                _ if prepared.instead.is_some() => {
-                    settle.extend(prepared.instead.take().map(|instead| (call, instead)));
-                }
-                Some(whom) => {
-                    ask.push((call.clone(), whom, prepared.is_protected));
-                    working.asking.insert(call.id, prepared);
-                }
-                None => {
-                    start.push(call.clone());
-                    working.running.insert(call.id, prepared);
-                }
+        let (mut start, mut ask) = (Vec::new(), Vec::new());
+        for next in queue.start(slots) {
+            match next {
+                Next::Not(call, instead) => self.settle(&call, instead),
+                Next::Runs(call) => start.push(call),
+                Next::Asks {
+                    call,
+                    whom,
+                    is_protected,
+                } => ask.push((call, whom, is_protected)),
             }
-        }
-        for (call, instead) in settle {
-            self.settle(&call, instead);
         }
         for call in start {
             self.record(Entry::Began {
@@ -81,27 +72,27 @@ impl Run {
 
     /// Makes the next request after all calls have results.
     fn worked(&mut self) {
-        self.phase = Phase::Ready;
-        self.cause = TurnTrigger::ToolResults;
+        self.phase = Phase::TurnDue;
+        self.current.cause = TurnTrigger::ToolResults;
         self.end_turn();
         self.say_pins();
-        if let (Looping::Nudge(kind), None) = (self.looping(), &self.finalizing) {
+        if let (Looping::Nudge(kind), None) = (self.looping(), &self.current.finalizing) {
             self.tell_loop(kind, LoopConsequence::Told);
             self.notice(notice::repeated(kind).to_owned());
         }
-        if let Some(reason) = self.finalizing.take() {
+        if let Some(reason) = self.current.finalizing.take() {
             self.finish(reason);
         } else {
-            self.request();
+            self.start_turn();
         }
     }
 
     /// Handles the end of a tool call.
     pub(crate) fn tool_done(&mut self, result: ToolResult, pins: Vec<String>, spent: Spend) {
-        let Phase::Working(working) = &mut self.phase else {
+        let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let Some(Prepared { call, .. }) = working.running.remove(&result.call) else {
+        let Some(call) = queue.end(&result.call) else {
             return;
         };
         let phase = if result.is_error {
@@ -124,17 +115,14 @@ impl Run {
 
     /// Handles the decision whether a call may run.
     pub(crate) fn answered(&mut self, id: &CallId, answer: Answer) {
-        let Phase::Working(working) = &mut self.phase else {
+        let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let Some(prepared) = working.asking.remove(id) else {
+        let Some(prepared) = queue.decide(id) else {
             return;
         };
         match answer {
-            Answer::Allow => working.allowed.push_back(Prepared {
-                whom: None,
-                ..prepared
-            }),
+            Answer::Allow => queue.allow(prepared),
             Answer::Deny { why } => self.refuse(&prepared.call, why),
             Answer::Skip { why } => self.skip(&prepared.call, why),
         }
@@ -173,22 +161,11 @@ impl Run {
     }
 
     fn skip_unstarted(&mut self) {
-        let Phase::Working(working) = &mut self.phase else {
+        let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let allowed = std::mem::take(&mut working.allowed);
-        let ready = std::mem::take(&mut working.ready);
-        let (wait, go): (VecDeque<Prepared>, VecDeque<Prepared>) = allowed
-            .into_iter()
-            .chain(ready)
-            .partition(|prepared| working.holds(&prepared.call.id));
-        working.ready = wait;
-        for prepared in &mut working.ready {
-            let overtaken = || Instead::Skipped(notice::OVERTAKEN.to_owned());
-            prepared.whom = None;
-            prepared.instead.get_or_insert_with(overtaken);
-        }
-        for prepared in go {
+        let overtaken = || Instead::Skipped(notice::OVERTAKEN.to_owned());
+        for prepared in queue.skip_unstarted(overtaken) {
             self.skip(&prepared.call, notice::OVERTAKEN.to_owned());
         }
     }
@@ -248,35 +225,6 @@ impl Run {
             size,
             whole,
         });
-    }
-}
-
-impl Working {
-    fn is_empty(&self) -> bool {
-        self.running.is_empty()
-            && self.asking.is_empty()
-            && self.allowed.is_empty()
-            && self.ready.is_empty()
-    }
-
-    /// Returns the next call to be started or approved, if a slot is free. If two calls have the same
-    /// id, the second waits for the first.
-    fn next(&mut self, slots: usize) -> Option<Prepared> {
-        if self.running.len() + self.asking.len() >= slots {
-            return None;
-        }
-        if let Some(prepared) = self.allowed.pop_front() {
-            return Some(prepared);
-        }
-        match self.holds(&self.ready.front()?.call.id) {
-            true => None,
-            false => self.ready.pop_front(),
-        }
-    }
-
-    /// Checks whether a call with this id is running or waits for approval.
-    fn holds(&self, id: &CallId) -> bool {
-        self.running.contains_key(id) || self.asking.contains_key(id)
     }
 }
 

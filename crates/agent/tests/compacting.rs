@@ -14,7 +14,7 @@ mod stage;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    CompactError, Contents, Entry, Event, Input, Leave, MAX_FOCUS, Setup, State, SummaryModel,
+    CompactError, Contents, Entry, Event, Input, Leave, MAX_FOCUS, Now, Setup, State, SummaryModel,
     Verdict,
 };
 use plimsoll_context::{Chars4, ContextStrategy, Policy, Reason, SummaryConfig, Tokens, Trigger};
@@ -68,7 +68,7 @@ fn a_view_under_its_trigger_is_brought_to_its_target() {
     let before = stage.run.tokens();
     assert!(before < Tokens(40_000), "{before}");
     let entries = stage.log.len();
-    stage.run.compact(None).unwrap();
+    stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     assert!(!stage.run.is_running());
     let target = stage.run.window_use().target.unwrap();
@@ -104,7 +104,7 @@ fn a_view_under_its_trigger_is_brought_to_its_target() {
     assert_eq!(folded(&stage), seqs);
     // Asked again, there is nothing to do, and nothing is recorded.
     let entries = stage.log.len();
-    stage.run.compact(None).unwrap();
+    stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     assert!(!stage.run.is_running());
     assert_eq!(stage.log.len(), entries);
@@ -118,7 +118,7 @@ fn the_focus_goes_into_what_the_summariser_is_told() {
     let mut stage = session(summing_up(), 36);
     stage
         .run
-        .compact(Some("  the names of the files  "))
+        .compact(Now::default(), Some("  the names of the files  "))
         .unwrap();
     stage.rest();
     assert!(stage.run.is_running(), "it waits for the summary");
@@ -147,7 +147,7 @@ fn the_focus_goes_into_what_the_summariser_is_told() {
 #[test]
 fn a_summary_that_fails_leaves_a_plan_without_one() {
     let mut stage = session(summing_up(), 36);
-    stage.run.compact(None).unwrap();
+    stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     stage.summary("");
     assert!(!stage.run.is_running());
@@ -161,14 +161,17 @@ fn with_nothing_to_do_no_model_is_asked() {
     for setup in [summing_up(), evicting()] {
         let mut stage = session(setup, 3);
         let entries = stage.log.len();
-        stage.run.compact(Some("everything")).unwrap();
+        stage
+            .run
+            .compact(Now::default(), Some("everything"))
+            .unwrap();
         stage.rest();
         assert!(!stage.run.is_running());
         assert_eq!(stage.log.len(), entries);
         assert!(stage.summaries.is_empty() && stage.leaving.is_empty());
     }
     let mut empty = Stage::new(summing_up());
-    empty.run.compact(None).unwrap();
+    empty.run.compact(Now::default(), None).unwrap();
     empty.rest();
     assert!(empty.log.is_empty() && !empty.run.is_running());
 }
@@ -180,7 +183,7 @@ fn the_host_can_refuse_it_and_an_archive_that_fails_is_said() {
     stage.verdict = Verdict::Veto {
         why: "not now".into(),
     };
-    stage.run.compact(None).unwrap();
+    stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     assert!(!stage.run.is_running());
     assert_eq!((stage.run.tokens(), stage.plans()), (before, 0));
@@ -188,7 +191,7 @@ fn the_host_can_refuse_it_and_an_archive_that_fails_is_said() {
     stage.verdict = Verdict::NotKept {
         why: "the disk is full".into(),
     };
-    stage.run.compact(None).unwrap();
+    stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     assert_eq!(stage.plans(), 1, "the log has it all the same");
     assert!(
@@ -207,7 +210,7 @@ fn the_host_can_refuse_it_and_an_archive_that_fails_is_said() {
 fn it_can_be_interrupted_and_what_the_summary_used_is_counted() {
     let mut stage = session(summing_up(), 36);
     let before = stage.run.tokens();
-    stage.run.compact(None).unwrap();
+    stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     let aborts = stage.aborts;
     stage.tell(Input::Interrupt);
@@ -233,11 +236,14 @@ fn it_can_be_interrupted_and_what_the_summary_used_is_counted() {
 fn a_run_under_way_and_a_focus_of_a_whole_page_are_refused() {
     let mut stage = Stage::new(summing_up());
     stage.say("Hi.");
-    assert_eq!(stage.run.compact(None), Err(CompactError::Running));
+    assert_eq!(
+        stage.run.compact(Now::default(), None),
+        Err(CompactError::Running)
+    );
     stage.text("Hello.");
     let long = "x".repeat(MAX_FOCUS + 1);
     assert_eq!(
-        stage.run.compact(Some(&long)),
+        stage.run.compact(Now::default(), Some(&long)),
         Err(CompactError::Focus {
             bytes: MAX_FOCUS + 1
         })
@@ -251,7 +257,7 @@ fn a_run_can_be_undone_over_a_plan() {
     let before = stage.run.tokens();
     stage.say("And the tests?");
     stage.text("They pass.");
-    stage.run.compact(None).unwrap();
+    stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     assert!(stage.run.tokens() < before);
     stage.run.undo().unwrap();

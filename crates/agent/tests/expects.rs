@@ -105,7 +105,7 @@ fn nothing_is_expected_where_counts_may_be_far_apart() {
         detail: None,
     });
     let parts = vec![Part::text("and this?"), image];
-    stage.tell(plimsoll_agent::Input::User(parts));
+    stage.tell(plimsoll_agent::Input::User(parts.into()));
     assert_eq!(expects(&stage).input, None, "an image weighs what it likes");
 
     // Another model has reported nothing yet.
@@ -227,7 +227,7 @@ fn what_no_log_tells_of_is_named_too() {
         ..wide()
     };
     let mut stage = cached(priced.clone());
-    stage.run.set_idle(Some(Duration::from_secs(301)));
+    stage.now.since_call = Some(Duration::from_secs(301));
     answer(&mut stage);
     assert_eq!(missed(&stage), [CacheBreak::Expired]);
 

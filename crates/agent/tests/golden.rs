@@ -13,7 +13,9 @@ mod stage;
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Leave, Measure, Setup, Spend, State};
+use plimsoll_agent::{
+    AtLimit, Entry, ExecutionLimits, Input, Leave, Measure, Setup, Spend, State, UserMessage,
+};
 use plimsoll_context::{
     CallId, Chars4, Edit, Message, Money, Part, Pinned, PriceSheet, Rates, Recall, Seq, Tokens,
     ToolResult, Usage,
@@ -131,7 +133,7 @@ fn scene_3() -> Vec<Entry> {
         .say("the task")
         .reply(vec![Part::text("begun")], usage);
     stage.say("work on");
-    stage.tell(Input::FollowUp(vec![Part::text("and then rest")]));
+    stage.tell(Input::FollowUp(vec![Part::text("and then rest")].into()));
     stage
         .reply(vec![words::call("a:read")], usage)
         .say("faster");
@@ -261,10 +263,12 @@ fn format_4_is_read_and_folds() {
 fn format_5_is_read_and_folds() {
     let golden = read(FORMAT_5);
     let mut stage = Stage::new(setup());
-    stage.run.set_key(Some("r1".to_owned()));
-    stage.say("the task");
-    stage.run.set_key(Some("m1".to_owned()));
-    stage.tell(Input::FollowUp(vec![Part::text("and then rest")]));
+    let keyed = |text: &str, key: &str| UserMessage {
+        parts: vec![Part::text(text)],
+        key: Some(key.to_owned()),
+    };
+    stage.tell(Input::User(keyed("the task", "r1")));
+    stage.tell(Input::FollowUp(keyed("and then rest", "m1")));
     stage.text("begun").text("done");
     let keys = |log: &[Entry]| -> Vec<String> {
         let keys = log.iter().filter_map(|entry| match entry {

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, Input, KnownTool, LOG_FORMAT, Request, Run, Setup, Step, TargetOf};
+use plimsoll_agent::{
+    Entry, Input, KnownTool, LOG_FORMAT, Now, Request, Run, Setup, Step, TargetOf,
+};
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, Part, ToolCall, ToolResult, ToolSpec,
 };
@@ -61,7 +63,10 @@ fn first_request(log: &[Entry]) -> (Box<Request>, Vec<String>) {
         ..Setup::new("test/one", Arc::new(Chars4), policy)
     };
     let mut run = Run::resume(log, setup).unwrap();
-    run.handle(Input::User(vec![Part::text("go on")]));
+    run.handle(
+        Now::default(),
+        Input::User(vec![Part::text("go on")].into()),
+    );
     let mut started = Vec::new();
     loop {
         match run.poll() {

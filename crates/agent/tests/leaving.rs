@@ -337,7 +337,11 @@ fn a_crash_at_any_entry_carries_on() {
         until_host_asked(&mut stage, 0);
         for end in 0..=stage.log.len() {
             carried_on(&stage, end, Input::Continue);
-            carried_on(&stage, end, Input::User(vec![Part::text("and now?")]));
+            carried_on(
+                &stage,
+                end,
+                Input::User(vec![Part::text("and now?")].into()),
+            );
         }
         stage.left(Verdict::Go);
         stage.host_waits = false;

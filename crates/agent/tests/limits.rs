@@ -251,15 +251,15 @@ fn a_model_that_hangs_is_cut_off_for_a_last_answer() {
     }));
     stage.say("go");
     assert_eq!(stage.run.deadline(), Some(Duration::from_secs(90)));
-    stage.run.set_elapsed(Duration::from_secs(89));
+    stage.now.elapsed = Duration::from_secs(89);
     stage.tell(Input::Tick);
     assert_eq!(stage.aborts, 0, "not yet");
-    stage.run.set_elapsed(Duration::from_secs(90));
+    stage.now.elapsed = Duration::from_secs(90);
     stage.tell(Input::Tick);
     assert_eq!((stage.aborts, stage.requests.len()), (1, 2));
     assert_eq!(stage.requests[1].request.tool_choice, ToolChoice::None);
     // A clock that goes backwards changes nothing.
-    stage.run.set_elapsed(Duration::from_secs(3));
+    stage.now.elapsed = Duration::from_secs(3);
     assert_eq!(stage.run.deadline(), Some(Duration::from_secs(100)));
     stage.text("as far as I got");
     assert_eq!(
@@ -281,7 +281,7 @@ fn a_tool_that_hangs_is_cut_off_and_the_last_answer_too() {
         .say("go")
         .calls(&["a:read", "b:write", "c:read", "d:read"]);
     stage.done("c", "quick");
-    stage.run.set_elapsed(Duration::from_secs(970));
+    stage.now.elapsed = Duration::from_secs(970);
     stage.tell(Input::Tick);
     let cut = "stopped while it was running; its effects are not known";
     assert_eq!(
@@ -290,7 +290,7 @@ fn a_tool_that_hangs_is_cut_off_and_the_last_answer_too() {
             "u go / a [a,b,c,d] / r! a {cut} / r! b {cut} / r c quick / r! d {cut} / n [The time of this run is nearly over. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
         )
     );
-    stage.run.set_elapsed(Duration::from_secs(1_000));
+    stage.now.elapsed = Duration::from_secs(1_000);
     stage.tell(Input::Tick);
     assert_eq!(
         stage.outcome().text,
@@ -313,7 +313,7 @@ fn a_summary_that_hangs_is_cut_off() {
         n += 1;
         assert!(n < 100, "no summary is asked for");
     }
-    stage.run.set_elapsed(Duration::from_secs(95));
+    stage.now.elapsed = Duration::from_secs(95);
     stage.tell(Input::Tick);
     assert_eq!(
         stage.requests.last().unwrap().request.tool_choice,
@@ -333,7 +333,7 @@ fn with_stop_the_time_is_the_time() {
     }));
     stage.say("go");
     assert_eq!(stage.run.deadline(), Some(Duration::from_secs(100)));
-    stage.run.set_elapsed(Duration::from_secs(100));
+    stage.now.elapsed = Duration::from_secs(100);
     stage.tell(Input::Tick);
     assert_eq!((stage.aborts, stage.outcomes.len()), (1, 1));
     audit(&stage);

@@ -82,7 +82,7 @@ fn a_run_comes_by_in_this_order() {
     stage.say("go").calls(&["a:read", "b:read"]);
     stage.answer("a", Answer::Allow).answer("b", Answer::Allow);
     stage.done("b", "two").done("a", "one");
-    stage.tell(Input::FollowUp(vec![Part::text("and then")]));
+    stage.tell(Input::FollowUp(vec![Part::text("and then")].into()));
     stage.say("faster").text("fine");
     stage.refuse(Failure::Auth {
         message: "no key".into(),
@@ -258,7 +258,7 @@ fn the_first_filter_that_rejects_wins_and_warnings_stand_behind_the_text() {
     );
     // A steer and a follow-up go the same way.
     stage.say("bad steer");
-    stage.tell(Input::FollowUp(vec![Part::text("bad follow-up")]));
+    stage.tell(Input::FollowUp(vec![Part::text("bad follow-up")].into()));
     stage.say("good steer").text("hm").text("done");
     let rejected = story(&stage)
         .iter()
@@ -309,7 +309,7 @@ fn follow_ups_wait_for_the_answer() {
     let mut stage = Stage::new(queued(QueueMode::All, QueueMode::OneAtATime));
     stage.say("go");
     for text in ["then", "last"] {
-        stage.tell(Input::FollowUp(vec![Part::text(text)]));
+        stage.tell(Input::FollowUp(vec![Part::text(text)].into()));
     }
     stage.calls(&["a:read"]).done("a", "x");
     assert_eq!(stage.last_request(), "u go / a [a] / r a x");
@@ -339,7 +339,7 @@ fn follow_ups_wait_for_the_answer() {
 fn a_message_that_waits_survives_a_crash() {
     let mut stage = Stage::new(setup());
     stage.say("go").calls(&["a:read"]).say("left turn");
-    stage.tell(Input::FollowUp(vec![Part::text("and park")]));
+    stage.tell(Input::FollowUp(vec![Part::text("and park")].into()));
     let mut resumed = Stage::resume(stage.log.clone(), stage.setup.clone());
     resumed.go_on();
     resumed.text("turned").text("parked");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     BranchRecord, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_RESULT, KnownTool,
-    LOG_FORMAT, Outcome, Run, Setup, Spend, Step, TargetOf,
+    LOG_FORMAT, Now, Outcome, Run, Setup, Spend, Step, TargetOf,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, Money, Part, Reply, Seq, StopReason, Tokens,
@@ -99,9 +99,12 @@ fn settle(run: &mut Run) -> (Vec<Entry>, Option<Outcome>) {
 /// A run in which these calls are under way.
 fn working(limits: ExecutionLimits, ids: &[&str]) -> (Run, Vec<Entry>) {
     let mut run = Run::resume(&[], setup(limits)).unwrap();
-    run.handle(Input::User(vec![Part::text("go")]));
+    run.handle(Now::default(), Input::User(vec![Part::text("go")].into()));
     let (mut log, _) = settle(&mut run);
-    run.handle(reply(ids.iter().map(|id| call(id)).collect()));
+    run.handle(
+        Now::default(),
+        reply(ids.iter().map(|id| call(id)).collect()),
+    );
     log.extend(settle(&mut run).0);
     (run, log)
 }
@@ -114,13 +117,15 @@ fn what_a_call_had_used_counts_where_it_is_cut_off() {
             ..ExecutionLimits::turns(9)
         };
         let (mut run, mut log) = working(limits, &["a", "b"]);
-        run.handle(done("a", spent(50, 1)));
+        run.handle(Now::default(), done("a", spent(50, 1)));
         log.extend(settle(&mut run).0);
-        run.metered(CallId("a".to_owned()), spent(9_999, 9));
-        run.metered(CallId("b".to_owned()), spent(300, 2));
-        run.metered(CallId("b".to_owned()), spent(400, 2));
-        run.set_elapsed(Duration::from_secs(elapsed));
-        run.handle(input);
+        let used = [("a", spent(9_999, 9)), ("b", spent(400, 2))];
+        let used = used.map(|(call, spent)| (CallId(call.to_owned()), spent));
+        let now = Now {
+            tool_usage: used.into(),
+            ..Now::after(Duration::from_secs(elapsed))
+        };
+        run.handle(now, input);
         let (rest, outcome) = settle(&mut run);
         log.extend(rest);
         let outcome = outcome.unwrap();
@@ -154,7 +159,7 @@ fn what_is_a_runs_own_and_what_it_keeps() {
     assert_eq!(own.tokens, Tokens(1_010));
     assert!(own.keeps_tokens >= KEPT_FOR_RESULT + Tokens(1_000));
     assert!(own.others.is_nothing());
-    run.handle(done("a", spent(500, 4)));
+    run.handle(Now::default(), done("a", spent(500, 4)));
     settle(&mut run);
     let own = run.own();
     assert_eq!((own.tokens, own.others), (Tokens(1_010), spent(500, 4)));
@@ -179,9 +184,9 @@ fn calls_that_others_have_used_up_do_not_run() {
         ..ExecutionLimits::turns(5)
     };
     let (mut run, _) = working(limits, &["a"]);
-    run.handle(done("a", spent(10, 2)));
+    run.handle(Now::default(), done("a", spent(10, 2)));
     settle(&mut run);
-    run.handle(reply(vec![Part::text("It is half done.")]));
+    run.handle(Now::default(), reply(vec![Part::text("It is half done.")]));
     let (_, outcome) = settle(&mut run);
     let outcome = outcome.unwrap();
     assert_eq!(outcome.reason, EndReason::ToolLimit { limit: 3 });

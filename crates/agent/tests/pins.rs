@@ -91,10 +91,9 @@ fn pins_survive_every_policy_byte_for_byte() {
         stage.run.pin(result, Pinned::Whole).unwrap();
         stage.rest();
         // A message with two parts, of which one is pinned.
-        stage.tell(Input::User(vec![
-            Part::text("keep this"),
-            Part::text("not this"),
-        ]));
+        stage.tell(Input::User(
+            vec![Part::text("keep this"), Part::text("not this")].into(),
+        ));
         stage.text("ok");
         let asked = stage.run.state().transcript().items();
         let asked = asked

@@ -185,7 +185,7 @@ impl Script {
             carried_on(
                 &script.stage,
                 end,
-                Input::User(vec![Part::text("and now?")]),
+                Input::User(vec![Part::text("and now?")].into()),
             );
             carried_on(&script.stage, end, Input::Continue);
         }
@@ -258,7 +258,7 @@ impl Script {
             }
             let input = match self.random.chance(30) {
                 true => Input::Continue,
-                false => Input::User(vec![Part::text(self.random.text(3))]),
+                false => Input::User(vec![Part::text(self.random.text(3))].into()),
             };
             return self.stage.tell(input);
         }
@@ -269,12 +269,14 @@ impl Script {
                 true => self.elapsed + Duration::from_millis(passes * passes),
                 false => Duration::ZERO,
             };
-            self.stage.run.set_elapsed(self.elapsed);
+            self.stage.now.elapsed = self.elapsed;
             return self.stage.tell(Input::Tick);
         }
         if self.random.chance(3) {
             let text = self.random.text(2);
-            return self.stage.tell(Input::FollowUp(vec![Part::text(text)]));
+            return self
+                .stage
+                .tell(Input::FollowUp(vec![Part::text(text)].into()));
         }
         if self.random.chance(6) {
             let text = self.random.text(2);

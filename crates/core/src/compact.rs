@@ -1,6 +1,6 @@
 //! Manual compaction between two runs, and the use of the window.
 
-use plimsoll_agent::{Compaction, WindowUse};
+use plimsoll_agent::{Compaction, Now, WindowUse};
 
 use crate::driver;
 use crate::error::Error;
@@ -34,8 +34,11 @@ impl Session {
     pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<Compaction>, Error> {
         driver::between_runs(self)?;
         driver::settle(self).await?;
-        self.run.set_idle(self.idle());
-        self.run.compact(focus)?;
+        let now = Now {
+            since_call: self.idle(),
+            ..Now::default()
+        };
+        self.run.compact(now, focus)?;
         driver::asked::plan(self).await?;
         Ok(self.run.take_compaction())
     }

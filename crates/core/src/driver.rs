@@ -20,7 +20,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{
-    Answer, Event, Failure, HookPoint, Input, Outcome, Permissions, Question, Setup, Step, Waiting,
+    Answer, Event, Failure, HookPoint, Input, Now, Outcome, Permissions, Question, Setup, Step,
 };
 use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
 use tokio::sync::mpsc;
@@ -115,7 +115,7 @@ enum Heard {
 
 /// Runs until the machine ends the run.
 pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome, Error> {
-    let mut driven = Driven::begin(session, input, None, Duration::ZERO);
+    let mut driven = Driven::begin(session, input, Duration::ZERO);
     let outcome = loop {
         if let Some(outcome) = driven.advance(session).await.transpose() {
             break outcome;
@@ -173,8 +173,7 @@ async fn follow(
                 let span = session.told.leave(&leaving);
                 let verdict = hooked::keep(session, &parts, &leaving);
                 let verdict = verdict.instrument(span).await;
-                tell_time(session);
-                session.run.handle(Input::Left(verdict));
+                session.handle(Input::Left(verdict));
             }
             Step::Gone(leaving) => {
                 flush(session).await?;
@@ -217,8 +216,7 @@ async fn follow(
                     Heard::Update(_) => {}
                     Heard::Input(input) => hear(session, &parts, input).await,
                     Heard::Message(spoken) => {
-                        let input = said(session, spoken);
-                        hear(session, &parts, input).await;
+                        hear(session, &parts, spoken.into_input()).await;
                     }
                 }
             }
@@ -251,10 +249,7 @@ async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
         hooked::poll(session, parts, Polled::Steering).await;
     }
-    tell_time(session);
-    session.tell_meters(&input);
-    session.tell_losses(&input);
-    session.run.handle(input);
+    session.handle(input);
 }
 
 impl Underway {
@@ -298,10 +293,19 @@ impl Underway {
     }
 }
 
-/// Tells the machine the current times, which it needs with each input.
-fn tell_time(session: &mut Session) {
-    session.run.set_idle(session.idle());
-    session.run.set_elapsed(session.started.elapsed());
+impl Session {
+    /// Passes an input to the machine, with the facts of this moment.
+    pub(crate) fn handle(&mut self, input: Input) {
+        let (call_usage, summary_usage) = self.losses.at(&input);
+        let now = Now {
+            elapsed: self.started.elapsed(),
+            since_call: self.idle(),
+            call_usage,
+            summary_usage,
+            tool_usage: self.purse.at(&input),
+        };
+        self.run.handle(now, input);
+    }
 }
 
 /// Completes at the machine's next deadline.
@@ -319,15 +323,6 @@ async fn command(session: &Session) -> Command {
     match session.run.has_room() {
         true => session.inbox.next().await,
         false => session.inbox.interrupt().await,
-    }
-}
-
-/// Converts a message to an input for the machine, and sets its key first.
-fn said(session: &mut Session, spoken: Spoken) -> Input {
-    session.run.set_key(spoken.key);
-    match spoken.kind {
-        Waiting::Steer => Input::User(spoken.parts),
-        Waiting::FollowUp => Input::FollowUp(spoken.parts),
     }
 }
 
@@ -418,12 +413,9 @@ fn end_open(session: &mut Session) {
             .for_each(|said| session.parts.too_late(&said.parts));
     } else {
         for spoken in taken {
-            let input = said(session, spoken);
-            session.run.handle(input);
+            session.handle(spoken.into_input());
         }
-        session.tell_meters(&Input::Interrupt);
-        session.tell_losses(&Input::Interrupt);
-        session.run.handle(Input::Interrupt);
+        session.handle(Input::Interrupt);
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
     session.losses = CallLosses::default();

@@ -66,7 +66,7 @@ pub async fn agent_loop(
     config: &AgentLoopConfig,
 ) -> Result<AgentOutput, Error> {
     let parts = prompt.into().checked()?;
-    session.with(config, Input::User(parts)).await
+    session.with(config, Input::User(parts.into())).await
 }
 
 /// Continues a session without a new prompt, with `config`; see [`Session::carry_on`].

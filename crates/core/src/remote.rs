@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_agent::Waiting;
+use plimsoll_agent::{Input, UserMessage, Waiting};
 use plimsoll_context::Part;
 use tokio::sync::Notify;
 
@@ -42,6 +42,20 @@ pub(crate) struct Spoken {
     pub(crate) parts: Vec<Part>,
     /// The key that identifies the message if it is sent again.
     pub(crate) key: Option<String>,
+}
+
+impl Spoken {
+    /// Converts the message to an input of the machine.
+    pub(crate) fn into_input(self) -> Input {
+        let message = UserMessage {
+            parts: self.parts,
+            key: self.key,
+        };
+        match self.kind {
+            Waiting::Steer => Input::User(message),
+            Waiting::FollowUp => Input::FollowUp(message),
+        }
+    }
 }
 
 /// The receiving end of all [`Remote`]s of a session.

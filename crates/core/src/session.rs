@@ -309,7 +309,7 @@ impl Session {
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
         let parts = Said(parts).checked()?;
         driver::between_runs(self)?;
-        self.drive(Input::User(parts)).await
+        self.drive(Input::User(parts.into())).await
     }
 
     /// Continues without a new message after a crash or a failure has ended the last run. Calls

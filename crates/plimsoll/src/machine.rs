@@ -7,14 +7,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use plimsoll::machine::{Input, Run, Setup, Step};
+//! use plimsoll::machine::{Input, Now, Run, Setup, Step};
 //! use plimsoll::tokens::{Bpe, Memo};
 //! use plimsoll::{ContextStrategy, Part};
 //!
 //! let policy = ContextStrategy::default().policy(Default::default(), Default::default());
 //! let setup = Setup::new("test/test", Arc::new(Memo::new(Bpe::o200k())), policy);
 //! let mut run = Run::resume(&[], setup)?;
-//! run.handle(Input::User(vec![Part::text("What is 6 × 7?")]));
+//! run.handle(Now::default(), Input::User(vec![Part::text("What is 6 × 7?")].into()));
 //! let request = loop {
 //!     match run.poll() {
 //!         Step::Call(request) => break request,
@@ -28,6 +28,6 @@
 pub use plimsoll_agent::{
     ArgumentFault, Arguments, Coercion, Entry, Fitted, FoldError, Input, KEPT_FOR_RESULT,
     KnownTool, LOG_FORMAT, Leave, Leaving, LeavingItem, Lesson, MAX_BATCH, MAX_COERCIONS, MAX_NAME,
-    MAX_NAME_EDITS, MAX_SCHEMA_VISITS, Measure, Named, Outcome, Own, Run, Setup, State, Step,
-    SummaryModel, ToolNames, Verdict, Waiting, fit, refusal,
+    MAX_NAME_EDITS, MAX_SCHEMA_VISITS, Measure, Named, Now, Outcome, Own, Run, Setup, State, Step,
+    SummaryModel, ToolNames, UserMessage, Verdict, Waiting, fit, refusal,
 };

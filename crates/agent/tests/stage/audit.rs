@@ -17,7 +17,7 @@ use super::{Sent, Stage};
 pub(crate) fn audit(stage: &Stage) {
     whole(stage);
     for end in 0..=stage.log.len() {
-        carried_on(stage, end, Input::User(vec![Part::text("and now?")]));
+        carried_on(stage, end, Input::User(vec![Part::text("and now?")].into()));
         carried_on(stage, end, Input::Continue);
     }
 }

@@ -14,11 +14,12 @@ pub(crate) mod words;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_agent::{
     Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookPoint, Input, KnownTool,
-    Leaving, Moment, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel, TargetOf,
-    Verdict,
+    Leaving, Moment, Now, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel,
+    TargetOf, Verdict,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Economy, Line, Message, MessageList, Part, Policy, Reply, Seq,
@@ -31,6 +32,8 @@ const STEPS: usize = 100_000;
 /// A machine under way, and everything that came out of it.
 pub(crate) struct Stage {
     pub(crate) run: Run,
+    /// The facts that go with each input.
+    pub(crate) now: Now,
     pub(crate) setup: Setup,
     pub(crate) log: Vec<Entry>,
     /// How many entries the log had when this machine was made.
@@ -189,6 +192,7 @@ impl Stage {
         let run = Run::resume(&log, setup.clone()).expect("the log folds");
         Self {
             run,
+            now: Now::default(),
             setup,
             born: log.len(),
             log,
@@ -224,10 +228,13 @@ impl Stage {
         // The host may be asked between a refusal and the request that answers it.
         match &input {
             Input::Reply(reply) => self.again = reply.is_err(),
-            _ if !self.run.is_running() => self.again = false,
+            _ if !self.run.is_running() => {
+                self.again = false;
+                self.now.elapsed = Duration::ZERO;
+            }
             _ => {}
         }
-        self.run.handle(input);
+        self.run.handle(self.now.clone(), input);
         self.rest();
     }
 
@@ -276,7 +283,7 @@ impl Stage {
                     self.host_asked = true;
                     if !self.host_waits {
                         let input = self.verdict_as_input(self.verdict.clone());
-                        self.run.handle(input);
+                        self.run.handle(self.now.clone(), input);
                     }
                 }
                 Step::Gone(leaving) => self.gone.push(*leaving),
@@ -289,7 +296,7 @@ impl Stage {
                         },
                         false => Decision::Go,
                     };
-                    self.run.handle(Input::Decided(decision));
+                    self.run.handle(self.now.clone(), Input::Decided(decision));
                 }
                 Step::After(moment) => self.met(moment),
                 Step::Abort => {
@@ -339,7 +346,7 @@ impl Stage {
     }
 
     pub(crate) fn say(&mut self, text: &str) -> &mut Self {
-        self.tell(Input::User(vec![Part::text(text)]));
+        self.tell(Input::User(vec![Part::text(text)].into()));
         self
     }
 

@@ -32,7 +32,7 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
                 let verdict = hooked::keep(session, &parts, &leaving)
                     .instrument(span)
                     .await;
-                session.run.handle(Input::Left(verdict));
+                session.handle(Input::Left(verdict));
             }
             Step::Gone(leaving) => {
                 flush(session).await?;
@@ -44,8 +44,7 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
                 match summary.take() {
                     Some(summary) if session.run.is_running() => {
                         let reply = Input::Summarized(Box::new(summary.await));
-                        session.tell_losses(&reply);
-                        session.run.handle(reply);
+                        session.handle(reply);
                     }
                     _ => return Ok(()),
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_agent::{Entry, Input, Outcome};
 use tracing::Instrument;
 
-use super::{Underway, end_open, follow, tell_time};
+use super::{Underway, end_open, follow};
 use crate::error::Error;
 use crate::remote::{Opened, Spoken};
 use crate::session::Session;
@@ -22,13 +22,8 @@ pub(crate) struct Driven {
 }
 
 impl Driven {
-    /// Begins a run whose message has this key, or continues one that has already taken `elapsed`.
-    pub(crate) fn begin(
-        session: &mut Session,
-        input: Input,
-        key: Option<String>,
-        elapsed: Duration,
-    ) -> Self {
+    /// Begins a run, or continues one that has already taken `elapsed`.
+    pub(crate) fn begin(session: &mut Session, input: Input, elapsed: Duration) -> Self {
         end_open(session);
         let now = tokio::time::Instant::now();
         session.started = now.checked_sub(elapsed).unwrap_or(now);
@@ -36,11 +31,7 @@ impl Driven {
         session.answers_refused = 0;
         session.reached = false;
         let open = session.inbox.open();
-        tell_time(session);
-        session.run.set_key(key);
-        session.run.handle(input);
-        // The time of a new run starts at 0.
-        tell_time(session);
+        session.handle(input);
         session.open_books();
         Self {
             underway: Underway::new(),

@@ -16,7 +16,7 @@ use plimsoll_context::{CallId, Part, Seq};
 use tokio::time::Instant;
 
 use super::evicted::evicted;
-use super::{Parts, tell_time, until};
+use super::{Parts, until};
 use crate::archive::Archived;
 use crate::hooks::{ANSWER_RETRIES, Asked, Polled, Seen};
 use crate::remote::Command;
@@ -41,14 +41,10 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
             had = &mut hook => return Some(had),
             () = due => None,
         };
-        tell_time(session);
         match command {
-            Some(Command::Say(spoken)) => {
-                let input = super::said(session, spoken);
-                session.run.handle(input);
-            }
+            Some(Command::Say(spoken)) => session.handle(spoken.into_input()),
             Some(Command::Interrupt) => {
-                session.run.handle(Input::Interrupt);
+                session.handle(Input::Interrupt);
                 return None;
             }
             // The machine's reaction is carried out at its next wait.
@@ -84,8 +80,7 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Mo
             answered(session, parts, name, asked, Decision::Go)
         }
     };
-    tell_time(session);
-    session.run.handle(Input::Decided(decision));
+    session.handle(Input::Decided(decision));
 }
 
 /// Notifies the host.
@@ -177,9 +172,9 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled
         if session.run.is_running()
             && let Ok(said) = said.checked()
         {
-            session.run.handle(match what {
-                Polled::Steering => Input::User(said),
-                Polled::FollowUps => Input::FollowUp(said),
+            session.handle(match what {
+                Polled::Steering => Input::User(said.into()),
+                Polled::FollowUps => Input::FollowUp(said.into()),
             });
         }
     }
@@ -204,7 +199,7 @@ async fn refuse_answer(session: &mut Session, parts: &Arc<Parts>) -> bool {
     };
     session.answers_refused += 1;
     let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
-    session.run.handle(Input::FollowUp(vec![Part::text(text)]));
+    session.handle(Input::FollowUp(vec![Part::text(text)].into()));
     true
 }
 

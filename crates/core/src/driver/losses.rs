@@ -8,8 +8,6 @@ use plimsoll_agent::{Failure, Input};
 use plimsoll_context::Usage;
 use tokio::sync::Notify;
 
-use crate::session::Session;
-
 /// Usage of the attempts of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
@@ -42,18 +40,18 @@ impl CallLosses {
     }
 }
 
-impl Session {
-    /// Tells the machine the usage of calls without a reply, as far as this input affects them.
-    pub(super) fn tell_losses(&mut self, input: &Input) {
-        let CallLosses { call, summary } = &self.losses;
-        let (call, summary) = match input {
+impl CallLosses {
+    /// Returns the usage of the run's own call and of a call for a summary without a reply, as far as
+    /// this input affects them.
+    pub(super) fn at(&self, input: &Input) -> (Option<Usage>, Option<Usage>) {
+        let Self { call, summary } = self;
+        match input {
             Input::Retried => (call.take(), summary.take()),
             // If the run ends with this reply, a summary under way is cut off.
             Input::Reply(_) => (call.take(), summary.all()),
             Input::Summarized(_) => (None, summary.take()),
             _ => (call.all(), summary.all()),
-        };
-        self.run.set_unanswered(call, summary);
+        }
     }
 }
 

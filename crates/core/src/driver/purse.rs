@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use plimsoll_agent::Input;
+use plimsoll_agent::{Input, Spend};
 use plimsoll_context::CallId;
 
 use crate::allowance::{Allowance, Books, Meter};
@@ -18,6 +18,26 @@ pub(crate) struct Purse {
     under: Option<Allowance>,
     /// Meters of the calls under way.
     meters: HashMap<CallId, Meter>,
+}
+
+impl Purse {
+    /// Returns the usage of the tool calls that this input may cut off. Drops the meter of a call that
+    /// it ends.
+    pub(super) fn at(&mut self, input: &Input) -> HashMap<CallId, Spend> {
+        match input {
+            Input::Interrupt | Input::Tick => {
+                let meters = self.meters.iter();
+                meters
+                    .map(|(call, meter)| (call.clone(), meter.total()))
+                    .collect()
+            }
+            Input::ToolDone { result, .. } => {
+                self.meters.remove(&result.call);
+                HashMap::new()
+            }
+            _ => HashMap::new(),
+        }
+    }
 }
 
 impl Session {
@@ -70,21 +90,6 @@ impl Session {
     /// Drops the meters of the calls under way, which were cut off.
     pub(super) fn forget_calls(&mut self) {
         self.purse.meters.clear();
-    }
-
-    /// Tells the machine the usage of tool calls that this input may cut off.
-    pub(super) fn tell_meters(&mut self, input: &Input) {
-        match input {
-            Input::Interrupt | Input::Tick => {
-                for (call, meter) in &self.purse.meters {
-                    self.run.metered(call.clone(), meter.total());
-                }
-            }
-            Input::ToolDone { result, .. } => {
-                self.purse.meters.remove(&result.call);
-            }
-            _ => {}
-        }
     }
 }
 

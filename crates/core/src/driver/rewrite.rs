@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use plimsoll_agent::{Event, Request};
+use plimsoll_agent::{Event, Input, Request};
 use plimsoll_context::{Breakpoint, CallId, Message, Part, Tokens};
 
 use super::Parts;
@@ -69,7 +69,9 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     let is_kept = |place: &Breakpoint| !matches!(place, Breakpoint::Message(at) if *at >= kept);
     request.cache.breakpoints.retain(is_kept);
     request.messages = messages.into();
-    session.run.set_counted(request.counted);
+    session.handle(Input::Rewritten {
+        counted: request.counted,
+    });
 }
 
 /// Returns an error if a provider would reject these messages.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Input, Outcome};
+use plimsoll_agent::{Input, Outcome, UserMessage};
 use plimsoll_context::Part;
 
 use super::standing::{Standing, keys};
@@ -177,11 +177,13 @@ impl Stepper {
             (standing, none) => {
                 session.attach_context();
                 let input = match standing {
-                    Standing::New => Input::User(self.parts.clone()),
+                    Standing::New => Input::User(UserMessage {
+                        parts: self.parts.clone(),
+                        key: Some(self.key.clone()),
+                    }),
                     _ => Input::Continue,
                 };
-                let key = Some(self.key.clone());
-                let driven = none.insert(Driven::begin(session, input, key, self.elapsed));
+                let driven = none.insert(Driven::begin(session, input, self.elapsed));
                 driven.advance(session).await?
             }
         };

@@ -1,0 +1,108 @@
+//! [`Phase`]: the current activity of the machine, with the data of that activity.
+
+use plimsoll_context::{CacheBreak, Tokens};
+
+use crate::compact::Compacting;
+use crate::leave::Next;
+use crate::opening::Deciding;
+use crate::request::ToolChoice;
+use crate::step::Leaving;
+use crate::tool_queue::ToolQueue;
+
+/// The current activity of the machine.
+///
+/// A turn goes from `TurnDue` to `Preparing` and `Calling`, and to `Working` if the model calls tools.
+/// `Measuring`, `Summarizing` and `Leaving` interrupt `Preparing`.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// No run is in progress.
+    Idle,
+    /// The next turn is due.
+    TurnDue,
+    /// The turn has begun, and its request is due.
+    Preparing,
+    /// Waiting for the provider's token count, which the next plan needs.
+    Measuring {
+        /// The size by our counter.
+        counted: Tokens,
+    },
+    /// Waiting for a summary that the next plan needs.
+    Summarizing(PlanFor),
+    /// Waiting for the host to approve a plan.
+    Leaving(Box<(Leaving, Next)>),
+    /// Waiting for a model call.
+    Calling(Calling),
+    /// Running tool calls.
+    Working(ToolQueue),
+    /// Waiting for another decision of the host.
+    Deciding(Deciding),
+    /// The plan of a compaction that the user asked for is due.
+    Compacting(Compacting),
+}
+
+/// The purpose of a plan that waits for a summary.
+#[derive(Debug)]
+pub(crate) enum PlanFor {
+    /// The request of the turn.
+    Request,
+    /// A compaction that the user asked for between two runs.
+    Compaction(Compacting),
+}
+
+/// The properties of a model call that matter if it is refused or misses the cache.
+#[derive(Debug, Clone)]
+pub(crate) struct Calling {
+    /// The request's size by our counter.
+    pub(crate) counted: Tokens,
+    /// The requested maximum number of tokens of the answer.
+    pub(crate) max_output: Option<Tokens>,
+    /// How often the request was refused as too long before.
+    pub(crate) rung: u32,
+    /// The tool choice of the request.
+    pub(crate) tool_choice: ToolChoice,
+    /// The reason why the call may miss the cache although the view is unchanged.
+    pub(crate) not_view: Option<CacheBreak>,
+}
+
+impl Phase {
+    /// Returns `true` between the start of a turn and the answer to its request.
+    pub(crate) fn is_in_turn(&self) -> bool {
+        match self {
+            Self::Preparing
+            | Self::Measuring { .. }
+            | Self::Summarizing(PlanFor::Request)
+            | Self::Calling(_) => true,
+            Self::Leaving(leaving) => !matches!(leaving.1, Next::Compaction(_)),
+            Self::Idle
+            | Self::TurnDue
+            | Self::Summarizing(PlanFor::Compaction(_))
+            | Self::Working(_)
+            | Self::Deciding(_)
+            | Self::Compacting(_) => false,
+        }
+    }
+
+    /// Returns `true` during a compaction that the user asked for.
+    pub(crate) fn is_compaction(&self) -> bool {
+        match self {
+            Self::Compacting(_) | Self::Summarizing(PlanFor::Compaction(_)) => true,
+            Self::Leaving(leaving) => matches!(leaving.1, Next::Compaction(_)),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if an activity is in progress that can be aborted for the last answer.
+    pub(crate) fn is_cuttable(&self) -> bool {
+        match self {
+            Self::Calling(_) | Self::Working(_) | Self::Summarizing(_) | Self::Measuring { .. } => {
+                true
+            }
+            Self::Idle
+            | Self::TurnDue
+            | Self::Preparing
+            | Self::Compacting(_)
+            | Self::Leaving(_)
+            | Self::Deciding(_) => false,
+        }
+    }
+}
