@@ -47,14 +47,14 @@ pub struct Compaction {
 
 /// A requested compaction in progress.
 #[derive(Debug, Default)]
-pub(crate) struct Compacting {
+pub(crate) struct RequestedCompaction {
     /// The focus: information that the summary must keep above all.
     focus: Option<Arc<str>>,
     /// The plan, with the number and the size of the messages before it.
     made: Option<(Plan, usize, Tokens)>,
 }
 
-impl Compacting {
+impl RequestedCompaction {
     /// Returns the system prompt of the summary model.
     pub(crate) fn prompt(&self, prompt: &str) -> Arc<str> {
         match &self.focus {
@@ -94,9 +94,9 @@ impl Run {
         if focus.is_some() {
             self.ready = None;
         }
-        self.compacting = Some(Compacting {
+        self.compacting = Some(RequestedCompaction {
             focus: focus.map(Arc::from),
-            ..Compacting::default()
+            ..RequestedCompaction::default()
         });
         self.compaction = None;
         self.phase = Phase::Ready;

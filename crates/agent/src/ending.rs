@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::limits::AtLimit;
 use crate::moment::{HookPoint, Moment};
 use crate::outcome::{EndReason, Outcome};
-use crate::run::{Answered, Phase, Run};
+use crate::run::{AnsweredTurn, Phase, Run};
 use crate::step::Step;
 
 impl Run {
@@ -22,7 +22,7 @@ impl Run {
         });
         if std::mem::take(&mut self.in_turn) {
             // The model call of this turn has no answer.
-            self.turn_end = Some(Answered {
+            self.turn_end = Some(AnsweredTurn {
                 turn: self.state.tally.turns.saturating_add(1),
                 stop: StopReason::Other,
                 usage: None,
@@ -101,7 +101,7 @@ impl Run {
 
     /// Ends a turn: the model call is answered, and all tool calls have results.
     pub(crate) fn end_turn(&mut self) {
-        let Some(Answered { turn, stop, usage }) = self.turn_end.take() else {
+        let Some(AnsweredTurn { turn, stop, usage }) = self.turn_end.take() else {
             return;
         };
         let tally = &self.state.tally;

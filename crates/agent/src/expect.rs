@@ -12,7 +12,7 @@ use plimsoll_context::{
 
 use crate::event::Event;
 use crate::request::{Expects, ToolChoice};
-use crate::run::{Calling, Run};
+use crate::run::{ModelCallFacts, Run};
 
 /// The parts of a request that are not in the log.
 #[derive(Debug, Clone, Default)]
@@ -114,7 +114,7 @@ impl Run {
     }
 
     /// Reports a cache miss of the last call, if there was one.
-    pub(crate) fn tell_miss(&mut self, calling: &Calling) {
+    pub(crate) fn tell_miss(&mut self, calling: &ModelCallFacts) {
         let Some(mut miss) = self.state.cache.take_miss() else {
             return;
         };

@@ -28,7 +28,7 @@ pub enum QueueMode {
 
 /// A queued message.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Queued {
+pub(crate) struct QueuedMessage {
     pub(crate) id: u64,
     pub(crate) kind: Waiting,
     pub(crate) parts: Vec<Part>,
@@ -89,12 +89,12 @@ impl Run {
             QueueMode::OneAtATime => 1,
         };
         let waiting = self.state.waiting.iter();
-        let now: Vec<Queued> = waiting
+        let now: Vec<QueuedMessage> = waiting
             .filter(|queued| queued.kind == kind)
             .take(most)
             .cloned()
             .collect();
-        for Queued { id, parts, .. } in &now {
+        for QueuedMessage { id, parts, .. } in &now {
             self.record(Entry::Said {
                 message: Arc::new(Message::User {
                     parts: parts.clone(),
@@ -114,14 +114,14 @@ impl Run {
 
     /// Drops the queued messages at the end of the run.
     pub(crate) fn give_up_waiting(&mut self) -> Vec<Vec<Part>> {
-        let left: Vec<Queued> = self.state.waiting.iter().cloned().collect();
+        let left: Vec<QueuedMessage> = self.state.waiting.iter().cloned().collect();
         if left.is_empty() {
             return Vec::new();
         }
         self.record(Entry::Undelivered {
             ids: left.iter().map(|queued| queued.id).collect(),
         });
-        for Queued { id, kind, parts } in &left {
+        for QueuedMessage { id, kind, parts } in &left {
             self.tell_message(*id, *kind, MessagePhase::Undelivered, parts.clone());
         }
         left.into_iter().map(|queued| queued.parts).collect()

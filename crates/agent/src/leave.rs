@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::outcome::EndReason;
 use crate::run::{Phase, Run};
 use crate::setup::Leave;
-use crate::step::{Leaving, LeavingItem, Step, Verdict};
+use crate::step::{LeavingItem, PendingPlan, Step, Verdict};
 
 /// The step after a plan is applied.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub(crate) enum Next {
     /// The request that the plan was made for.
     Request,
     /// A smaller version of the refused request.
-    Retry(Refused),
+    Retry(RefusedRequest),
     /// Nothing; the user asked for the plan between two runs.
     Nothing,
 }
 
 /// A request that was refused as too long.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedRequest {
     pub(crate) failure: Failure,
     /// The step of the recovery ladder.
     pub(crate) rung: u32,
@@ -76,7 +76,7 @@ impl Run {
                 match next {
                     Next::Request => self.vetoed = true,
                     Next::Nothing => self.end_compacting(),
-                    Next::Retry(Refused { failure, .. }) => {
+                    Next::Retry(RefusedRequest { failure, .. }) => {
                         self.finish(EndReason::Failed { failure });
                     }
                 }
@@ -94,7 +94,7 @@ impl Run {
         }
     }
 
-    fn apply_and_go_on(&mut self, leaving: Leaving, next: Next) {
+    fn apply_and_go_on(&mut self, leaving: PendingPlan, next: Next) {
         self.phase = Phase::Ready;
         if !self.apply(leaving) {
             return match next {
@@ -106,7 +106,9 @@ impl Run {
                     };
                     self.cannot_fit(cannot_fit);
                 }
-                Next::Retry(Refused { failure, .. }) => self.finish(EndReason::Failed { failure }),
+                Next::Retry(RefusedRequest { failure, .. }) => {
+                    self.finish(EndReason::Failed { failure })
+                }
                 Next::Nothing => self.end_compacting(),
             };
         }
@@ -119,7 +121,7 @@ impl Run {
 
     /// Records and applies a plan. Returns `false` if the plan does not match the view, which would be
     /// a bug.
-    fn apply(&mut self, leaving: Leaving) -> bool {
+    fn apply(&mut self, leaving: PendingPlan) -> bool {
         let plan = leaving.plan.clone();
         let compacts = plan.is_compaction();
         if compacts {
@@ -161,7 +163,7 @@ impl Run {
         true
     }
 
-    fn leaving(&self, plan: Plan) -> Leaving {
+    fn leaving(&self, plan: Plan) -> PendingPlan {
         let view = &self.state.transcript;
         let mut tools = HashMap::new();
         let touched = view.touched(&plan);
@@ -190,7 +192,7 @@ impl Run {
                 break;
             }
         }
-        Leaving {
+        PendingPlan {
             plan,
             items,
             tokens: self.tokens(),
@@ -199,7 +201,7 @@ impl Run {
     }
 }
 
-impl Leaving {
+impl PendingPlan {
     /// Returns the items in their original form, which are not in the archive yet.
     pub fn originals(&self) -> impl Iterator<Item = &LeavingItem> {
         self.items

@@ -13,23 +13,23 @@ use plimsoll_context::{
     price_with_head,
 };
 
-use crate::compact::{Compacting, Compaction};
-use crate::decode::Prepared;
+use crate::compact::{Compaction, RequestedCompaction};
+use crate::decode::PreparedCall;
 use crate::digest::Digest;
 use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
 use crate::expect::Aside;
 use crate::leave::Next;
-use crate::opening::Deciding;
+use crate::opening::HostDecision;
 use crate::outcome::EndReason;
 use crate::request::ToolChoice;
 use crate::setup::Setup;
 use crate::spend::Spend;
 use crate::state::{FoldError, State};
-use crate::step::{Input, Leaving, Step};
+use crate::step::{Input, PendingPlan, Step};
 use crate::tracker::ExecutionTracker;
-use crate::waste::Unanswered;
+use crate::waste::UnansweredUsage;
 
 /// The state machine of one session. It executes one run after another on the same log.
 ///
@@ -114,7 +114,7 @@ pub struct Run {
     /// The server rejects requests with a tool choice of `none`.
     pub(crate) tool_choice_refused: bool,
     /// The turn whose call is answered and whose tools may still be running.
-    pub(crate) turn_end: Option<Answered>,
+    pub(crate) turn_end: Option<AnsweredTurn>,
     /// The run was accepted and announced.
     pub(crate) opened: bool,
     /// The reason why a filter rejected the last input.
@@ -124,9 +124,9 @@ pub struct Run {
     /// The usage so far of tool calls in progress.
     pub(crate) metered: HashMap<CallId, Spend>,
     /// The usage so far of model calls in progress.
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: UnansweredUsage,
     /// A compaction in progress that the user asked for.
-    pub(crate) compacting: Option<Compacting>,
+    pub(crate) compacting: Option<RequestedCompaction>,
     /// The last such compaction that was applied.
     pub(crate) compaction: Option<Compaction>,
     /// The key of the message in the next input.
@@ -141,9 +141,9 @@ pub(crate) enum Phase {
     /// A request is due.
     Ready,
     /// Waiting for a model call.
-    Calling(Calling),
+    Calling(ModelCallFacts),
     /// Running tool calls.
-    Working(Working),
+    Working(ActiveCalls),
     /// Waiting for a summary that the next plan needs.
     Summarizing,
     /// Waiting for the provider's token count, which the next plan needs.
@@ -152,14 +152,14 @@ pub(crate) enum Phase {
         counted: Tokens,
     },
     /// Waiting for the host to approve a plan.
-    Leaving(Box<(Leaving, Next)>),
+    Leaving(Box<(PendingPlan, Next)>),
     /// Waiting for another decision of the host.
-    Deciding(Deciding),
+    Deciding(HostDecision),
 }
 
 /// A turn whose model call is answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
+pub(crate) struct AnsweredTurn {
     pub(crate) turn: u64,
     pub(crate) stop: StopReason,
     pub(crate) usage: Option<Usage>,
@@ -167,7 +167,7 @@ pub(crate) struct Answered {
 
 /// The properties of a model call that matter if it is refused or misses the cache.
 #[derive(Debug, Clone)]
-pub(crate) struct Calling {
+pub(crate) struct ModelCallFacts {
     /// The request's size by our counter.
     pub(crate) counted: Tokens,
     /// The requested maximum number of tokens of the answer.
@@ -182,15 +182,15 @@ pub(crate) struct Calling {
 
 /// The tool calls that this process is handling.
 #[derive(Debug, Default)]
-pub(crate) struct Working {
+pub(crate) struct ActiveCalls {
     /// Calls that may run and have not been started, in call order.
-    pub(crate) ready: VecDeque<Prepared>,
+    pub(crate) ready: VecDeque<PreparedCall>,
     /// Calls that wait for approval.
-    pub(crate) asking: HashMap<CallId, Prepared>,
+    pub(crate) asking: HashMap<CallId, PreparedCall>,
     /// Calls that were approved.
-    pub(crate) allowed: VecDeque<Prepared>,
+    pub(crate) allowed: VecDeque<PreparedCall>,
     /// Calls that are running.
-    pub(crate) running: HashMap<CallId, Prepared>,
+    pub(crate) running: HashMap<CallId, PreparedCall>,
 }
 
 impl Run {
@@ -238,7 +238,7 @@ impl Run {
             rejected: None,
             aside: Aside::default(),
             metered: HashMap::new(),
-            unanswered: Unanswered::default(),
+            unanswered: UnansweredUsage::default(),
             compacting: None,
             compaction: None,
             key: None,
@@ -374,7 +374,7 @@ impl Run {
             Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),
         }
-        self.unanswered = Unanswered::default();
+        self.unanswered = UnansweredUsage::default();
     }
 
     /// Returns the next step.

@@ -72,9 +72,9 @@ pub enum Step {
     /// the answer, [`Input::Measured`].
     Measure(Box<Request>),
     /// Archive the messages that a plan affects, and report whether the plan may be applied.
-    Leave(Box<Leaving>),
+    Leave(Box<PendingPlan>),
     /// Inform the host about the messages that a plan has affected.
-    Gone(Box<Leaving>),
+    Gone(Box<PendingPlan>),
     /// Ask the host's hook; the answer is [`Input::Decided`].
     Before(Moment),
     /// Call the host's hook, and continue once it has returned.
@@ -95,7 +95,7 @@ pub enum Step {
 
 /// A plan that is about to be applied, with the messages that it affects.
 #[derive(Debug, Clone)]
-pub struct Leaving {
+pub struct PendingPlan {
     /// The plan.
     pub plan: Plan,
     /// The affected items in their current form, in view order.
@@ -140,7 +140,7 @@ pub struct Question {
     /// The call.
     pub call: ToolCall,
     /// The approver.
-    pub whom: Whom,
+    pub whom: Approver,
     /// The key of the call. It stays the same if the question is repeated after a crash.
     pub key: CallKey,
     /// `true` if the call would change a file that programs run or agents read without asking. Approval
@@ -150,7 +150,7 @@ pub struct Question {
 
 /// The approver of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Whom {
+pub enum Approver {
     /// The gate.
     #[default]
     Gate,

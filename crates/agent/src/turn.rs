@@ -17,10 +17,10 @@ use crate::leave::Next;
 use crate::limits::AtLimit;
 use crate::moment::{HookPoint, Moment};
 use crate::notice;
-use crate::opening::Deciding;
+use crate::opening::HostDecision;
 use crate::outcome::EndReason;
 use crate::request::{Expects, Request, ToolChoice};
-use crate::run::{Answered, Calling, Phase, Run};
+use crate::run::{AnsweredTurn, ModelCallFacts, Phase, Run};
 use crate::state::is_empty;
 use crate::step::Step;
 use crate::tracker::ExecutionTracker;
@@ -36,7 +36,7 @@ const MAX_EMPTY_REPLIES: u32 = 2;
 pub(crate) const UNCOUNTED: Ppm = Ppm(30_000);
 
 /// Whether the view is below its limit.
-enum Kept {
+enum FitStatus {
     /// It is below the limit.
     Under,
     /// It will be, after the current plan or summary. The request is made then.
@@ -51,7 +51,7 @@ impl Run {
     pub(crate) fn request(&mut self) {
         if !self.in_turn {
             if self.check_limits() {
-                self.decide(Deciding::Turn);
+                self.decide(HostDecision::Turn);
             }
             return;
         }
@@ -72,10 +72,10 @@ impl Run {
             return;
         }
         match self.keep_under(&budget, &priced) {
-            Kept::Under => {}
-            Kept::Waiting => return,
-            Kept::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
-            Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
+            FitStatus::Under => {}
+            FitStatus::Waiting => return,
+            FitStatus::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.request(),
+            FitStatus::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         if !self.keep_within_limits() {
             return;
@@ -133,7 +133,7 @@ impl Run {
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
     /// prefers a summary, it is requested first.
-    fn keep_under(&mut self, line: &Budget, budget: &Budget) -> Kept {
+    fn keep_under(&mut self, line: &Budget, budget: &Budget) -> FitStatus {
         if self.vetoed {
             return self.keep_under_window();
         }
@@ -152,7 +152,7 @@ impl Run {
         {
             line = match self.budget_planned() {
                 Ok(line) => line,
-                Err(cannot_fit) => return Kept::Not(cannot_fit),
+                Err(cannot_fit) => return FitStatus::Not(cannot_fit),
             };
             let priced = self.priced(&line);
             proposal = propose(&Budget {
@@ -165,29 +165,29 @@ impl Run {
                 if let Some(span) = wants
                     && self.wants_summary(span)
                 {
-                    return Kept::Waiting;
+                    return FitStatus::Waiting;
                 }
                 plan
             }
-            Err(cannot_fit) if self.might_fit(&cannot_fit) => return Kept::Not(cannot_fit),
+            Err(cannot_fit) if self.might_fit(&cannot_fit) => return FitStatus::Not(cannot_fit),
             Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
                 Some(plan) => Some(plan),
-                None => return Kept::Not(cannot_fit),
+                None => return FitStatus::Not(cannot_fit),
             },
         };
         match plan {
             Some(mut plan) => {
                 plan.price = Some(self.price_of_plan(&plan, &line));
                 self.leave(plan, Next::Request);
-                Kept::Waiting
+                FitStatus::Waiting
             }
-            None => Kept::Under,
+            None => FitStatus::Under,
         }
     }
 
     /// Checks the view against the window alone, whatever trigger is set. After a veto the view stays
     /// unchanged.
-    fn keep_under_window(&self) -> Kept {
+    fn keep_under_window(&self) -> FitStatus {
         let view = &self.state.transcript;
         let line = Line {
             trigger: Threshold::Auto,
@@ -196,9 +196,9 @@ impl Run {
         };
         let instructions = view.instructions();
         match line.budget(self.overhead, instructions, self.calibration()) {
-            Ok(window) if view.tokens() <= window.limit => Kept::Under,
-            Ok(window) => Kept::Not(window.cannot_fit(view.tokens())),
-            Err(cannot_fit) => Kept::Not(cannot_fit),
+            Ok(window) if view.tokens() <= window.limit => FitStatus::Under,
+            Ok(window) => FitStatus::Not(window.cannot_fit(view.tokens())),
+            Err(cannot_fit) => FitStatus::Not(cannot_fit),
         }
     }
 
@@ -207,7 +207,7 @@ impl Run {
     ///
     /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
     /// or if shortening the results is not enough.
-    fn rest(&mut self, budget: &Budget) -> Option<Kept> {
+    fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
         let stages = self.setup.policy.stages();
         let eager =
             self.setup.economy == Economy::Eager || stages.iter().any(|stage| stage.is_eager());
@@ -220,9 +220,9 @@ impl Run {
         Some(match proposal.ok()?.plan {
             Some(plan) => {
                 self.leave(plan, Next::Request);
-                Kept::Waiting
+                FitStatus::Waiting
             }
-            None => Kept::Under,
+            None => FitStatus::Under,
         })
     }
 
@@ -295,7 +295,7 @@ impl Run {
             ..self.as_request(counted)
         };
         self.queue.push_back(Step::Call(Box::new(request)));
-        self.phase = Phase::Calling(Calling {
+        self.phase = Phase::Calling(ModelCallFacts {
             counted,
             max_output,
             rung,
@@ -349,7 +349,7 @@ impl Run {
         ));
     }
 
-    fn take_reply(&mut self, reply: Reply, calling: &Calling) {
+    fn take_reply(&mut self, reply: Reply, calling: &ModelCallFacts) {
         let counted = calling.counted;
         let Reply {
             parts, stop, usage, ..
@@ -372,7 +372,7 @@ impl Run {
             use StopReason::{ContentFilter, Length, Window};
             matches!(stop, Length | Window | ContentFilter)
         });
-        self.turn_end = Some(Answered {
+        self.turn_end = Some(AnsweredTurn {
             turn: self.state.tally.turns,
             stop,
             usage,
@@ -399,7 +399,7 @@ impl Run {
             // A paused answer continues from its current end.
             self.phase = Phase::Ready;
         } else {
-            self.decide(Deciding::FollowUp);
+            self.decide(HostDecision::FollowUp);
         }
     }
 

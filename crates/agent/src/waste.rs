@@ -11,7 +11,7 @@ use crate::step::Step;
 
 /// The usage so far of model calls without a reply.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Unanswered {
+pub(crate) struct UnansweredUsage {
     /// The usage of the run's own call.
     call: Option<Usage>,
     /// The usage of a call for a summary.
@@ -24,7 +24,7 @@ impl Run {
     /// The values are valid for one input, so they are set again before each of them. They are counted
     /// if that input ends an attempt.
     pub fn set_unanswered(&mut self, call: Option<Usage>, summary: Option<Usage>) {
-        self.unanswered = Unanswered { call, summary };
+        self.unanswered = UnansweredUsage { call, summary };
     }
 
     /// Handles a failed attempt before the next one is made. Ends the run if the failed attempt used up

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
-use crate::decode::{Instead, Prepared};
-use crate::doom_loop::Looping;
+use crate::decode::{Instead, PreparedCall};
+use crate::doom_loop::LoopVerdict;
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
 use crate::moment::{HookPoint, Moment};
 use crate::notice;
 use crate::pins::MAX_PINS;
-use crate::run::{Phase, Run, Working};
+use crate::run::{ActiveCalls, Phase, Run};
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
 
@@ -85,7 +85,7 @@ impl Run {
         self.cause = TurnTrigger::ToolResults;
         self.end_turn();
         self.say_pins();
-        if let (Looping::Nudge(kind), None) = (self.looping(), &self.finalizing) {
+        if let (LoopVerdict::Nudge(kind), None) = (self.looping(), &self.finalizing) {
             self.tell_loop(kind, LoopConsequence::Told);
             self.notice(notice::repeated(kind).to_owned());
         }
@@ -101,7 +101,7 @@ impl Run {
         let Phase::Working(working) = &mut self.phase else {
             return;
         };
-        let Some(Prepared { call, .. }) = working.running.remove(&result.call) else {
+        let Some(PreparedCall { call, .. }) = working.running.remove(&result.call) else {
             return;
         };
         let phase = if result.is_error {
@@ -131,7 +131,7 @@ impl Run {
             return;
         };
         match answer {
-            Answer::Allow => working.allowed.push_back(Prepared {
+            Answer::Allow => working.allowed.push_back(PreparedCall {
                 whom: None,
                 ..prepared
             }),
@@ -178,7 +178,7 @@ impl Run {
         };
         let allowed = std::mem::take(&mut working.allowed);
         let ready = std::mem::take(&mut working.ready);
-        let (wait, go): (VecDeque<Prepared>, VecDeque<Prepared>) = allowed
+        let (wait, go): (VecDeque<PreparedCall>, VecDeque<PreparedCall>) = allowed
             .into_iter()
             .chain(ready)
             .partition(|prepared| working.holds(&prepared.call.id));
@@ -251,7 +251,7 @@ impl Run {
     }
 }
 
-impl Working {
+impl ActiveCalls {
     fn is_empty(&self) -> bool {
         self.running.is_empty()
             && self.asking.is_empty()
@@ -261,7 +261,7 @@ impl Working {
 
     /// Returns the next call to be started or approved, if a slot is free. If two calls have the same
     /// id, the second waits for the first.
-    fn next(&mut self, slots: usize) -> Option<Prepared> {
+    fn next(&mut self, slots: usize) -> Option<PreparedCall> {
         if self.running.len() + self.asking.len() >= slots {
             return None;
         }

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use plimsoll::archive::{Kind, RecallId, recall_text};
+use plimsoll::archive::{ArchivedKind, RecallId, recall_text};
 use plimsoll::context::{Item, Seq};
 use plimsoll::machine::{Entry, State};
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
-use plimsoll::store::Line;
+use plimsoll::store::ExportedEntry;
 use plimsoll::tokens::{Bpe, Memo, TokenCounter};
 use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
@@ -32,7 +32,7 @@ struct Row {
     /// The plan's number in the session, from 1.
     plan: u64,
     id: RecallId,
-    kind: Kind,
+    kind: ArchivedKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, line: &Line) -> Result<(), Stop> {
+    fn read(&mut self, line: &ExportedEntry) -> Result<(), Stop> {
         let next = self.state.transcript().next_seq();
         let before = match &line.entry {
             Entry::Planned { .. } => self.state.transcript().items().to_vec(),
@@ -190,7 +190,7 @@ impl Reader {
                 at,
                 plan: self.plans,
                 id: RecallId(was.seq),
-                kind: Kind::of(&was.message),
+                kind: ArchivedKind::of(&was.message),
                 tool: call.as_ref().and_then(|call| self.tools.get(call).cloned()),
                 call,
                 how,
@@ -294,7 +294,7 @@ mod tests {
         let mut n = 0;
         let mut read = |reader: &mut Reader, entry: Entry| {
             n += 1;
-            let line = Line { n, at: 1, entry };
+            let line = ExportedEntry { n, at: 1, entry };
             assert!(reader.read(&line).is_ok());
         };
         for _ in 0..6 {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll::archive::{
-    Kind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
+    ArchivedKind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
 };
 use plimsoll::machine::State;
 use plimsoll::tokens::{Bytes, Chars4, TokenCounter};
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     };
     let piece = piece.map_err(Stop::usage)?;
     exactly(&piece.text)?;
-    let kind = Kind::of(&message);
+    let kind = ArchivedKind::of(&message);
     crate::say(&format!("{item}, {kind}: {}; {place}", piece.note));
     Ok(DONE)
 }

@@ -23,7 +23,7 @@ use plimsoll_context::{
 
 use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
 use crate::contained;
-use crate::context::{Beside, Contexts};
+use crate::context::{Contexts, RelatedSettings};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::Gate;
@@ -471,8 +471,8 @@ impl AgentBuilder {
             .unwrap_or_else(|| strategy.max_parallel_tools().unwrap_or(1))
     }
 
-    fn beside(&self) -> Beside {
-        Beside {
+    fn beside(&self) -> RelatedSettings {
+        RelatedSettings {
             strategy: self.strategy(),
             has_strategy: self.strategy.is_some(),
             prune: self.prune,

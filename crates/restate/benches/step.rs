@@ -57,7 +57,7 @@ fn steps() {
         return;
     };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let Some(postgres) = postgres::Server::start_in(folder, true) else {
+    let Some(postgres) = postgres::TestServer::start_in(folder, true) else {
         return;
     };
     let runtime = Runtime::new().unwrap();
@@ -89,7 +89,7 @@ fn steps() {
 }
 
 /// Starts both services, and tells Restate of them.
-async fn serve(restate: &restate::Restate, postgres: &postgres::Server) {
+async fn serve(restate: &restate::Restate, postgres: &postgres::TestServer) {
     let store = PostgresStore::connect(&postgres.url()).await.unwrap();
     let turns = (0..ROUNDS).flat_map(|_| {
         let calls = (0..TURNS).map(|number| Turn::call("look", json!({ "number": number })));

@@ -232,7 +232,7 @@ impl Sessions {
         };
         let request = JournaledRun {
             key: key.to_owned(),
-            said: request.prompt.as_str().into(),
+            message: request.prompt.as_str().into(),
             config,
         };
         let remote = session.remote();

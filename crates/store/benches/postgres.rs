@@ -35,7 +35,7 @@ fn both() {
     let place = folder();
     let file = runtime.block_on(SqliteStore::open(place.path()));
     let file = file.expect("a store");
-    let server = server::Server::start_in(folder(), true);
+    let server = server::TestServer::start_in(folder(), true);
     let store = server.as_ref().map(|server| {
         let store = runtime.block_on(PostgresStore::connect(&server.url()));
         store.expect("a store")

@@ -11,7 +11,7 @@ use plimsoll::durable::{
 use plimsoll::limits::CallKey;
 use plimsoll::machine::Outcome;
 use plimsoll::model::CallId;
-use plimsoll::permissions::{Question, Whom};
+use plimsoll::permissions::{Approver, Question};
 use plimsoll::session::new_session_id;
 use plimsoll::store::OpenQuestion;
 use plimsoll::{
@@ -214,7 +214,7 @@ impl Screen {
                 arguments: open.arguments,
                 opaque: None,
             },
-            whom: Whom::Gate,
+            whom: Approver::Gate,
             key: CallKey::default(),
             is_protected: open.is_protected,
         };

@@ -3,7 +3,7 @@
 
 use console::Term;
 use plimsoll::Message;
-use plimsoll::archive::{Kind, SearchQuery, recall_text, snippet};
+use plimsoll::archive::{ArchivedKind, SearchQuery, recall_text, snippet};
 use plimsoll::machine::Entry;
 use plimsoll::store::{SessionInfo, StoreError};
 use serde_json::json;
@@ -42,7 +42,7 @@ pub(crate) struct Place {
     entry: u64,
     /// The time of the entry, in seconds since 1970.
     at: u64,
-    kind: Kind,
+    kind: ArchivedKind,
     /// The text around the words, on one line.
     text: String,
 }
@@ -127,7 +127,7 @@ async fn search(
                 places.push(Place {
                     entry: line.n,
                     at: line.at,
-                    kind: Kind::of(message),
+                    kind: ArchivedKind::of(message),
                     text: around.split_whitespace().collect::<Vec<_>>().join(" "),
                 });
             }

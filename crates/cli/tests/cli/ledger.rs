@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll::archive::{Archived, RecallKey};
+use plimsoll::archive::{ArchivedItem, RecallKey};
 use plimsoll::context::Seq;
 use plimsoll::store::SqliteStore;
 use plimsoll::{Message, SessionId, SessionStore};
@@ -162,7 +162,7 @@ fn it_comes_from_the_archive_where_that_has_it_and_else_from_the_log() {
         let lease = store.acquire(&session).await.unwrap();
         let key = RecallKey::from(item.as_str());
         if store.recall(&session, &key).await.is_err() {
-            let archived = Archived {
+            let archived = ArchivedItem {
                 seq: key.seq().unwrap(),
                 message: Arc::new(Message::user("the archive's")),
                 tool: None,
@@ -170,7 +170,7 @@ fn it_comes_from_the_archive_where_that_has_it_and_else_from_the_log() {
             };
             store.archive(&lease, &[archived]).await.unwrap();
         }
-        let other = Archived {
+        let other = ArchivedItem {
             seq: Seq(0),
             message: Arc::new(Message::user("the archive's own")),
             tool: None,

@@ -37,7 +37,7 @@ const PATIENCE: &str = "2";
 /// Everything that a run needs.
 struct Stage {
     restate: Restate,
-    postgres: postgres::Server,
+    postgres: postgres::TestServer,
     model: Server,
     folder: TempDir,
     port: u16,
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     async fn set_on(restate: Restate, turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
-        let postgres = postgres::Server::start()?;
+        let postgres = postgres::TestServer::start()?;
         let mock = Mock::chat("compatible").unwrap();
         let mock = mock.page("/v1/models", 404, json!({}));
         let model = Server::start(mock.script(Script::new(turns)))

@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::process::{Command, Ended, Server};
+use plimsoll_core::process::{Command, ProcessEnd, ServerProcess};
 
 use super::catalogue::LocalModel;
 use super::error::LocalError;
@@ -31,7 +31,7 @@ const MIN_WINDOW: u64 = 1024;
 /// The running server of a model. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Running {
-    _server: Server,
+    _server: ServerProcess,
     /// The address of the server.
     pub base_url: String,
     /// The model's name.
@@ -188,7 +188,7 @@ impl LocalModels {
         model: &LocalModel,
         file: &std::path::Path,
         window: u64,
-    ) -> Result<(Server, u16), Failed> {
+    ) -> Result<(ServerProcess, u16), Failed> {
         let none = |error: &dyn std::fmt::Display| Failed::Next(format!("cannot start: {error}"));
         let port = probe::free_port().map_err(|error| none(&error))?;
         let command = command.args(arguments(model, file, window, port));
@@ -255,20 +255,20 @@ fn arguments(model: &LocalModel, file: &std::path::Path, window: u64, port: u16)
 }
 
 /// Describes how a server ended.
-fn end(ended: Option<Ended>, said: &str) -> String {
+fn end(ended: Option<ProcessEnd>, said: &str) -> String {
     let last = |word: &str| {
         let line = said.lines().rev().find(|line| line.contains(word));
         line.map(|line| line.trim().chars().take(REASON).collect::<String>())
     };
     match ended {
-        Some(Ended::Signalled(4)) => {
+        Some(ProcessEnd::Signalled(4)) => {
             "cannot run on this processor (illegal instruction)".to_owned()
         }
-        Some(Ended::Signalled(9)) => {
+        Some(ProcessEnd::Signalled(9)) => {
             "was killed, probably because there is too little memory".to_owned()
         }
-        Some(Ended::Signalled(signal)) => format!("ended with signal {signal}"),
-        Some(Ended::Exited(code)) => {
+        Some(ProcessEnd::Signalled(signal)) => format!("ended with signal {signal}"),
+        Some(ProcessEnd::Exited(code)) => {
             let said = last("error while loading shared libraries").or_else(|| last("error"));
             match said {
                 Some(said) => format!("ended with code {code}: {said}"),

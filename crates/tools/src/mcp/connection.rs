@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use plimsoll_context::Bytes;
 use plimsoll_core::Secret;
-use plimsoll_core::process::{Command, Ended, GRACE, Server};
+use plimsoll_core::process::{Command, GRACE, ProcessEnd, ServerProcess};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, ErrorCode, Implementation, ListToolsRequest,
@@ -56,7 +56,7 @@ type Service = RunningService<RoleClient, ClientConfig>;
 pub(super) struct Connection {
     // Dropped first, so that a child reads the end of its input before it is killed.
     pub(super) service: Service,
-    child: Mutex<Option<Server>>,
+    child: Mutex<Option<ServerProcess>>,
     pub(super) heard: Arc<Heard>,
     pub(super) farewells: Arc<Farewells>,
     /// Tools that are known to require a task; at most one entry for each tool.
@@ -253,7 +253,7 @@ impl Connection {
         }
     }
 
-    fn new(service: Service, child: Option<Server>, heard: Arc<Heard>) -> Self {
+    fn new(service: Service, child: Option<ServerProcess>, heard: Arc<Heard>) -> Self {
         Self {
             service,
             is_elsewhere: child.is_none(),
@@ -383,18 +383,18 @@ fn misuse_text(misuse: Misuse) -> String {
 }
 
 /// Describes how a child ended, with its last output.
-async fn last_words(mut child: Server) -> String {
+async fn last_words(mut child: ServerProcess) -> String {
     let _ = timeout(GRACE, child.exited()).await;
     let words = said(&mut child);
     let ended = match child.stop().await {
-        Some(Ended::Exited(code)) => format!(" (exit {code})"),
-        Some(Ended::Signalled(signal)) => format!(" (signal {signal})"),
+        Some(ProcessEnd::Exited(code)) => format!(" (exit {code})"),
+        Some(ProcessEnd::Signalled(signal)) => format!(" (signal {signal})"),
         _ => String::new(),
     };
     format!("{ended}{words}")
 }
 
-fn said(child: &mut Server) -> String {
+fn said(child: &mut ServerProcess) -> String {
     let text = child.log().text();
     let text = format!("{}{}", text.head, text.tail);
     match text.trim() {
