@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Budget, Plan, Tokens, Trigger, When};
+use plimsoll_context::{Budget, Plan, SummaryTiming, Tokens, Trigger};
 
 use crate::leave::Next;
 use crate::run::{Phase, Run};
@@ -120,10 +120,16 @@ impl Run {
         if view.tokens() <= budget.target {
             return self.end_compacting();
         }
-        let (why, means) = (Trigger::Asked, self.means());
-        let proposal = self.setup.policy.best_proposal(view, &budget, why, &means);
+        let (why, context) = (Trigger::Asked, self.plan_context());
+        let proposal = self
+            .setup
+            .policy
+            .best_proposal(view, &budget, why, &context);
         // A summary for later use does not help with this compaction.
-        if let Some(span) = proposal.wants.filter(|span| span.when == When::Now) {
+        if let Some(span) = proposal
+            .wants
+            .filter(|span| span.when == SummaryTiming::Now)
+        {
             self.open();
             if self.wants_summary(span) {
                 return;

@@ -214,7 +214,7 @@ impl Run {
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
         let goal = target.min(most.minus(self.overhead + self.joins));
         let budget = self.budget_at(goal);
-        let means = self.means();
+        let context = self.plan_context();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);
         let keeping = |keep_recent| {
             let budget = Budget {
@@ -222,7 +222,7 @@ impl Run {
                 ..budget
             };
             let recovery = &self.setup.recovery;
-            recovery.best_proposal(view, &budget, why, &means).plan
+            recovery.best_proposal(view, &budget, why, &context).plan
         };
         // Keeps the newest exchanges as well if that is enough.
         let kind = keeping(budget.keep_recent.max(KEPT));

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Bytes, CacheBreak, Calibration, CallId, CannotFit, Draft, Line, Message, Plan, Price,
-    RESULT_SHARE, Ready, Recall, Seq, StopReason, Tokens, ToolSpec, Trigger, Usage,
-    price_with_head,
+    Budget, Bytes, CacheBreak, Calibration, CallId, CannotFit, Draft, Message, Plan, Price,
+    RESULT_SHARE, ReadySummary, Recall, Seq, StopReason, Tokens, ToolSpec, Trigger, Usage,
+    ViewLimits, price_with_head,
 };
 
 use crate::compact::{Compaction, RequestedCompaction};
@@ -85,7 +85,7 @@ pub struct Run {
     pub(crate) archive_failed: bool,
     /// A summary in progress, and a finished one.
     pub(crate) digest: Option<Digest>,
-    pub(crate) ready: Option<Ready>,
+    pub(crate) ready: Option<ReadySummary>,
     /// The next plan is made without a model's summary, because one has just failed.
     pub(crate) summary_failed: bool,
     /// Consecutive failures of the summary model in this run.
@@ -397,13 +397,13 @@ impl Run {
 
     /// Returns the limits of the view, including the window learned so far.
     #[must_use]
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> ViewLimits {
         let known = self.setup.line.window;
         let window = match (known, self.state.learned) {
             (Some(known), Some(learned)) => Some(known.min(learned)),
             (known, learned) => known.or(learned),
         };
-        Line {
+        ViewLimits {
             window,
             max_output: self.max_output,
             ..self.setup.line
@@ -568,9 +568,9 @@ impl Run {
     /// Plans to remove protected messages of earlier runs so that the question of this run fits.
     /// Without it the session could not continue. Returns `None` if there is nothing to remove.
     pub(crate) fn give_up_the_past(&self, why: Trigger) -> Option<Plan> {
-        let means = self.means();
+        let context = self.plan_context();
         let mut draft =
-            Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_means(&means);
+            Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_context(&context);
         draft.give_up(self.asked_at);
         draft.credit("give_up");
         draft.into_plan(why)

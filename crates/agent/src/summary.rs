@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Means, Message, Money, Reply, Span, Summarizer, Usage, When};
+use plimsoll_context::{
+    Message, Money, PlanContext, Reply, Span, Summarizer, SummaryTiming, Usage,
+};
 
 use crate::digest::{Digest, Progress};
 use crate::entry::Entry;
@@ -20,14 +22,14 @@ pub const MAX_SUMMARY_FAILURES: u32 = 3;
 
 impl Run {
     /// Returns the means that the policy can use now.
-    pub(crate) fn means(&self) -> Means {
+    pub(crate) fn plan_context(&self) -> PlanContext {
         let summarizer = match &self.digest {
             _ if self.setup.summary_model.is_none() || self.summary_failed => Summarizer::None,
             _ if self.summary_failures >= MAX_SUMMARY_FAILURES => Summarizer::None,
             Some(_) => Summarizer::Busy,
             None => Summarizer::Free,
         };
-        Means {
+        PlanContext {
             recall: self.recall,
             summarizer,
             ready: self.ready.clone(),
@@ -38,11 +40,11 @@ impl Run {
     pub(crate) fn wants_summary(&mut self, span: Span) -> bool {
         let when = span.when;
         // A summary for later is useless before the run's last call.
-        if when == When::Soon && self.finalizing.is_some() {
+        if when == SummaryTiming::Soon && self.finalizing.is_some() {
             return false;
         }
         let under_way = self.digest.is_some() || self.begin_digest(span);
-        let waits = under_way && when == When::Now;
+        let waits = under_way && when == SummaryTiming::Now;
         if waits {
             self.phase = Phase::Summarizing;
         }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CachePlan, Calibration, CannotFit, Economy, Line, Message, Money, Outlook, Part,
-    Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, Threshold, Tokens, Trigger, Usage,
+    Budget, CachePlan, Calibration, CannotFit, Economy, Message, Money, Outlook, Part, Policy, Ppm,
+    PriceSheet, Proposal, Reply, StopReason, Threshold, Tokens, Trigger, Usage, ViewLimits,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -141,9 +141,9 @@ impl Run {
             return kept;
         }
         let view = &self.state.transcript;
-        let means = self.means();
+        let context = self.plan_context();
         let propose =
-            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &means);
+            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &context);
         let mut proposal = propose(budget);
         let mut line = *line;
         // The tools that the plan adds have to fit as well.
@@ -189,7 +189,7 @@ impl Run {
     /// unchanged.
     fn keep_under_window(&self) -> FitStatus {
         let view = &self.state.transcript;
-        let line = Line {
+        let line = ViewLimits {
             trigger: Threshold::Auto,
             target: None,
             ..self.line()
@@ -214,9 +214,9 @@ impl Run {
         if eager || !self.state.compacted_last_turn() {
             return None;
         }
-        let means = self.means();
+        let context = self.plan_context();
         let view = &self.state.transcript;
-        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &means);
+        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &context);
         Some(match proposal.ok()?.plan {
             Some(plan) => {
                 self.leave(plan, Next::Request);

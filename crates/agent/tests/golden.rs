@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Leave, Measure, Setup, Spend, State};
 use plimsoll_context::{
-    CallId, Chars4, Edit, Message, Money, Part, Pinned, PriceSheet, Rates, Recall, Seq, Tokens,
+    CallId, Chars4, Edit, Message, Money, Part, PinnedPart, PriceSheet, Rates, Recall, Seq, Tokens,
     ToolResult, Usage,
 };
 use stage::{Stage, good_summary, overflow, setup, summarizing, words};
@@ -40,7 +40,7 @@ fn scene() -> Vec<Entry> {
         ..summarizing(2_000, 8_000)
     });
     stage.say("the task").text("begun");
-    stage.run.pin(Seq(0), Pinned::Whole).unwrap();
+    stage.run.pin(Seq(0), PinnedPart::Whole).unwrap();
     stage.say("go on");
     let mut summaries = 0;
     for n in 0..12 {

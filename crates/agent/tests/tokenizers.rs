@@ -11,7 +11,7 @@
 mod stage;
 
 use plimsoll_agent::{EndReason, Event, Failure, Request, Setup};
-use plimsoll_context::{Line, Ppm, Tokens, Usage};
+use plimsoll_context::{Ppm, Tokens, Usage, ViewLimits};
 use proptest::prelude::*;
 use stage::words::call;
 use stage::{Stage, setup};
@@ -104,9 +104,9 @@ fn run(
 
 fn with_window(window: u64) -> Setup {
     Setup {
-        line: Line {
+        line: ViewLimits {
             window: Some(Tokens(window)),
-            ..Line::default()
+            ..ViewLimits::default()
         },
         ..setup()
     }

@@ -17,7 +17,7 @@ use crate::out::{exactly, out};
 use crate::sessions::reader::SessionReader;
 
 /// The message and the part of it to print.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RecallQuery<'a> {
     pub(crate) item: &'a str,
     pub(crate) offset: u64,
     pub(crate) limit: Option<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) async fn run(
     store: &impl SessionReader,
     id: &SessionId,
-    wanted: &Wanted<'_>,
+    wanted: &RecallQuery<'_>,
 ) -> Result<u8, Stop> {
     let key = RecallKey::from(wanted.item);
     let (item, message, place) = match store.recall(id, &key).await {

@@ -17,8 +17,9 @@ use plimsoll_agent::{
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Line,
-    Memo, Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Memo,
+    Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    ViewLimits,
 };
 
 use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
@@ -55,7 +56,7 @@ pub struct AgentBuilder {
     strategy: Option<ContextStrategy>,
     pub(crate) context: Contexts,
     policy: Option<Policy>,
-    line: Line,
+    line: ViewLimits,
     prune: Option<SessionPruneConfig>,
     summary: SummaryConfig,
     summarizer: Option<Arc<dyn Provider>>,
@@ -114,7 +115,7 @@ impl Agent {
             strategy: None,
             context: Contexts::default(),
             policy: None,
-            line: Line::default(),
+            line: ViewLimits::default(),
             prune: None,
             summary: SummaryConfig::default(),
             summarizer: None,

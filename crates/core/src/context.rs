@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
     ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy, Gap,
-    HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
-    SummaryConfig, Threshold, Tokens, Trigger,
+    HistoryLimit, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
+    SummaryConfig, Threshold, Tokens, Trigger, ViewLimits,
 };
 
 use crate::Window;
@@ -137,7 +137,7 @@ impl Contexts {
     }
 
     /// Returns the timing of plans.
-    pub(crate) fn economy(&self, related: &RelatedSettings, line: Line) -> Economy {
+    pub(crate) fn economy(&self, related: &RelatedSettings, line: ViewLimits) -> Economy {
         let line = self.strategy(related.strategy).line(line);
         let set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
         related
@@ -193,7 +193,7 @@ impl Contexts {
     pub(crate) fn faults(
         &self,
         related: &RelatedSettings,
-        line: Line,
+        line: ViewLimits,
         window: Window,
         policy: Option<&Policy>,
     ) -> Vec<String> {
@@ -205,7 +205,7 @@ impl Contexts {
                 ));
             }
         };
-        let default = Line::default();
+        let default = ViewLimits::default();
         let is_set = self.config != ConfiguredContext::Nothing
             || self.compaction.is_some()
             || self.has_own();
@@ -300,7 +300,11 @@ impl Stage for ReportedHistoryLimit {
 }
 
 /// Returns the limits of a configuration with a system prompt of `system` tokens, or a fault.
-pub(crate) fn line(config: &ContextConfig, line: Line, system: Tokens) -> Result<Line, String> {
+pub(crate) fn line(
+    config: &ContextConfig,
+    line: ViewLimits,
+    system: Tokens,
+) -> Result<ViewLimits, String> {
     let window = line.window.unwrap_or(Tokens::MAX);
     let drawn = config.line(line, system);
     match no_room(config, system, window) {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::{
     Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, RunStep, State,
 };
-use plimsoll_context::{Bytes, CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
+use plimsoll_context::{Bytes, CacheTally, Message, Part, PinnedPart, Seq, Tokens, Usage};
 
 use crate::agent::{Agent, Fittings};
 use crate::driver::{self, CallLosses, Parts, Purse};
@@ -240,7 +240,7 @@ impl Session {
     /// # Errors
     /// If the original item is not in the view, if too much would be pinned, or if the log cannot
     /// be written.
-    pub async fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), Error> {
+    pub async fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), Error> {
         driver::between_runs(self)?;
         self.run.pin(seq, what)?;
         driver::settle(self).await

@@ -21,7 +21,7 @@ use restate_sdk::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use figure::{Amount, Required, Unit, median, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, row, sections, time};
 
 /// Turns of one run, each of two steps: a model call, and a tool call.
 const TURNS: u64 = 100;
@@ -79,12 +79,12 @@ fn steps() {
     row(
         "a step of Restate in which nothing is done",
         Amount(bare, Unit::Millis),
-        Required::Nothing,
+        Requirement::Nothing,
     );
     row(
         "a step of a durable run, its entries in PostgreSQL with full sync: so much more",
         Amount(ours - bare, Unit::Millis),
-        Required::AtMost(2.0),
+        Requirement::AtMost(2.0),
     );
 }
 

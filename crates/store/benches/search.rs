@@ -16,14 +16,14 @@ use plimsoll_core::{ArchiveBounds, ArchivedItem, MemoryStore, SessionId, Session
 use plimsoll_store::{Durability, Options, SqliteStore};
 use tokio::runtime::Runtime;
 
-use figure::{Amount, Required, Unit, median, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, row, sections, time};
 
 const ITEMS: u64 = 1_000_000;
 /// Items that are archived in one call.
 const BATCH: u64 = 10_000;
 const HITS: usize = 5;
 const ROUNDS: usize = 9;
-const BOUND: Required = Required::AtMost(50.0);
+const BOUND: Requirement = Requirement::AtMost(50.0);
 
 /// A name of one item, words of many and of all, beginnings of few and of many words, words that
 /// never stand together, and some that are nowhere.

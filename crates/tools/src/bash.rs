@@ -42,7 +42,7 @@ const DESCRIPTION: &str =
     "Runs a bash command in the workspace root. Background processes end with it.";
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+struct BashInput {
     #[serde(alias = "cmd", alias = "script")]
     command: String,
     /// Default 120, at most 600
@@ -64,7 +64,7 @@ impl Bash {
         let spec = ToolSpec {
             name: "bash".to_owned(),
             description: format!("{DESCRIPTION}{told}"),
-            schema: input::schema::<Input>(),
+            schema: input::schema::<BashInput>(),
         };
         Self { spec, cwd, sandbox }
     }
@@ -129,7 +129,7 @@ impl Tool for Bash {
     }
 
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        let input: Input = parse_arguments(&self.spec, arguments)?;
+        let input: BashInput = parse_arguments(&self.spec, arguments)?;
         if input.command.trim().is_empty() {
             return Err(ToolError::new("`command` is empty; give one to run"));
         }

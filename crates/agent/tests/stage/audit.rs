@@ -7,8 +7,8 @@ use plimsoll_agent::{
     EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, NameMatch, Request, State, ToolNames,
 };
 use plimsoll_context::{
-    Calibration, CallId, Line, Message, Part, Pin, Pinned, Ppm, Seq, StopReason, Threshold, Tokens,
-    Usage,
+    Calibration, CallId, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold, Tokens,
+    Usage, ViewLimits,
 };
 
 use super::{SentRequest, Stage};
@@ -127,7 +127,7 @@ fn request(stage: &Stage, sent: &SentRequest) {
         let calibration = calibration(&stage.log[..sent.at]);
         // What the host wanted left as it is must fit the window all the same.
         let line = match sent.vetoed {
-            true => Line {
+            true => ViewLimits {
                 trigger: Threshold::Share(Ppm::ONE),
                 ..sent.line
             },
@@ -190,7 +190,9 @@ fn kept(stage: &Stage) {
             match entry {
                 Entry::RolledBack { .. } => pins = pinned(stage, at + n),
                 Entry::Pinned { seq, pin } => {
-                    let whole = pins.get(seq).is_some_and(|pin| pin.what == Pinned::Whole);
+                    let whole = pins
+                        .get(seq)
+                        .is_some_and(|pin| pin.what == PinnedPart::Whole);
                     if !whole {
                         pins.insert(*seq, pin.clone());
                     }
@@ -205,8 +207,8 @@ fn kept(stage: &Stage) {
         for (seq, pin) in &pins {
             let said = original(*seq);
             let there = match pin.what {
-                Pinned::Whole => sent.request.messages.iter().any(|one| one == said),
-                Pinned::Part(part) => {
+                PinnedPart::Whole => sent.request.messages.iter().any(|one| one == said),
+                PinnedPart::Part(part) => {
                     let part = &said.parts()[part];
                     let mut messages = sent.request.messages.iter();
                     messages.any(|message| message.parts().contains(part))

@@ -21,8 +21,9 @@ use plimsoll_agent::{
     TargetOf, Verdict,
 };
 use plimsoll_context::{
-    CallId, Chars4, ContextStrategy, Economy, Line, Message, MessageList, Part, Policy, Reply, Seq,
+    CallId, Chars4, ContextStrategy, Economy, Message, MessageList, Part, Policy, Reply, Seq,
     SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
+    ViewLimits,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -84,7 +85,7 @@ pub(crate) enum Notification {
 /// A request as it went out, and what was known then.
 pub(crate) struct SentRequest {
     pub(crate) request: Request,
-    pub(crate) line: Line,
+    pub(crate) line: ViewLimits,
     /// How many entries the log had.
     pub(crate) at: usize,
     /// Whether it answers a refusal.
@@ -104,9 +105,9 @@ pub(crate) fn setup() -> Setup {
             tool("write", false, false),
             tool("bash", false, true),
         ],
-        line: Line {
+        line: ViewLimits {
             window: Some(Tokens(10_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         },
         economy: Economy::Fixed,
         recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
@@ -147,7 +148,7 @@ pub(crate) fn strategy(strategy: ContextStrategy, window: Option<u64>) -> Setup 
     let setup = setup();
     let prune = SessionPruneConfig::default();
     Setup {
-        line: strategy.line(Line {
+        line: strategy.line(ViewLimits {
             window: window.map(Tokens),
             ..setup.line
         }),
