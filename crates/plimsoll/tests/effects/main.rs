@@ -16,7 +16,7 @@ mod server;
 use std::collections::BTreeSet;
 
 use plimsoll::config;
-use scene::{Observation, Scene, play};
+use scene::{Scene, SceneOutcome, play};
 
 /// What a key changes.
 struct KeyEffect {
@@ -27,7 +27,7 @@ struct KeyEffect {
     set: &'static str,
     scene: Scene,
     /// Looks at what is seen without it and with it.
-    shows: fn(&Observation, &Observation),
+    shows: fn(&SceneOutcome, &SceneOutcome),
 }
 
 fn rows() -> impl Iterator<Item = &'static KeyEffect> {
@@ -37,7 +37,7 @@ fn rows() -> impl Iterator<Item = &'static KeyEffect> {
 }
 
 /// Time stands still but for what is waited for, unless commands run.
-fn play_both(row: &KeyEffect) -> (Observation, Observation) {
+fn play_both(row: &KeyEffect) -> (SceneOutcome, SceneOutcome) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(!matches!(row.scene, Scene::Commands(_)))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll::Event;
 
 use super::KeyEffect;
-use super::scene::{Observation, Scene, text_of};
+use super::scene::{Scene, SceneOutcome, text_of};
 
 const NO_TOOLS: &str = "tools = \"none\"\n";
 const EVICT: &str = "tools = \"none\"\ntrigger = 6000\n";
@@ -15,7 +15,7 @@ const CONTEXT: &str = "tools = \"none\"\nsummary.author = \"extract\"\ncontext.m
 const SUMMARIZE: &str = "tools = \"none\"\ncontext_strategy = \"summarize\"\ntrigger = 8_000\n";
 
 /// How many results of looks a request holds whole.
-fn whole(seen: &Observation) -> Vec<usize> {
+fn whole(seen: &SceneOutcome) -> Vec<usize> {
     let text = text_of(seen.last());
     let held =
         (0..400).filter(|at| text.contains(&format!("at {at}: wave {at} rolls by; wave {at}")));
@@ -23,13 +23,13 @@ fn whole(seen: &Observation) -> Vec<usize> {
 }
 
 /// Whether arguments became digests.
-fn digests(seen: &Observation) -> bool {
+fn digests(seen: &SceneOutcome) -> bool {
     let digest = |stage: &String| stage == "digest";
     seen.plans().iter().any(|plan| plan.3.iter().any(digest))
 }
 
 /// The longest text between a heading of a summary and its end.
-fn summary_of(seen: &Observation) -> usize {
+fn summary_of(seen: &SceneOutcome) -> usize {
     let requests = seen.turns();
     let messages = requests.iter().flat_map(|request| &request.messages);
     let summaries =
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "context_strategy = \"sliding_window\"",
         scene: Scene::Work(12),
         shows: |without, with| {
-            let stages = |seen: &Observation| seen.plans()[0].3.join(" ");
+            let stages = |seen: &SceneOutcome| seen.plans()[0].3.join(" ");
             assert!(stages(without).contains("prune") && !stages(with).contains("prune"));
         },
     },
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "keep_recent = 4",
         scene: Scene::Work(9),
         shows: |without, with| {
-            let left = |seen: &Observation| seen.planned().messages.len();
+            let left = |seen: &SceneOutcome| seen.planned().messages.len();
             assert!(
                 left(with) > left(without),
                 "{} {}",
@@ -193,7 +193,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "summary.soft_mark = 0.3",
         scene: Scene::Work(12),
         shows: |without, with| {
-            let turns_before = |seen: &Observation| {
+            let turns_before = |seen: &SceneOutcome| {
                 let started = |event: &Event| matches!(event, Event::SummaryStarted { .. });
                 let at = seen.events.iter().position(started).unwrap();
                 let before = seen.events[..at].iter();
@@ -210,7 +210,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "summary.prompt_file = \"prompt.md\"",
         scene: Scene::Work(12),
         shows: |without, with| {
-            let told = |seen: &Observation| {
+            let told = |seen: &SceneOutcome| {
                 let first = seen.summaries()[0];
                 format!("{}\n{}", first.system, text_of(first)).contains("A prompt from a file.")
             };
@@ -237,7 +237,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "session_prune.keep_recent_n = 6",
         scene: Scene::Work(9),
         shows: |without, with| {
-            let pruned = |seen: &Observation| text_of(seen.planned()).matches("[pruned: ").count();
+            let pruned = |seen: &SceneOutcome| text_of(seen.planned()).matches("[pruned: ").count();
             assert!(
                 pruned(with) < pruned(without),
                 "{} {}",
@@ -252,7 +252,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "session_prune.pruned_tool_result_max_bytes = 900",
         scene: Scene::Work(8),
         shows: |without, with| {
-            let text = |seen: &Observation| text_of(seen.last());
+            let text = |seen: &SceneOutcome| text_of(seen.last());
             assert!(text(without).contains("[pruned: ") && text(with).contains("[pruned: "));
             assert_ne!(text(without), text(with));
         },
@@ -263,7 +263,8 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "session_prune.preserve_task = false",
         scene: Scene::Runs(6),
         shows: |without, with| {
-            let task = |seen: &Observation| text_of(seen.last()).matches("Mind the rocks.").count();
+            let task =
+                |seen: &SceneOutcome| text_of(seen.last()).matches("Mind the rocks.").count();
             assert_eq!(task(without), 60);
             assert!(task(with) < 40, "{}", task(with));
         },
@@ -360,7 +361,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "compaction.tool_output_max_lines = 10",
         scene: Scene::Lines(40),
         shows: |without, with| {
-            let lines = |seen: &Observation| text_of(seen.last()).matches("line ").count();
+            let lines = |seen: &SceneOutcome| text_of(seen.last()).matches("line ").count();
             assert!(
                 lines(with) < lines(without),
                 "{} {}",

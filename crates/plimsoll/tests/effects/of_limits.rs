@@ -140,7 +140,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         scene: Scene::Work(1),
         shows: |without, with| {
             let kept =
-                |seen: &super::scene::Observation| format!("{:?}", seen.output().steps).len();
+                |seen: &super::scene::SceneOutcome| format!("{:?}", seen.output().steps).len();
             assert!(kept(without) > 2_000 && kept(with) < 1_000);
         },
     },

@@ -8,13 +8,13 @@ use plimsoll::model::HostedTool;
 use plimsoll::{Event, ThinkingLevel, Tokens};
 
 use super::KeyEffect;
-use super::scene::{Observation, Scene, said, text_of};
+use super::scene::{Scene, SceneOutcome, said, text_of};
 
 const NO_TOOLS: &str = "tools = \"none\"\n";
 /// Requests are large enough to be cached, and the cache is asked for by marks.
 const CACHED: &str = "system_file = \"long.md\"\n";
 
-fn loop_id(seen: &Observation) -> String {
+fn loop_id(seen: &SceneOutcome) -> String {
     let mut ids = seen.events.iter().filter_map(|event| match event {
         Event::AgentStart { loop_id, .. } => loop_id.as_ref().map(ToString::to_string),
         _ => None,
@@ -22,14 +22,14 @@ fn loop_id(seen: &Observation) -> String {
     ids.next().unwrap()
 }
 
-fn breakpoints(seen: &Observation) -> Vec<String> {
+fn breakpoints(seen: &SceneOutcome) -> Vec<String> {
     let of_last = seen.last().cache.breakpoints.iter();
     of_last
         .map(|breakpoint| format!("{breakpoint:?}"))
         .collect()
 }
 
-fn cause(seen: &Observation) -> TurnTrigger {
+fn cause(seen: &SceneOutcome) -> TurnTrigger {
     let mut causes = seen.events.iter().filter_map(|event| match event {
         Event::TurnStart { cause, .. } => Some(*cause),
         _ => None,
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "steering_mode = \"one_at_a_time\"",
         scene: Scene::Queued,
         shows: |without, with| {
-            let both = |seen: &Observation| {
+            let both = |seen: &SceneOutcome| {
                 let turns = seen.turns();
                 let steered = turns
                     .iter()

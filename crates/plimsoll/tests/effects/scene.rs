@@ -58,7 +58,7 @@ pub(crate) enum Scene {
 
 /// All that can be seen.
 #[derive(Debug, Default)]
-pub(crate) struct Observation {
+pub(crate) struct SceneOutcome {
     pub(crate) requests: Vec<Request>,
     pub(crate) events: Vec<Event>,
     pub(crate) output: Option<AgentOutput>,
@@ -89,7 +89,7 @@ pub(crate) fn folder() -> TempDir {
 }
 
 /// Reads a configuration and does what it says.
-pub(crate) async fn play(text: &str, scene: Scene) -> Observation {
+pub(crate) async fn play(text: &str, scene: Scene) -> SceneOutcome {
     let folder = folder();
     let path = folder.path().join("plimsoll.toml");
     let text = text.replace("@long@", &"The sea is calm. ".repeat(300));
@@ -97,9 +97,9 @@ pub(crate) async fn play(text: &str, scene: Scene) -> Observation {
     let config = match Config::read(&path) {
         Ok(config) => config,
         Err(error) => {
-            return Observation {
+            return SceneOutcome {
                 error: error.to_string(),
-                ..Observation::default()
+                ..SceneOutcome::default()
             };
         }
     };
@@ -110,7 +110,7 @@ pub(crate) async fn play(text: &str, scene: Scene) -> Observation {
     stage(&agent, scene).await
 }
 
-async fn stage(agent: &AgentConfig, scene: Scene) -> Observation {
+async fn stage(agent: &AgentConfig, scene: Scene) -> SceneOutcome {
     let (recorder, tools) = (Recorder::new(scene), Arc::new(Counts::default()));
     let watcher = Arc::new(Watcher::default());
     let builder = agent.builder_on(Arc::new(recorder.clone()));
@@ -131,15 +131,15 @@ async fn stage(agent: &AgentConfig, scene: Scene) -> Observation {
     let built = match builder.build() {
         Ok(built) => built,
         Err(error) => {
-            return Observation {
+            return SceneOutcome {
                 error: error.to_string(),
-                ..Observation::default()
+                ..SceneOutcome::default()
             };
         }
     };
     let began = tokio::time::Instant::now();
     let output = drive(&built, scene).await;
-    Observation {
+    SceneOutcome {
         requests: recorder.seen.lock().unwrap().clone(),
         events: watcher.0.lock().unwrap().clone(),
         output: Some(output),
@@ -433,7 +433,7 @@ impl Observer for Watcher {
     }
 }
 
-impl Observation {
+impl SceneOutcome {
     pub(crate) fn output(&self) -> &AgentOutput {
         self.output
             .as_ref()
