@@ -1,7 +1,7 @@
 //! [`events`]: what the SSE reader makes of bytes that arrive in pieces. Not the reader; that is
 //! `crates/providers/src/sse.rs`, taken in as it is.
 
-use crate::sse::{Event, EventKind, SseReader};
+use crate::sse::{ServerSentEvent, EventKind, SseReader};
 
 /// What came of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub fn events(bytes: &[u8], cuts: impl IntoIterator<Item = usize>) -> Seen {
     if !failed {
         events.extend(reader.finish());
     }
-    let seen = |event: Event| (event.kind == EventKind::Error, event.data);
+    let seen = |event: ServerSentEvent| (event.kind == EventKind::Error, event.data);
     Seen {
         events: events.into_iter().map(seen).collect(),
         too_large: failed,

@@ -60,7 +60,7 @@ fn read<W: Wire>(bytes: &[u8], cuts: impl Iterator<Item = usize>) -> Result<Repl
     state.finish()
 }
 
-impl Wire for openai_chat::StreamState {
+impl Wire for openai_chat::ChatStreamState {
     fn target(choice: &Input<'_>) -> Target {
         Target::Chat(choice.choose(&view::chat_dialects()).clone())
     }
@@ -84,7 +84,7 @@ impl Wire for openai_chat::StreamState {
     }
 }
 
-impl Wire for openai_responses::StreamState {
+impl Wire for openai_responses::ResponsesStreamState {
     fn target(choice: &Input<'_>) -> Target {
         Target::Responses(choice.choose(&view::responses_profiles()).clone())
     }
@@ -115,13 +115,13 @@ impl Wire for openai_responses::StreamState {
     }
 }
 
-impl Wire for anthropic::StreamState {
+impl Wire for anthropic::MessagesStreamState {
     fn target(choice: &Input<'_>) -> Target {
-        Target::Messages(anthropic::Profile::of_model(*choice.choose(&view::MODELS)))
+        Target::Messages(anthropic::MessagesProfile::of_model(*choice.choose(&view::MODELS)))
     }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let model = *choice.choose(&view::MODELS);
-        let profile = anthropic::Profile::of_model(model);
+        let profile = anthropic::MessagesProfile::of_model(model);
         let input = RenderInput {
             model,
             ..Default::default()

@@ -4,7 +4,7 @@ use plimsoll_context::{Message, Part, repair};
 use plimsoll_judge::canonical::{Target, canonical};
 use plimsoll_judge::{Fault, Rule};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
-use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::{Value, json};
 
 /// One model of each kind.
@@ -46,14 +46,14 @@ pub fn chat_dialects() -> Vec<Dialect> {
 }
 
 /// Every profile of Responses.
-pub fn responses_profiles() -> Vec<Profile> {
-    let named = Profile::NAMES
+pub fn responses_profiles() -> Vec<ResponsesProfile> {
+    let named = ResponsesProfile::NAMES
         .iter()
-        .filter_map(|name| Profile::named(name));
-    let mut profiles: Vec<Profile> = named.collect();
-    profiles.push(Profile {
+        .filter_map(|name| ResponsesProfile::named(name));
+    let mut profiles: Vec<ResponsesProfile> = named.collect();
+    profiles.push(ResponsesProfile {
         strict: true,
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     });
     profiles
 }

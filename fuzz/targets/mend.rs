@@ -5,7 +5,7 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles, shown};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
-use plimsoll_wire::anthropic::Profile;
+use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {
@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let target = match input.second % 3 {
         0 => Target::Chat(input.choose(&chat_dialects()).clone()),
         1 => Target::Responses(input.choose(&responses_profiles()).clone()),
-        _ => Target::Messages(Profile::of_model(*input.choose(&MODELS))),
+        _ => Target::Messages(MessagesProfile::of_model(*input.choose(&MODELS))),
     };
     let reasoning = match input.second / 3 % 4 {
         0 => Reasoning::Drop,

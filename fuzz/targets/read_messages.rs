@@ -7,7 +7,7 @@ use plimsoll_context::{Breakpoint, CachePlan};
 use plimsoll_fuzz::{Input, MODELS, Opaques, mended, mutate, ours, request, shown};
 use plimsoll_judge::anthropic::validate;
 use plimsoll_judge::canonical::Target;
-use plimsoll_wire::anthropic::{Profile, read, render};
+use plimsoll_wire::anthropic::{MessagesProfile, read, render};
 use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     };
     assert_eq!(chat.messages.len(), chat.from.len());
     let model = *input.choose(&MODELS);
-    let profile = Profile::of_model(model);
+    let profile = MessagesProfile::of_model(model);
     let messages = mended(
         chat.messages,
         input.opaques(),

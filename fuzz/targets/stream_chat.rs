@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, mutate, stream};
-use plimsoll_wire::openai_chat::StreamState;
+use plimsoll_wire::openai_chat::ChatStreamState;
 
 fuzz_target!(|data: &[u8]| {
     if let Some(input) = Input::of(data) {
-        stream::<StreamState>(&input);
+        stream::<ChatStreamState>(&input);
     }
 });
 

@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, mutate, stream};
-use plimsoll_wire::anthropic::StreamState;
+use plimsoll_wire::anthropic::MessagesStreamState;
 
 fuzz_target!(|data: &[u8]| {
     if let Some(input) = Input::of(data) {
-        stream::<StreamState>(&input);
+        stream::<MessagesStreamState>(&input);
     }
 });
 

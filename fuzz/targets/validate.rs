@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         _ => {
-            let profile = anthropic::Profile::of_model(*input.choose(&MODELS));
+            let profile = anthropic::MessagesProfile::of_model(*input.choose(&MODELS));
             for fault in &judge::anthropic::validate(&request, &profile) {
                 told(fault, judge::anthropic::refusal(fault));
             }

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::command::Job;
 use crate::error::Error;
 use crate::tools::{python, target};
-use archive::{Entry, sha256, tar_gz, wheel};
+use archive::{PackageFile, sha256, tar_gz, wheel};
 use systems::{SYSTEMS, System};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -154,17 +154,21 @@ fn write(
     let program = read(binary)?;
     let readme = read(&root.join("README.md"))?;
     let licenses = ["LICENSE-APACHE", "LICENSE-MIT"]
-        .map(|name| read(&root.join(name)).map(|text| Entry::text(name, text)));
+        .map(|name| read(&root.join(name)).map(|text| PackageFile::text(name, text)));
     let [apache, mit] = licenses;
-    let texts = [Entry::text("README.md", readme.clone()), apache?, mit?];
-    let with = |entry: Entry| [vec![entry], texts.to_vec()].concat();
+    let texts = [
+        PackageFile::text("README.md", readme.clone()),
+        apache?,
+        mit?,
+    ];
+    let with = |entry: PackageFile| [vec![entry], texts.to_vec()].concat();
 
     let archive = folder.join(archive_name(system));
     let unpacked = format!("plimsoll-{}", system.triple);
     tar_gz(
         &archive,
         &unpacked,
-        &with(Entry::program(system.program(), program.clone())),
+        &with(PackageFile::program(system.program(), program.clone())),
         level,
     )?;
     let sum = format!("{}  {}\n", sha256(&archive)?, archive_name(system));
@@ -176,28 +180,32 @@ fn write(
         "{}-{VERSION}.tgz",
         name.replace('@', "").replace('/', "-")
     ));
-    let mut entries = with(Entry::program(system.program(), program.clone()));
-    entries.insert(0, Entry::text("package.json", system_manifest(system)));
+    let mut entries = with(PackageFile::program(system.program(), program.clone()));
+    entries.insert(
+        0,
+        PackageFile::text("package.json", system_manifest(system)),
+    );
     tar_gz(&npm_system, "package", &entries, level)?;
 
     let npm = folder.join(format!("plimsoll-{VERSION}.tgz"));
     let launcher = read(&root.join("packaging/npm/plimsoll.js"))?;
-    let mut entries = with(Entry::program("plimsoll.js", launcher));
-    entries.insert(0, Entry::text("package.json", npm_manifest()));
+    let mut entries = with(PackageFile::program("plimsoll.js", launcher));
+    entries.insert(0, PackageFile::text("package.json", npm_manifest()));
     tar_gz(&npm, "package", &entries, level)?;
 
     let wheel_file = folder.join(format!("plimsoll-{VERSION}-py3-none-{}.whl", system.wheel));
     let data = format!("plimsoll-{VERSION}.data/scripts/{}", system.program());
     let info = format!("plimsoll-{VERSION}.dist-info");
     let [_, apache, mit] = texts;
-    let license =
-        |entry: Entry| Entry::text(format!("{info}/licenses/{}", entry.path), entry.bytes);
+    let license = |entry: PackageFile| {
+        PackageFile::text(format!("{info}/licenses/{}", entry.path), entry.bytes)
+    };
     let entries = [
-        Entry::program(data, program),
+        PackageFile::program(data, program),
         license(apache),
         license(mit),
-        Entry::text(format!("{info}/METADATA"), metadata(&readme)),
-        Entry::text(format!("{info}/WHEEL"), wheel_text(system)),
+        PackageFile::text(format!("{info}/METADATA"), metadata(&readme)),
+        PackageFile::text(format!("{info}/WHEEL"), wheel_text(system)),
     ];
     wheel(&wheel_file, &info, &entries, level)?;
     Ok(Packages {
@@ -337,8 +345,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("plimsoll-dist-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let entries = [
-            Entry::program("plimsoll", *b"binary"),
-            Entry::text("README.md", *b"text"),
+            PackageFile::program("plimsoll", *b"binary"),
+            PackageFile::text("README.md", *b"text"),
         ];
         let write = |name: &str| {
             let (tar, whl) = (

@@ -19,7 +19,7 @@ const SEED: &str = "seed-";
 
 /// The treatment of inputs that reach new code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum NewInputs {
     /// They stay in `fuzz/target/corpus`.
     Aside,
     /// The smallest set with the same coverage is added to `fuzz/corpus`.
@@ -31,7 +31,7 @@ pub(crate) fn run(
     root: &Path,
     chosen: Option<&str>,
     seconds: u64,
-    found: Found,
+    found: NewInputs,
 ) -> Result<(), Error> {
     let fuzz = root.join("fuzz");
     let all = targets(&fuzz)?;
@@ -64,7 +64,7 @@ pub(crate) fn run(
         let word = if ran.is_ok() { "ok" } else { "BROKEN" };
         rows.push_str(&format!("  {target:<18} {tried:>12} executions  {word}\n"));
         match ran {
-            Ok(()) if found == Found::Kept => keep(&tool, &fuzz, target)?,
+            Ok(()) if found == NewInputs::Kept => keep(&tool, &fuzz, target)?,
             Ok(()) => {}
             Err(error) => broken = Some(error),
         }

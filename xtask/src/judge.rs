@@ -26,10 +26,10 @@ use plimsoll_context::{Bpe, Message, TokenCounter, Tokens, extract};
 use crate::error::Error;
 use crate::recordings::DATA;
 
-use canary::{PERCENT, Set, Survived};
-use lines::Lines;
-use measure::{Finder, Score, Wanted};
-use report::{Figures, Loss, Row};
+use canary::{PERCENT, SentenceSet, SurvivalRates};
+use lines::LineScanner;
+use measure::{Finder, Score, WantedContent};
+use report::{Figures, Loss, ReportRow};
 use sessions::Session;
 
 /// Budgets in tokens of o200k, besides the size of the agent's own summary.
@@ -48,16 +48,16 @@ const SPEED_BYTES: usize = 5_000_000;
 
 /// The output format of the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ReportFormat {
     Tables,
     Json,
 }
 
 /// A place in a session. All earlier messages are replaced by a text.
-struct Cut<'s> {
+struct SessionCut<'s> {
     session: &'s Session,
     at: usize,
-    wanted: Wanted,
+    wanted: WantedContent,
 }
 
 /// Judges the sessions of `data`, or those of the default folder beside the workspace.
@@ -66,7 +66,7 @@ pub(crate) fn run(
     data: Option<&Path>,
     texts: Option<&Path>,
     seed: u64,
-    form: Form,
+    form: ReportFormat,
 ) -> Result<(), Error> {
     let beside = root.join(DATA);
     let folder = data.unwrap_or(&beside);
@@ -77,7 +77,7 @@ pub(crate) fn run(
     let finder = Finder::new()?;
     let mut judge = Judge {
         texts,
-        lines: Lines::new()?,
+        lines: LineScanner::new()?,
         rows: Vec::new(),
         losses: Vec::new(),
     };
@@ -96,11 +96,11 @@ pub(crate) fn run(
         report::faults(folder, &figures.handovers.faults, &figures.survivals)?;
     }
     match form {
-        Form::Tables => {
+        ReportFormat::Tables => {
             report::tables(&figures);
             println!("\n{}", speed(&sessions));
         }
-        Form::Json => report::json(&figures),
+        ReportFormat::Json => report::json(&figures),
     }
     Ok(())
 }
@@ -110,8 +110,8 @@ type Rule<'a> = &'a dyn Fn(&[&Message], Tokens) -> String;
 
 struct Judge<'a> {
     texts: Option<&'a Path>,
-    lines: Lines,
-    rows: Vec<Row>,
+    lines: LineScanner,
+    rows: Vec<ReportRow>,
     losses: Vec<Loss>,
 }
 
@@ -124,7 +124,7 @@ impl Judge<'_> {
                 let next = session.compactions.get(i + 1);
                 let until = next.map_or(session.messages.len(), |next| next.at);
                 let from = cut.at.max(cut.summary_at + 1);
-                let cut_here = Cut {
+                let cut_here = SessionCut {
                     session,
                     at: cut.at,
                     wanted: finder.wanted(session, cut.at, from, until),
@@ -166,7 +166,7 @@ impl Judge<'_> {
             }
             for percent in MADE_CUTS {
                 let at = total * percent / 100;
-                let cut = Cut {
+                let cut = SessionCut {
                     session,
                     at,
                     wanted: finder.wanted(session, at, at, total),
@@ -195,7 +195,7 @@ impl Judge<'_> {
         budget: &str,
         max: Tokens,
         views: &[&Message],
-        cut: &Cut<'_>,
+        cut: &SessionCut<'_>,
     ) -> Result<(), Error> {
         let counter = Bpe::o200k();
         let text = rivals::mechanical(views, max, &counter);
@@ -211,7 +211,7 @@ impl Judge<'_> {
         budget: &str,
         max: Tokens,
         former: usize,
-        cut: &Cut<'_>,
+        cut: &SessionCut<'_>,
     ) -> Result<(), Error> {
         let messages = before(cut.session, cut.at);
         let (old, new) = messages.split_at_checked(former).unwrap_or((messages, &[]));
@@ -246,7 +246,7 @@ impl Judge<'_> {
         table: &'static str,
         budget: &str,
         rule: &'static str,
-        cut: &Cut<'_>,
+        cut: &SessionCut<'_>,
         text: &str,
     ) -> Result<(), Error> {
         if let Some(folder) = self.texts {
@@ -261,7 +261,7 @@ impl Judge<'_> {
         if rule == "`extract`" {
             self.losses.push(Loss::of(table, budget, &cut.wanted, text));
         }
-        self.rows.push(Row {
+        self.rows.push(ReportRow {
             table,
             budget: budget.to_owned(),
             rule,
@@ -274,7 +274,7 @@ impl Judge<'_> {
 }
 
 /// Returns the canaries that survived, by set, budget and rule.
-fn canaries(sessions: &[Session]) -> Vec<(Set, u64, &'static str, Survived)> {
+fn canaries(sessions: &[Session]) -> Vec<(SentenceSet, u64, &'static str, SurvivalRates)> {
     let mut found = Vec::new();
     let large: Vec<&Session> = sessions
         .iter()
@@ -284,10 +284,10 @@ fn canaries(sessions: &[Session]) -> Vec<(Set, u64, &'static str, Survived)> {
     let mechanical = |views: &[&Message], max: Tokens| rivals::mechanical(views, max, &counter);
     let rules: [(&'static str, Rule<'_>); 2] =
         [("mechanical rule", &mechanical), ("`extract`", &ours)];
-    for set in [Set::Earlier, Set::Last] {
+    for set in [SentenceSet::Earlier, SentenceSet::Last] {
         for percent in PERCENT {
             for (name, rule) in rules {
-                let mut sum = Survived::default();
+                let mut sum = SurvivalRates::default();
                 for (n, session) in large.iter().enumerate() {
                     sum.add(canary::survived(session, n, set, percent, rule));
                 }

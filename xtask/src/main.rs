@@ -194,9 +194,9 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             keep,
         } => {
             let found = if keep {
-                fuzz::Found::Kept
+                fuzz::NewInputs::Kept
             } else {
-                fuzz::Found::Aside
+                fuzz::NewInputs::Aside
             };
             fuzz::run(root, target.as_deref(), seconds, found)
         }
@@ -231,9 +231,9 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             seed,
         } => {
             let form = if json {
-                judge::Form::Json
+                judge::ReportFormat::Json
             } else {
-                judge::Form::Tables
+                judge::ReportFormat::Tables
             };
             judge::run(root, data.as_deref(), texts.as_deref(), seed, form)
         }

@@ -27,15 +27,15 @@ const WINDOWS: [Tokens; 3] = [Tokens(32_000), Tokens(64_000), Tokens(128_000)];
 const REQUIRED: u64 = 125;
 
 /// One row of the tables.
-struct Row {
+struct MoneyRow {
     name: &'static str,
     way: Way,
-    part: Part,
+    part: RowPurpose,
 }
 
 /// The purpose of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum RowPurpose {
     /// The default, which is judged.
     Default,
     /// A policy that must cost more than the default.
@@ -147,7 +147,7 @@ fn percent(share: Share) -> String {
     format!("{:.0} %", share.fraction() * 100.0)
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<MoneyRow> {
     let evict = ContextStrategy::Evict { max_tokens: None };
     let slide = ContextStrategy::SlidingWindow { max_tokens: None };
     let ours = |policy, economy| {
@@ -166,74 +166,90 @@ fn rows() -> Vec<Row> {
         })
     };
     let extract = ContextStrategy::Extract { max_tokens: None };
-    let row = |name, way, part| Row { name, way, part };
+    let row = |name, way, part| MoneyRow { name, way, part };
     vec![
         row(
             "`extract`, priced: the default",
             Way::default(),
-            Part::Default,
+            RowPurpose::Default,
         ),
         row(
             "`extract`, fixed",
             ours(extract, Economy::Fixed),
-            Part::Shown,
+            RowPurpose::Shown,
         ),
-        row("`evict`, priced", ours(evict, Economy::Priced), Part::Shown),
+        row(
+            "`evict`, priced",
+            ours(evict, Economy::Priced),
+            RowPurpose::Shown,
+        ),
         row(
             "`sliding_window`, priced",
             ours(slide, Economy::Priced),
-            Part::Shown,
+            RowPurpose::Shown,
         ),
-        row("`evict`, fixed", ours(evict, Economy::Fixed), Part::Shown),
-        row("`evict`, eager", ours(evict, Economy::Eager), Part::Shown),
-        row("drop the oldest, each turn", Way::Fifo, Part::Rival),
+        row(
+            "`evict`, fixed",
+            ours(evict, Economy::Fixed),
+            RowPurpose::Shown,
+        ),
+        row(
+            "`evict`, eager",
+            ours(evict, Economy::Eager),
+            RowPurpose::Shown,
+        ),
+        row("drop the oldest, each turn", Way::Fifo, RowPurpose::Rival),
         row(
             "sliding window, each turn",
             Way::SlidingWindow { size: Ppm::ONE },
-            Part::Rival,
+            RowPurpose::Rival,
         ),
         row(
             "the same, of our target's size",
             Way::SlidingWindow { size: TARGET },
             // It keeps half as much as the default does.
-            Part::Shown,
+            RowPurpose::Shown,
         ),
         row(
             "summary at the trigger, down to our target",
             summary(Keep::Target, Reads::Fresh),
-            Part::Rival,
+            RowPurpose::Rival,
         ),
         row(
             "the same, its writer reading from the cache",
             summary(Keep::Target, Reads::Cached),
-            Part::Rival,
+            RowPurpose::Rival,
         ),
         row(
             "summary at the trigger, down to 10 messages",
             summary(Keep::Messages(10), Reads::Fresh),
-            Part::Shown,
+            RowPurpose::Shown,
         ),
         row(
             "`evict`, priced, target 55 % of room: the former default",
             lean(evict, 55),
-            Part::Low,
+            RowPurpose::Low,
         ),
         row(
             "`extract`, priced, target 55 % of room",
             lean(extract, 55),
-            Part::Low,
+            RowPurpose::Low,
         ),
         row(
             "`extract`, priced, target 40 % of room",
             lean(extract, 40),
-            Part::Low,
+            RowPurpose::Low,
         ),
         row(
             "`extract`, priced, target 20 % of room",
             lean(extract, 20),
-            Part::Low,
+            RowPurpose::Low,
         ),
-        row("drop the oldest, in hindsight", Way::Hindsight, Part::Best),
+        row(
+            "drop the oldest, in hindsight",
+            Way::Hindsight,
+            RowPurpose::Best,
+        ),
     ]
 }
 
@@ -256,16 +272,16 @@ fn table(sheet: &PriceSheet, recordings: &[Recording], counter: &Arc<dyn TokenCo
     for (at, row) in rows.iter().enumerate() {
         print!("| {} |", row.name);
         for column in &columns {
-            let cost = |part: Part| {
+            let cost = |part: RowPurpose| {
                 let at = rows.iter().position(|row| row.part == part);
                 at.map_or(0, |at| column.cost(at, sheet).0)
             };
-            let (this, default) = (column.cost(at, sheet), cost(Part::Default));
-            let best = cost(Part::Best).max(1);
+            let (this, default) = (column.cost(at, sheet), cost(RowPurpose::Default));
+            let best = cost(RowPurpose::Best).max(1);
             let bill = column.cells.get(at).copied().unwrap_or_default().touched;
             let holds = match row.part {
-                Part::Default => this.0.saturating_mul(100) <= best.saturating_mul(REQUIRED),
-                Part::Rival => this.0 > default,
+                RowPurpose::Default => this.0.saturating_mul(100) <= best.saturating_mul(REQUIRED),
+                RowPurpose::Rival => this.0 > default,
                 _ => true,
             };
             missed += usize::from(!holds);
@@ -306,7 +322,7 @@ fn table(sheet: &PriceSheet, recordings: &[Recording], counter: &Arc<dyn TokenCo
 }
 
 fn column(
-    rows: &[Row],
+    rows: &[MoneyRow],
     window: Tokens,
     sheet: &PriceSheet,
     recordings: &[Recording],
@@ -318,13 +334,13 @@ fn column(
         cells: vec![Cell::default(); rows.len()],
     };
     for recording in recordings {
-        let bill = |row: &Row| simulate_with(counter, recording, row.way, window, sheet);
+        let bill = |row: &MoneyRow| simulate_with(counter, recording, row.way, window, sheet);
         let bills: Vec<Bill> = rows
             .iter()
             .map(|row| bill(row).unwrap_or_default())
             .collect();
         let mut seen = rows.iter().zip(&bills);
-        let is_touched = seen.any(|(row, bill)| row.part != Part::Low && bill.plans > 0);
+        let is_touched = seen.any(|(row, bill)| row.part != RowPurpose::Low && bill.plans > 0);
         column.touched += usize::from(is_touched);
         for (cell, bill) in column.cells.iter_mut().zip(bills) {
             cell.all = cell.all.combine(bill);

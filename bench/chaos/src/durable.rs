@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use plimsoll::durable::{Answered, FORMAT, Restate, RestateError, RunLimits, RunRequest, register};
+use plimsoll::durable::{
+    FORMAT, RequestState, Restate, RestateError, RunLimits, RunRequest, register,
+};
 use plimsoll::machine::Entry;
 use plimsoll::store::PostgresStore;
 use plimsoll::{SessionId, SessionStore, Tokens};
@@ -254,7 +256,7 @@ async fn follow(
         let mut still = Vec::new();
         for (session, invocation, refusals) in open {
             match server.output(&invocation).await {
-                Ok(Answered::Ended(reply)) => {
+                Ok(RequestState::Ended(reply)) => {
                     ends.insert(session, Ok(reply.entries));
                 }
                 Err(RestateError::Refused { why, .. }) if refusals >= REFUSALS => {
@@ -263,7 +265,7 @@ async fn follow(
                 Err(RestateError::Refused { .. }) => {
                     still.push((session, invocation, refusals + 1));
                 }
-                Ok(Answered::NotYet) | Err(_) => still.push((session, invocation, 0)),
+                Ok(RequestState::NotYet) | Err(_) => still.push((session, invocation, 0)),
             }
         }
         open = still;

@@ -44,7 +44,7 @@ pub struct Arguments {
 
 /// Arguments after conversion.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fitted {
+pub struct ConvertedArguments {
     /// The arguments.
     pub object: Map<String, Value>,
     /// The conversions.
@@ -107,13 +107,13 @@ impl Arguments {
 /// - `null` for an optional field
 /// - the case of a word of a fixed list
 #[must_use]
-pub fn fit(schema: &Value, arguments: Arguments) -> Fitted {
+pub fn fit(schema: &Value, arguments: Arguments) -> ConvertedArguments {
     let Arguments {
         object,
         text,
         changes,
     } = arguments;
-    let as_written = |object, changes| Fitted {
+    let as_written = |object, changes| ConvertedArguments {
         object,
         changes,
         faults: Vec::new(),
@@ -126,7 +126,7 @@ pub fn fit(schema: &Value, arguments: Arguments) -> Fitted {
     let more = coerce::coerce(&mut visits, &text, &mut value);
     let faults = check::faults(&mut visits, &value);
     match value {
-        Value::Object(fitted) if visits.are_left() => Fitted {
+        Value::Object(fitted) if visits.are_left() => ConvertedArguments {
             object: fitted,
             changes: changes
                 .into_iter()
@@ -151,22 +151,22 @@ fn shown(value: &Value) -> String {
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Field(String),
     Item(usize),
 }
 
 /// Formats a path as `a.b[0]`.
-fn written(path: &[Step]) -> String {
+fn written(path: &[PathStep]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Field(name) if text.is_empty() => text.push_str(name),
-            Step::Field(name) => {
+            PathStep::Field(name) if text.is_empty() => text.push_str(name),
+            PathStep::Field(name) => {
                 text.push('.');
                 text.push_str(name);
             }
-            Step::Item(at) => text.push_str(&format!("[{at}]")),
+            PathStep::Item(at) => text.push_str(&format!("[{at}]")),
         }
     }
     text

@@ -10,7 +10,7 @@ use plimsoll_context::{CallId, Message, ToolCall};
 /// The calls of one assistant message.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
-    calls: Vec<Call>,
+    calls: Vec<BatchCall>,
     /// The first call of each id that has no result. Avoids searching in large batches.
     open: HashMap<CallId, usize>,
     /// Number of results that have entered the view.
@@ -18,7 +18,7 @@ pub(crate) struct Batch {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct BatchCall {
     pub(crate) call: Arc<ToolCall>,
     pub(crate) began: bool,
     pub(crate) result: Option<Arc<Message>>,
@@ -28,9 +28,9 @@ pub(crate) struct Call {
 
 impl Batch {
     pub(crate) fn of(message: &Message) -> Option<Self> {
-        let mut calls: Vec<Call> = message
+        let mut calls: Vec<BatchCall> = message
             .calls()
-            .map(|call| Call {
+            .map(|call| BatchCall {
                 call: Arc::new(call.clone()),
                 began: false,
                 result: None,
@@ -92,12 +92,12 @@ impl Batch {
     }
 
     /// Returns all calls, in order.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &BatchCall> {
         self.calls.iter()
     }
 
     /// Returns the calls without a result, in order.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn open(&self) -> impl Iterator<Item = &BatchCall> {
         self.calls.iter().filter(|call| call.result.is_none())
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Budget, Plan, Tokens, Trigger, When};
+use plimsoll_context::{Budget, Plan, SummaryTiming, Tokens, Trigger};
 
 use crate::current::Attempt;
 use crate::leave::Next;
@@ -50,14 +50,14 @@ pub struct Compaction {
 
 /// A requested compaction in progress.
 #[derive(Debug, Default)]
-pub(crate) struct Compacting {
+pub(crate) struct RequestedCompaction {
     /// The focus: information that the summary must keep above all.
     focus: Option<Arc<str>>,
     /// The plan, with the number and the size of the messages before it.
     made: Option<(Plan, usize, Tokens)>,
 }
 
-impl Compacting {
+impl RequestedCompaction {
     /// Returns the system prompt of the summary model.
     pub(crate) fn prompt(&self, prompt: &str) -> Arc<str> {
         match &self.focus {
@@ -98,9 +98,9 @@ impl Run {
             self.summaries.ready = None;
         }
         self.compaction = None;
-        self.phase = Phase::Compacting(Compacting {
+        self.phase = Phase::Compacting(RequestedCompaction {
             focus: focus.map(Arc::from),
-            ..Compacting::default()
+            ..RequestedCompaction::default()
         });
         Ok(())
     }
@@ -126,10 +126,16 @@ impl Run {
         if view.tokens() <= budget.target {
             return self.end_compaction();
         }
-        let (why, means) = (Trigger::Asked, self.means());
-        let proposal = self.setup.policy.best_proposal(view, &budget, why, &means);
+        let (why, context) = (Trigger::Asked, self.plan_context());
+        let proposal = self
+            .setup
+            .policy
+            .best_proposal(view, &budget, why, &context);
         // A summary for later use does not help with this compaction.
-        if let Some(span) = proposal.wants.filter(|span| span.when == When::Now) {
+        if let Some(span) = proposal
+            .wants
+            .filter(|span| span.when == SummaryTiming::Now)
+        {
             self.open();
             if self.wants_summary(span, Some(&compacting)) {
                 self.phase = Phase::Summarizing(PlanFor::Compaction(compacting));
@@ -143,7 +149,10 @@ impl Run {
         let messages = self.state.transcript.items().len();
         let made = Some((plan.clone(), messages, self.tokens()));
         self.open();
-        self.leave(plan, Next::Compaction(Compacting { made, ..compacting }));
+        self.leave(
+            plan,
+            Next::Compaction(RequestedCompaction { made, ..compacting }),
+        );
     }
 
     /// Returns the last requested compaction if it was applied. Later calls return `None`.
@@ -152,7 +161,7 @@ impl Run {
     }
 
     /// Finishes a compaction whose plan was applied.
-    pub(crate) fn compacted(&mut self, compacting: Compacting) {
+    pub(crate) fn compacted(&mut self, compacting: RequestedCompaction) {
         self.compaction = compacting
             .made
             .map(|(plan, messages_before, tokens_before)| Compaction {

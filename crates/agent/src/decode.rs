@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::arguments::{Arguments, fit};
 use crate::call_target::CallTarget;
-use crate::doom_loop::{Looping, Repetition};
+use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::event::{Event, LoopConsequence};
 use crate::identity::identity;
 use crate::limits::ExecutionLimits;
@@ -24,17 +24,17 @@ use crate::phase::Phase;
 use crate::run::Run;
 use crate::setup::KnownTool;
 use crate::state::Tally;
-use crate::step::Whom;
+use crate::step::Approver;
 use crate::tool_execution::MAX_BATCH;
-use crate::tool_names::Named;
+use crate::tool_names::NameMatch;
 use crate::tool_queue::ToolQueue;
 
 /// A call that may run, with the corrected tool name and arguments.
 #[derive(Debug, Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedCall {
     pub(crate) call: ToolCall,
     /// The approver of the call, if it needs approval.
-    pub(crate) whom: Option<Whom>,
+    pub(crate) whom: Option<Approver>,
     /// `true` if the call would change a protected file.
     pub(crate) is_protected: bool,
     /// The result in place of running the call. It waits for an earlier call with the same id, which
@@ -52,13 +52,13 @@ pub(crate) enum Instead {
 }
 
 /// The decision about a call.
-enum Decoded {
-    Runs(Prepared),
+enum CallDecision {
+    Runs(PreparedCall),
     Not(Instead),
 }
 
 /// A call as the model wrote it.
-struct Written {
+struct RawCall {
     call: Arc<ToolCall>,
     is_open: bool,
     /// `None` if the arguments are no longer needed.
@@ -80,16 +80,16 @@ impl Run {
     pub(crate) fn decode_batch(&mut self) {
         // A run that is about to end ends for that reason, even if its last answer is a repetition.
         let looping = match self.current.finalizing {
-            Some(_) => Looping::No,
+            Some(_) => LoopVerdict::No,
             None => self.looping(),
         };
         match looping {
-            Looping::Stop(kind, times) => {
+            LoopVerdict::Stop(kind, times) => {
                 self.tell_loop(kind, LoopConsequence::Stopped);
                 return self.finish(EndReason::DoomLoop { times, kind });
             }
-            Looping::Refuse(kind) => self.tell_loop(kind, LoopConsequence::Refused),
-            Looping::Nudge(_) | Looping::No => {}
+            LoopVerdict::Refuse(kind) => self.tell_loop(kind, LoopConsequence::Refused),
+            LoopVerdict::Nudge(_) | LoopVerdict::No => {}
         }
         let calls = self.written_calls();
         let all_read = calls.iter().all(|call| call.arguments.is_ok());
@@ -97,7 +97,7 @@ impl Run {
         let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.tally);
         let mut ready = VecDeque::new();
         let mut ids = HashSet::new();
-        for Written {
+        for RawCall {
             call,
             is_open,
             arguments,
@@ -105,36 +105,40 @@ impl Run {
         {
             let decoded = match (arguments, looping) {
                 _ if self.current.finalizing.is_some() || !turns_left => {
-                    Decoded::skipped(notice::NO_TOOLS_NOW)
+                    CallDecision::skipped(notice::NO_TOOLS_NOW)
                 }
-                (Err(why), _) => Decoded::refused(notice::unreadable(&call, &why)),
-                (_, Looping::Refuse(kind)) => Decoded::refused(notice::repeated_call(kind)),
-                _ if !all_read => Decoded::refused(notice::BATCH_UNREADABLE),
-                (Ok(None), _) => Decoded::skipped(notice::over_batch()),
+                (Err(why), _) => CallDecision::refused(notice::unreadable(&call, &why)),
+                (_, LoopVerdict::Refuse(kind)) => {
+                    CallDecision::refused(notice::repeated_call(kind))
+                }
+                _ if !all_read => CallDecision::refused(notice::BATCH_UNREADABLE),
+                (Ok(None), _) => CallDecision::skipped(notice::over_batch()),
                 (Ok(Some(arguments)), _) => self.decode(&call, is_open, arguments, &mut room),
             };
             match decoded {
                 _ if !is_open => {}
-                Decoded::Runs(prepared) => {
+                CallDecision::Runs(prepared) => {
                     ids.insert(call.id.clone());
                     ready.push_back(prepared);
                 }
-                Decoded::Not(instead) if ids.contains(&call.id) => ready.push_back(Prepared {
-                    call: ToolCall::clone(&call),
-                    whom: None,
-                    is_protected: false,
-                    instead: Some(instead),
-                }),
-                Decoded::Not(instead) => self.settle(&call, instead),
+                CallDecision::Not(instead) if ids.contains(&call.id) => {
+                    ready.push_back(PreparedCall {
+                        call: ToolCall::clone(&call),
+                        whom: None,
+                        is_protected: false,
+                        instead: Some(instead),
+                    })
+                }
+                CallDecision::Not(instead) => self.settle(&call, instead),
             }
         }
         self.phase = Phase::Working(ToolQueue::new(ready));
     }
 
     /// Returns the severity of the model's current repetition.
-    pub(crate) fn looping(&self) -> Looping {
+    pub(crate) fn looping(&self) -> LoopVerdict {
         let most = self.setup.limits.identical_tool_calls();
-        most.map_or(Looping::No, |most| self.state.doom_loop.looping(most))
+        most.map_or(LoopVerdict::No, |most| self.state.doom_loop.looping(most))
     }
 
     pub(crate) fn tell_loop(&mut self, kind: Repetition, consequence: LoopConsequence) {
@@ -144,20 +148,20 @@ impl Run {
     /// Returns the tool of a call, if there is one.
     pub(crate) fn tool_of(&self, call: &ToolCall) -> Option<&KnownTool> {
         let name = match self.state.names.resolve(&call.name) {
-            Named::Known => call.name.as_str(),
-            Named::Repaired(name) => name,
-            Named::Unknown => return None,
+            NameMatch::Known => call.name.as_str(),
+            NameMatch::Repaired(name) => name,
+            NameMatch::Unknown => return None,
         };
         self.setup.tools.iter().find(|tool| tool.spec.name == name)
     }
 
     /// Returns all calls of the batch, including those with a result. The decision about a call may
     /// depend on earlier calls, and is repeated after a crash.
-    fn written_calls(&self) -> Vec<Written> {
+    fn written_calls(&self) -> Vec<RawCall> {
         let batch = self.state.batch.iter();
         let calls = batch.flat_map(|batch| batch.calls()).enumerate();
         calls
-            .map(|(at, call)| Written {
+            .map(|(at, call)| RawCall {
                 call: Arc::clone(&call.call),
                 is_open: call.result.is_none(),
                 arguments: Arguments::read(&call.call.arguments)
@@ -172,10 +176,10 @@ impl Run {
         is_open: bool,
         arguments: Arguments,
         room: &mut Room,
-    ) -> Decoded {
+    ) -> CallDecision {
         let Some(tool) = self.tool_of(call) else {
             let names: Vec<&str> = self.state.names.iter().collect();
-            return Decoded::refused(notice::unknown_tool(&call.name, &names));
+            return CallDecision::refused(notice::unknown_tool(&call.name, &names));
         };
         let (name, target) = (tool.spec.name.clone(), tool.target.clone());
         let (asks, edits_files) = (tool.asks, tool.edits_files);
@@ -195,14 +199,14 @@ impl Run {
             self.tell_changes(call, &name, fitted.changes);
         }
         if !fitted.faults.is_empty() {
-            return Decoded::refused(notice::unfit(&name, &fitted.faults));
+            return CallDecision::refused(notice::unfit(&name, &fitted.faults));
         }
         if !is_new && self.setup.limits.identical_tool_calls().is_some() {
-            return Decoded::refused(notice::SAME_CALL);
+            return CallDecision::refused(notice::SAME_CALL);
         }
         let target = target.of(&arguments);
         let asks = match self.setup.permissions.decide(&name, &arguments, &target) {
-            Some(Permission::Deny) => return Decoded::refused(notice::denied(&name, &target)),
+            Some(Permission::Deny) => return CallDecision::refused(notice::denied(&name, &target)),
             Some(Permission::Ask) => Some(true),
             Some(Permission::Allow) => None,
             None => (asks || edits_files).then_some(asks),
@@ -210,22 +214,22 @@ impl Run {
         let asks = match (asks, self.setup.permissions.mode()) {
             (None, _) | (_, PermissionMode::Yes) => false,
             (Some(_), PermissionMode::ReadOnly) => {
-                return Decoded::refused(notice::read_only(&name));
+                return CallDecision::refused(notice::read_only(&name));
             }
             (Some(_), PermissionMode::Ask) => true,
             (Some(asks), PermissionMode::AutoEdit) => asks,
         };
         if is_open && let Some(why) = room.take(&name) {
-            return Decoded::skipped(why);
+            return CallDecision::skipped(why);
         }
         let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
         let whom = match (asks, hook) {
-            (true, true) => Some(Whom::Both),
-            (true, false) => Some(Whom::Gate),
-            (false, true) => Some(Whom::Hook),
+            (true, true) => Some(Approver::Both),
+            (true, false) => Some(Approver::Gate),
+            (false, true) => Some(Approver::Hook),
             (false, false) => None,
         };
-        Decoded::Runs(Prepared {
+        CallDecision::Runs(PreparedCall {
             call: prepared,
             whom,
             is_protected: matches!(&target, CallTarget::Path(path) if path.is_protected),
@@ -251,7 +255,7 @@ impl Run {
     }
 }
 
-impl Decoded {
+impl CallDecision {
     fn refused(why: impl Into<String>) -> Self {
         Self::Not(Instead::Refused(why.into()))
     }

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, Ready, Reply, SUMMARY_FRAME, Span, StopReason,
-    TokenCounter, Tokens, Usage, extract, shorten, without_frames,
+    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, Span,
+    StopReason, TokenCounter, Tokens, Usage, extract, shorten, without_frames,
 };
 
 use crate::request::{Expects, Request, Sampling, ToolChoice};
@@ -59,7 +59,7 @@ pub(crate) enum Progress {
     /// One more call is needed.
     More,
     /// The summary is finished.
-    Done(Ready),
+    Done(ReadySummary),
     /// The reason why there is no summary.
     Failed(String),
 }
@@ -151,7 +151,7 @@ impl Digest {
 
     /// Returns the finished summary: the model's text, followed by quotes of the user's messages as far
     /// as they fit. The quotes survive even if the model omits or invents something.
-    fn ready(&self) -> Ready {
+    fn ready(&self) -> ReadySummary {
         let model = self.so_far.clone().unwrap_or_default();
         let model = without_frames(&model).replace(WORD_FOR_WORD, "Word for word");
         let frame = self.counter.text(WORD_FOR_WORD) + Tokens(4);
@@ -162,7 +162,7 @@ impl Digest {
             Some(words) => format!("{model}\n\n{WORD_FOR_WORD}\n{words}"),
             None => model,
         };
-        Ready {
+        ReadySummary {
             seqs: self.span.seqs.clone(),
             fingerprint: self.span.fingerprint,
             text: text.into(),

@@ -24,14 +24,14 @@ const PATIENCE: u64 = 2;
 #[derive(Debug, Clone)]
 pub struct DoomLoopTracker {
     history: usize,
-    ring: VecDeque<Seen>,
+    ring: VecDeque<BatchHashes>,
     /// At `p - 1`: how many of the newest batches, without a gap, equal the batch `p` places before
     /// them. Only cycles with two rounds in the buffer are detected.
     matches: Vec<u64>,
     errors: Option<Errors>,
-    text: Option<Said>,
+    text: Option<RepeatedText>,
     /// The calls of the newest batch until it has results.
-    open: Vec<Asked>,
+    open: Vec<CallHashes>,
 }
 
 /// The kind of a repetition.
@@ -56,7 +56,7 @@ pub enum Repetition {
 
 /// The severity of a repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looping {
+pub enum LoopVerdict {
     /// No reaction is needed.
     No,
     /// The model is told once the batch has results.
@@ -69,16 +69,16 @@ pub enum Looping {
 
 /// The result of one call, with its origin.
 #[derive(Debug, Clone, Copy)]
-pub struct Answered<'a> {
+pub struct CallOutcome<'a> {
     /// The result.
     pub result: &'a ToolResult,
     /// The origin of the result.
-    pub fate: Fate,
+    pub fate: ResultOrigin,
 }
 
 /// The origin of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum ResultOrigin {
     /// The tool was run.
     Ran,
     /// The call was not run, for another reason than repetition.
@@ -88,14 +88,14 @@ pub enum Fate {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct BatchHashes {
     calls: u64,
     /// The hash of the results. If no call ran, the results of the last identical calls.
     results: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct CallHashes {
     tool: u64,
     call: u64,
 }
@@ -109,7 +109,7 @@ struct Errors {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Said {
+struct RepeatedText {
     text: u64,
     times: u64,
 }
@@ -178,7 +178,7 @@ impl DoomLoopTracker {
     /// Adds a message of the model. A message without tool calls clears the history.
     pub fn asked(&mut self, message: &Message) {
         self.open.clear();
-        self.open.extend(message.calls().map(|call| Asked {
+        self.open.extend(message.calls().map(|call| CallHashes {
             tool: hash(&call.name),
             call: identity(call),
         }));
@@ -200,7 +200,7 @@ impl DoomLoopTracker {
         if self.ring.len() == self.history {
             self.ring.pop_front();
         }
-        self.ring.push_back(Seen {
+        self.ring.push_back(BatchHashes {
             calls,
             results: None,
         });
@@ -208,15 +208,15 @@ impl DoomLoopTracker {
     }
 
     /// Adds the results of the newest batch, in the order of its calls.
-    pub fn answered<'a>(&mut self, results: impl IntoIterator<Item = Answered<'a>>) {
+    pub fn answered<'a>(&mut self, results: impl IntoIterator<Item = CallOutcome<'a>>) {
         let open = std::mem::take(&mut self.open);
-        let answered: Vec<(Asked, Answered)> = open.into_iter().zip(results).collect();
+        let answered: Vec<(CallHashes, CallOutcome)> = open.into_iter().zip(results).collect();
         let Some(mut newest) = self.ring.pop_back() else {
             return;
         };
         let mut ran: Vec<(u64, u64)> = answered
             .iter()
-            .filter(|(_, answered)| answered.fate == Fate::Ran)
+            .filter(|(_, answered)| answered.fate == ResultOrigin::Ran)
             .map(|(asked, answered)| (asked.call, outcome(answered.result)))
             .collect();
         ran.sort_unstable();
@@ -233,8 +233,8 @@ impl DoomLoopTracker {
             }
         }
         self.ring.push_back(newest);
-        let succeeded = |(_, answered): &(Asked, Answered)| {
-            answered.fate == Fate::Ran && !answered.result.is_error
+        let succeeded = |(_, answered): &(CallHashes, CallOutcome)| {
+            answered.fate == ResultOrigin::Ran && !answered.result.is_error
         };
         if is_new
             && answered.iter().any(succeeded)
@@ -251,10 +251,10 @@ impl DoomLoopTracker {
     /// the model is told; that batch and the next do not run; then the run ends. In a cycle, the first
     /// batch of a third round is one too many.
     #[must_use]
-    pub fn looping(&self, max_identical_tool_calls: u64) -> Looping {
+    pub fn looping(&self, max_identical_tool_calls: u64) -> LoopVerdict {
         let most = max_identical_tool_calls.max(2);
         let patient = most.saturating_mul(PATIENCE);
-        let mut worst = Looping::No;
+        let mut worst = LoopVerdict::No;
         let mut consider = |what, times, most| {
             let looping = rung(what, times, most);
             if looping.severity() > worst.severity() {
@@ -272,7 +272,7 @@ impl DoomLoopTracker {
             }
         }
         if let Some(errors) = self.errors {
-            let is_next = |asked: &Asked| asked.tool == errors.tool;
+            let is_next = |asked: &CallHashes| asked.tool == errors.tool;
             let times = match self.open.is_empty() {
                 true => errors.times,
                 // Other calls in the same batch may succeed.
@@ -305,15 +305,15 @@ impl DoomLoopTracker {
             let text = hash(&words);
             let before = self.text.filter(|said| said.text == text);
             let times = before.map_or(1, |said| said.times + 1);
-            Said { text, times }
+            RepeatedText { text, times }
         });
     }
 
     /// Updates the consecutive errors with the results of a batch.
-    fn errors_after(&self, answered: &[(Asked, Answered)]) -> Option<Errors> {
+    fn errors_after(&self, answered: &[(CallHashes, CallOutcome)]) -> Option<Errors> {
         let mut came = answered
             .iter()
-            .filter(|(_, answered)| answered.fate != Fate::Refused);
+            .filter(|(_, answered)| answered.fate != ResultOrigin::Refused);
         let Some((first, result)) = came.next() else {
             let is_next = |errors: &Errors| answered.iter().all(|(a, _)| a.tool == errors.tool);
             let errors = self.errors.filter(is_next)?;
@@ -321,7 +321,7 @@ impl DoomLoopTracker {
             return Some(Errors { times, ..errors });
         };
         let error = outcome(result.result);
-        let is_same = |(asked, answered): &(Asked, Answered)| {
+        let is_same = |(asked, answered): &(CallHashes, CallOutcome)| {
             asked.tool == first.tool && outcome(answered.result) == error
         };
         if !result.result.is_error || !came.all(is_same) {
@@ -337,7 +337,7 @@ impl DoomLoopTracker {
     }
 }
 
-impl Looping {
+impl LoopVerdict {
     fn severity(self) -> u8 {
         match self {
             Self::No => 0,
@@ -349,16 +349,16 @@ impl Looping {
 }
 
 /// Returns the batch at this distance from the newest.
-fn nth_newest(ring: &VecDeque<Seen>, back: usize) -> Option<&Seen> {
+fn nth_newest(ring: &VecDeque<BatchHashes>, back: usize) -> Option<&BatchHashes> {
     ring.iter().rev().nth(back)
 }
 
-fn rung(what: Repetition, times: u64, most: u64) -> Looping {
+fn rung(what: Repetition, times: u64, most: u64) -> LoopVerdict {
     match times {
-        times if times >= most.saturating_add(2) => Looping::Stop(what, times),
-        times if times >= most => Looping::Refuse(what),
+        times if times >= most.saturating_add(2) => LoopVerdict::Stop(what, times),
+        times if times >= most => LoopVerdict::Refuse(what),
         // A single occurrence is not a repetition.
-        times if times > 1 && times + 1 == most => Looping::Nudge(what),
-        _ => Looping::No,
+        times if times > 1 && times + 1 == most => LoopVerdict::Nudge(what),
+        _ => LoopVerdict::No,
     }
 }

@@ -136,7 +136,7 @@ impl Run {
         let view = &self.state.transcript;
         let nothing = self.budget_at(Tokens::ZERO);
         let policy = &self.setup.policy;
-        match policy.propose(view, &nothing, Trigger::Request, &self.means()) {
+        match policy.propose(view, &nothing, Trigger::Request, &self.plan_context()) {
             Ok(_) => self.tokens(),
             Err(cannot_fit) => cannot_fit.minimum,
         }

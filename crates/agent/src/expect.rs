@@ -11,7 +11,7 @@ use plimsoll_context::{
 };
 
 use crate::event::Event;
-use crate::phase::Calling;
+use crate::phase::ModelCallFacts;
 use crate::request::{Expects, ToolChoice};
 use crate::run::Run;
 
@@ -115,7 +115,7 @@ impl Run {
     }
 
     /// Reports a cache miss of the last call, if there was one.
-    pub(crate) fn tell_miss(&mut self, calling: &Calling) {
+    pub(crate) fn tell_miss(&mut self, calling: &ModelCallFacts) {
         let Some(mut miss) = self.state.cache.take_miss() else {
             return;
         };

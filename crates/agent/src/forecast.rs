@@ -114,9 +114,9 @@ impl Run {
         let allowed = self.state.calibration.counted(allowed);
         let goal = allowed.minus(self.tools.overhead + self.tools.joins);
         let budget = self.budget_at(goal);
-        let (view, means) = (&self.state.transcript, self.means());
+        let (view, context) = (&self.state.transcript, self.plan_context());
         let recovery = &self.setup.recovery;
-        let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &means);
+        let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &context);
         let mut plan = proposal.plan.filter(|plan| plan.after() <= goal)?;
         plan.price = Some(self.price_of_plan(&plan, &budget));
         Some(plan)

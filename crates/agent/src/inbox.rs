@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, MessagePhase, TurnTrigger};
 use crate::run::Run;
-use crate::step::UserMessage;
+use crate::step::UserInput;
 
 /// Maximum number of queued messages. Further ones are rejected with a warning.
 pub const MAX_WAITING: usize = 64;
@@ -29,7 +29,7 @@ pub enum QueueMode {
 
 /// A queued message.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Queued {
+pub(crate) struct QueuedMessage {
     pub(crate) id: u64,
     pub(crate) kind: Waiting,
     pub(crate) parts: Vec<Part>,
@@ -43,8 +43,8 @@ impl Run {
     }
 
     /// Queues a message that arrives during a run.
-    pub(crate) fn enqueue(&mut self, kind: Waiting, message: UserMessage) {
-        let UserMessage { parts, key } = message;
+    pub(crate) fn enqueue(&mut self, kind: Waiting, message: UserInput) {
+        let UserInput { parts, key } = message;
         if !self.has_room() {
             return self.warn(format!(
                 "{MAX_WAITING} messages wait already; this one was not taken"
@@ -91,12 +91,12 @@ impl Run {
             QueueMode::OneAtATime => 1,
         };
         let waiting = self.state.waiting.iter();
-        let now: Vec<Queued> = waiting
+        let now: Vec<QueuedMessage> = waiting
             .filter(|queued| queued.kind == kind)
             .take(most)
             .cloned()
             .collect();
-        for Queued { id, parts, .. } in &now {
+        for QueuedMessage { id, parts, .. } in &now {
             self.record(Entry::Said {
                 message: Arc::new(Message::User {
                     parts: parts.clone(),
@@ -116,14 +116,14 @@ impl Run {
 
     /// Drops the queued messages at the end of the run.
     pub(crate) fn give_up_waiting(&mut self) -> Vec<Vec<Part>> {
-        let left: Vec<Queued> = self.state.waiting.iter().cloned().collect();
+        let left: Vec<QueuedMessage> = self.state.waiting.iter().cloned().collect();
         if left.is_empty() {
             return Vec::new();
         }
         self.record(Entry::Undelivered {
             ids: left.iter().map(|queued| queued.id).collect(),
         });
-        for Queued { id, kind, parts } in &left {
+        for QueuedMessage { id, kind, parts } in &left {
             self.tell_message(*id, *kind, MessagePhase::Undelivered, parts.clone());
         }
         left.into_iter().map(|queued| queued.parts).collect()

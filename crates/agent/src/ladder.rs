@@ -8,10 +8,10 @@ use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, Tokens, Trigger};
 use crate::entry::{Entry, Lesson};
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::leave::{Next, Refused};
+use crate::leave::{Next, RefusedRequest};
 use crate::moment::{HookPoint, Moment};
 use crate::outcome::EndReason;
-use crate::phase::Calling;
+use crate::phase::ModelCallFacts;
 use crate::request::ToolChoice;
 use crate::run::Run;
 
@@ -28,7 +28,7 @@ const LEAST_ROOM: Tokens = Tokens(256);
 
 /// The source of the information that a request was too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum OverflowSource {
     /// The provider reported it.
     Told,
     /// The provider reported a limit per minute, not a window.
@@ -37,7 +37,7 @@ enum Source {
     Shown,
 }
 
-impl Source {
+impl OverflowSource {
     fn lesson(self) -> Lesson {
         match self {
             Self::Told => Lesson::Told,
@@ -48,7 +48,7 @@ impl Source {
 
 impl Run {
     /// Handles a model call that has failed for good. The driver has already retried it if possible.
-    pub(crate) fn failed(&mut self, failure: Failure, call: Calling) {
+    pub(crate) fn failed(&mut self, failure: Failure, call: ModelCallFacts) {
         let (failure, source) = self.heard_of(failure);
         self.after(HookPoint::OnError, || Moment::OnError {
             message: failure.to_string(),
@@ -64,7 +64,7 @@ impl Run {
                 // provider reports only the window, our own count decides.
                 let reported = self.state.calibration.reported(call.counted);
                 let ours = call.max_output.map(|_| reported);
-                if source != Source::Shown
+                if source != OverflowSource::Shown
                     && let Some(room) = room(used.or(ours), window)
                     && call.max_output.is_none_or(|asked| asked > room)
                 {
@@ -80,7 +80,7 @@ impl Run {
                     (None, _, 2..) => Some(Tokens(call.counted.0 / 4)),
                     _ => Some(Tokens(call.counted.0 / 2)),
                 };
-                return self.shrink(Refused {
+                return self.shrink(RefusedRequest {
                     failure,
                     rung,
                     counted: call.counted,
@@ -89,7 +89,7 @@ impl Run {
             }
             // A limit in bytes does not reveal the window: halve the request and learn nothing.
             Failure::BodyTooLarge { .. } => {
-                return self.shrink(Refused {
+                return self.shrink(RefusedRequest {
                     failure,
                     rung,
                     counted: call.counted,
@@ -118,7 +118,7 @@ impl Run {
 
     /// Treats a silently cut request and a request above the limit per minute as an overflow. The usage
     /// of a cut answer is recorded.
-    fn heard_of(&mut self, failure: Failure) -> (Failure, Source) {
+    fn heard_of(&mut self, failure: Failure) -> (Failure, OverflowSource) {
         let (used, window, usage, message) = match failure {
             Failure::Cut {
                 used,
@@ -140,9 +140,9 @@ impl Run {
                     window: Some(limit),
                     message,
                 };
-                return (failure, Source::RateLimit);
+                return (failure, OverflowSource::RateLimit);
             }
-            failure => return (failure, Source::Told),
+            failure => return (failure, OverflowSource::Told),
         };
         if let Some(usage) = usage {
             self.waste(usage);
@@ -152,7 +152,7 @@ impl Run {
             window,
             message,
         };
-        (failure, Source::Shown)
+        (failure, OverflowSource::Shown)
     }
 
     fn notify_overflow(&mut self, failure: &Failure, rung: u32) {
@@ -170,7 +170,7 @@ impl Run {
         used: Option<Tokens>,
         told: Option<Tokens>,
         counted: Tokens,
-        source: Source,
+        source: OverflowSource,
     ) {
         let known = self.line().window;
         let refused = used.unwrap_or_else(|| self.state.calibration.reported(counted));
@@ -188,13 +188,13 @@ impl Run {
     /// Makes the view strictly smaller and sends it again. The goal is its target and, if given, a
     /// request of at most `most` tokens. If the view cannot be made smaller, the run ends with the
     /// provider's error.
-    pub(crate) fn shrink(&mut self, refused: Refused) {
+    pub(crate) fn shrink(&mut self, refused: RefusedRequest) {
         self.notify_overflow(&refused.failure, refused.rung);
         self.go_down(refused);
     }
 
     /// Does the same without an event, for example if a plan has to be made again.
-    pub(crate) fn go_down(&mut self, refused: Refused) {
+    pub(crate) fn go_down(&mut self, refused: RefusedRequest) {
         match self.smaller(refused.counted, refused.most) {
             Some(plan) => self.leave(plan, Next::Retry(refused)),
             None => self.finish(EndReason::Failed {
@@ -215,7 +215,7 @@ impl Run {
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
         let goal = target.min(most.minus(self.tools.overhead + self.tools.joins));
         let budget = self.budget_at(goal);
-        let means = self.means();
+        let context = self.plan_context();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);
         let keeping = |keep_recent| {
             let budget = Budget {
@@ -223,7 +223,7 @@ impl Run {
                 ..budget
             };
             let recovery = &self.setup.recovery;
-            recovery.best_proposal(view, &budget, why, &means).plan
+            recovery.best_proposal(view, &budget, why, &context).plan
         };
         // Keeps the newest exchanges as well if that is enough.
         let kind = keeping(budget.keep_recent.max(KEPT));

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use plimsoll_context::{Form, Plan, Recall, Tokens};
 
-use crate::compact::Compacting;
+use crate::compact::RequestedCompaction;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::outcome::EndReason;
 use crate::phase::Phase;
 use crate::run::Run;
 use crate::setup::Leave;
-use crate::step::{Leaving, LeavingItem, Step, Verdict};
+use crate::step::{LeavingItem, PendingPlan, Step, Verdict};
 
 /// The step after a plan is applied.
 #[derive(Debug)]
@@ -23,14 +23,14 @@ pub(crate) enum Next {
     /// The request that the plan was made for.
     Request,
     /// A smaller version of the refused request.
-    Retry(Refused),
+    Retry(RefusedRequest),
     /// The end of a compaction that the user asked for between two runs.
-    Compaction(Compacting),
+    Compaction(RequestedCompaction),
 }
 
 /// A request that was refused as too long.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedRequest {
     pub(crate) failure: Failure,
     /// The step of the recovery ladder.
     pub(crate) rung: u32,
@@ -81,7 +81,7 @@ impl Run {
                 match next {
                     Next::Request => self.attempt.vetoed = true,
                     Next::Compaction(_) => self.end_compaction(),
-                    Next::Retry(Refused { failure, .. }) => {
+                    Next::Retry(RefusedRequest { failure, .. }) => {
                         self.finish(EndReason::Failed { failure });
                     }
                 }
@@ -99,7 +99,7 @@ impl Run {
         }
     }
 
-    fn apply_and_go_on(&mut self, leaving: Leaving, next: Next) {
+    fn apply_and_go_on(&mut self, leaving: PendingPlan, next: Next) {
         self.phase = Phase::Preparing;
         if !self.apply(leaving) {
             return match next {
@@ -111,7 +111,9 @@ impl Run {
                     };
                     self.cannot_fit(cannot_fit);
                 }
-                Next::Retry(Refused { failure, .. }) => self.finish(EndReason::Failed { failure }),
+                Next::Retry(RefusedRequest { failure, .. }) => {
+                    self.finish(EndReason::Failed { failure })
+                }
                 Next::Compaction(_) => self.end_compaction(),
             };
         }
@@ -124,7 +126,7 @@ impl Run {
 
     /// Records and applies a plan. Returns `false` if the plan does not match the view, which would be
     /// a bug.
-    fn apply(&mut self, leaving: Leaving) -> bool {
+    fn apply(&mut self, leaving: PendingPlan) -> bool {
         let plan = leaving.plan.clone();
         let compacts = plan.is_compaction();
         if compacts {
@@ -165,7 +167,7 @@ impl Run {
         true
     }
 
-    fn leaving(&self, plan: Plan) -> Leaving {
+    fn leaving(&self, plan: Plan) -> PendingPlan {
         let view = &self.state.transcript;
         let mut tools = HashMap::new();
         let touched = view.touched(&plan);
@@ -194,7 +196,7 @@ impl Run {
                 break;
             }
         }
-        Leaving {
+        PendingPlan {
             plan,
             items,
             tokens: self.tokens(),
@@ -203,7 +205,7 @@ impl Run {
     }
 }
 
-impl Leaving {
+impl PendingPlan {
     /// Returns the items in their original form, which are not in the archive yet.
     pub fn originals(&self) -> impl Iterator<Item = &LeavingItem> {
         self.items

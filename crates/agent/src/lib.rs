@@ -60,7 +60,7 @@ mod waste;
 mod work;
 
 pub use arguments::{
-    ArgumentFault, Arguments, Coercion, Fitted, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
+    ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
 pub use branches::BranchRecord;
 pub use call_key::CallKey;
@@ -71,7 +71,7 @@ pub use compact::{CompactError, Compaction, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
-    Answered, DoomLoopTracker, Fate, Looping, MAX_HISTORY, MIN_HISTORY, Repetition,
+    CallOutcome, DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition, ResultOrigin,
 };
 pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
 #[cfg(feature = "schema")]
@@ -93,7 +93,7 @@ pub use moment::{Decision, HookPoint, Moment};
 pub use notice::refusal;
 pub use now::Now;
 pub use outcome::{EndReason, Outcome};
-pub use own::{KEPT_FOR_RESULT, Own};
+pub use own::{KEPT_FOR_RESULT, OwnUsage};
 pub use pattern::Pattern;
 pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};
 pub use permission_mode::{NoPermissionMode, PermissionMode};
@@ -103,9 +103,11 @@ pub use run::Run;
 pub use setup::{KnownTool, Leave, Measure, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
-pub use step::{Answer, Input, Leaving, LeavingItem, Question, Step, UserMessage, Verdict, Whom};
+pub use step::{
+    Answer, Approver, Input, LeavingItem, PendingPlan, Question, Step, UserInput, Verdict,
+};
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use tool_execution::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
-pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, Named, ToolNames};
+pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, NameMatch, ToolNames};
 pub use tracker::{ExecutionTracker, FEW, LAST_ANSWER, LimitKind, NEAR, Nearness, NextCall};
 pub use undo::{MAX_UNDO, UndoError};

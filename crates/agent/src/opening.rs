@@ -16,11 +16,11 @@ use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::Phase;
 use crate::run::{AnswerLimit, Run};
-use crate::step::{Step, UserMessage};
+use crate::step::{Step, UserInput};
 
 /// A decision of the host.
 #[derive(Debug)]
-pub(crate) enum Deciding {
+pub(crate) enum HostDecision {
     /// Whether the first run of a session may start.
     Task(Opening),
     /// Whether a run may start.
@@ -35,20 +35,20 @@ pub(crate) enum Deciding {
 #[derive(Debug)]
 pub(crate) enum Opening {
     /// With a message of the user.
-    Said(UserMessage),
+    Said(UserInput),
     /// As a continuation of the last run.
     GoOn { crashed: bool },
 }
 
 impl Run {
-    pub(crate) fn start(&mut self, message: UserMessage) {
+    pub(crate) fn start(&mut self, message: UserInput) {
         self.close_calls("not run: the session was carried on with a new message");
         self.begin(self.state.runs.saturating_add(1));
         self.current.cause = self.setup.first_turn_trigger;
         let opening = Opening::Said(message);
         match self.state.tasked {
-            false => self.decide(Deciding::Task(opening)),
-            true => self.decide(Deciding::Loop(opening)),
+            false => self.decide(HostDecision::Task(opening)),
+            true => self.decide(HostDecision::Loop(opening)),
         }
     }
 
@@ -62,20 +62,20 @@ impl Run {
             false => self.state.runs.saturating_add(1),
         });
         self.current.cause = TurnTrigger::Continue;
-        self.decide(Deciding::Loop(Opening::GoOn { crashed }));
+        self.decide(HostDecision::Loop(Opening::GoOn { crashed }));
     }
 
     /// Asks the host if it has a hook at this point; otherwise continues.
-    pub(crate) fn decide(&mut self, what: Deciding) {
+    pub(crate) fn decide(&mut self, what: HostDecision) {
         let moment = match &what {
-            Deciding::Task(_) => Moment::BeforeTask,
-            Deciding::Loop(_) => Moment::BeforeLoop {
+            HostDecision::Task(_) => Moment::BeforeTask,
+            HostDecision::Loop(_) => Moment::BeforeLoop {
                 run: self.state.runs,
             },
-            Deciding::Turn => Moment::BeforeTurn {
+            HostDecision::Turn => Moment::BeforeTurn {
                 turn: self.state.tally.turns + 1,
             },
-            Deciding::FollowUp => Moment::FollowUp,
+            HostDecision::FollowUp => Moment::FollowUp,
         };
         if self.setup.hooks.contains(&moment.point()) {
             self.queue.push_back(Step::Before(moment));
@@ -96,10 +96,12 @@ impl Run {
         };
         let by = match (decision, &what) {
             (Decision::Go, _) => return self.go(what),
-            (Decision::No { .. }, Deciding::FollowUp) => return self.finish(EndReason::Answered),
-            (Decision::No { why }, Deciding::Task(_)) => (HookPoint::BeforeTask, why),
-            (Decision::No { why }, Deciding::Loop(_)) => (HookPoint::BeforeLoop, why),
-            (Decision::No { why }, Deciding::Turn) => (HookPoint::BeforeTurn, why),
+            (Decision::No { .. }, HostDecision::FollowUp) => {
+                return self.finish(EndReason::Answered);
+            }
+            (Decision::No { why }, HostDecision::Task(_)) => (HookPoint::BeforeTask, why),
+            (Decision::No { why }, HostDecision::Loop(_)) => (HookPoint::BeforeLoop, why),
+            (Decision::No { why }, HostDecision::Turn) => (HookPoint::BeforeTurn, why),
         };
         self.finish(EndReason::Refused {
             by: by.0.name().to_owned(),
@@ -107,10 +109,10 @@ impl Run {
         });
     }
 
-    fn go(&mut self, what: Deciding) {
+    fn go(&mut self, what: HostDecision) {
         match what {
-            Deciding::Task(opening) => self.decide(Deciding::Loop(opening)),
-            Deciding::Loop(opening) => {
+            HostDecision::Task(opening) => self.decide(HostDecision::Loop(opening)),
+            HostDecision::Loop(opening) => {
                 self.current.opened = true;
                 self.notify(Event::AgentStart {
                     version: EVENT_VERSION,
@@ -128,15 +130,17 @@ impl Run {
                     Opening::GoOn { crashed } => self.go_on(crashed),
                 }
             }
-            Deciding::Turn => self.begin_turn(),
-            Deciding::FollowUp if self.waits(Waiting::Steer) => self.phase = Phase::TurnDue,
-            Deciding::FollowUp if self.deliver(Waiting::FollowUp) => self.phase = Phase::TurnDue,
-            Deciding::FollowUp => self.finish(EndReason::Answered),
+            HostDecision::Turn => self.begin_turn(),
+            HostDecision::FollowUp if self.waits(Waiting::Steer) => self.phase = Phase::TurnDue,
+            HostDecision::FollowUp if self.deliver(Waiting::FollowUp) => {
+                self.phase = Phase::TurnDue
+            }
+            HostDecision::FollowUp => self.finish(EndReason::Answered),
         }
     }
 
-    fn say(&mut self, message: UserMessage) {
-        let UserMessage { parts, key } = message;
+    fn say(&mut self, message: UserInput) {
+        let UserInput { parts, key } = message;
         let Some(parts) = self.filtered(parts) else {
             self.accept(key);
             let why = self.current.rejected.take().unwrap_or_default();

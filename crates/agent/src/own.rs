@@ -1,4 +1,4 @@
-//! [`Own`]: a run's own usage, and the share of its limits that it reserves for itself.
+//! [`OwnUsage`]: a run's own usage, and the share of its limits that it reserves for itself.
 //!
 //! Sub-agents may only use the rest beyond this reserve. Their usage arrives with the results of their
 //! tool calls.
@@ -13,7 +13,7 @@ pub const KEPT_FOR_RESULT: Tokens = Tokens(1_000);
 
 /// The usage of a run without the usage of its sub-agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Own {
+pub struct OwnUsage {
     /// The usage.
     pub spend: Spend,
     /// The tokens of this usage, as the run's limits count them.
@@ -35,7 +35,7 @@ pub struct Own {
 impl Run {
     /// Returns the run's own usage and its reserve.
     #[must_use]
-    pub fn own(&self) -> Own {
+    pub fn own(&self) -> OwnUsage {
         let (tally, tracker) = (&self.state.tally, self.tracker());
         let next = self.next_call();
         let spend = Spend {
@@ -51,7 +51,7 @@ impl Run {
             ..tally.spent
         };
         let open = || self.state.batch.iter().flat_map(|batch| batch.open());
-        Own {
+        OwnUsage {
             spend: spend.without(others),
             tokens: tracker.tokens_used.minus(others.usage.total_tokens()),
             keeps_tokens: next.tokens + KEPT_FOR_RESULT,

@@ -2,17 +2,17 @@
 
 use plimsoll_context::{CacheBreak, Tokens};
 
-use crate::compact::Compacting;
+use crate::compact::RequestedCompaction;
 use crate::leave::Next;
-use crate::opening::Deciding;
+use crate::opening::HostDecision;
 use crate::request::ToolChoice;
-use crate::step::Leaving;
+use crate::step::PendingPlan;
 use crate::tool_queue::ToolQueue;
 
 /// The current activity of the machine.
 ///
-/// A turn goes from `TurnDue` to `Preparing` and `Calling`, and to `Working` if the model calls tools.
-/// `Measuring`, `Summarizing` and `Leaving` interrupt `Preparing`.
+/// A turn goes from `TurnDue` to `Preparing` and `ModelCallFacts`, and to `Working` if the model calls tools.
+/// `Measuring`, `Summarizing` and `PendingPlan` interrupt `Preparing`.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// No run is in progress.
@@ -29,15 +29,15 @@ pub(crate) enum Phase {
     /// Waiting for a summary that the next plan needs.
     Summarizing(PlanFor),
     /// Waiting for the host to approve a plan.
-    Leaving(Box<(Leaving, Next)>),
+    Leaving(Box<(PendingPlan, Next)>),
     /// Waiting for a model call.
-    Calling(Calling),
+    Calling(ModelCallFacts),
     /// Running tool calls.
     Working(ToolQueue),
     /// Waiting for another decision of the host.
-    Deciding(Deciding),
+    Deciding(HostDecision),
     /// The plan of a compaction that the user asked for is due.
-    Compacting(Compacting),
+    Compacting(RequestedCompaction),
 }
 
 /// The purpose of a plan that waits for a summary.
@@ -46,12 +46,12 @@ pub(crate) enum PlanFor {
     /// The request of the turn.
     Request,
     /// A compaction that the user asked for between two runs.
-    Compaction(Compacting),
+    Compaction(RequestedCompaction),
 }
 
 /// The properties of a model call that matter if it is refused or misses the cache.
 #[derive(Debug, Clone)]
-pub(crate) struct Calling {
+pub(crate) struct ModelCallFacts {
     /// The request's size by our counter.
     pub(crate) counted: Tokens,
     /// The requested maximum number of tokens of the answer.

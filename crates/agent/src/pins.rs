@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CannotFit, Exchange, Form, Item, Message, Pin, Pinned, Seq, Tokens};
+use plimsoll_context::{CannotFit, Exchange, Form, Item, Message, Pin, PinnedPart, Seq, Tokens};
 
 use crate::entry::Entry;
 use crate::run::Run;
@@ -54,7 +54,7 @@ impl Run {
     /// # Errors
     /// If the item is not in the view in its original form, if the pins would be too large, or if a run
     /// is in progress.
-    pub fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), PinError> {
+    pub fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), PinError> {
         if self.is_running() {
             return Err(PinError::Pending);
         }
@@ -121,7 +121,7 @@ impl Run {
         let mut said = items.filter(|item| *item.message == message && item.form == Form::Original);
         if let Some(item) = said.next() {
             let seq = item.seq;
-            self.set_pin(seq, Pinned::Whole)?;
+            self.set_pin(seq, PinnedPart::Whole)?;
             return Ok(seq);
         }
         let (count, weight) = self.held(None);
@@ -132,11 +132,11 @@ impl Run {
             message: Arc::new(message),
             queued: None,
         });
-        self.set_pin(seq, Pinned::Whole)?;
+        self.set_pin(seq, PinnedPart::Whole)?;
         Ok(seq)
     }
 
-    fn set_pin(&mut self, seq: Seq, what: Pinned) -> Result<(), PinError> {
+    fn set_pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), PinError> {
         let view = &self.state.transcript;
         let item = view.get(seq).ok_or(PinError::NotInView(seq))?;
         if item.form != Form::Original {
@@ -145,7 +145,7 @@ impl Run {
         let pin = Pin::on(&item.message, what).ok_or(PinError::NotInView(seq))?;
         match &item.pin {
             // A message that is pinned as a whole needs no further pin.
-            Some(there) if *there == pin || there.what == Pinned::Whole => {}
+            Some(there) if *there == pin || there.what == PinnedPart::Whole => {}
             Some(_) => {
                 self.record(Entry::Pinned { seq, pin });
             }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Bytes, CacheBreak, Calibration, CannotFit, Draft, Line, Message, Plan, Price,
-    RESULT_SHARE, Tokens, Trigger, price_with_head,
+    Budget, Bytes, CacheBreak, Calibration, CannotFit, Draft, Message, Plan, Price, RESULT_SHARE,
+    Tokens, Trigger, ViewLimits, price_with_head,
 };
 
 use crate::compact::Compaction;
@@ -245,13 +245,13 @@ impl Run {
 
     /// Returns the limits of the view, including the window learned so far.
     #[must_use]
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> ViewLimits {
         let known = self.setup.line.window;
         let window = match (known, self.state.learned) {
             (Some(known), Some(learned)) => Some(known.min(learned)),
             (known, learned) => known.or(learned),
         };
-        Line {
+        ViewLimits {
             window,
             max_output: self.answer_limit.max_output,
             ..self.setup.line
@@ -416,9 +416,9 @@ impl Run {
     /// Plans to remove protected messages of earlier runs so that the question of this run fits.
     /// Without it the session could not continue. Returns `None` if there is nothing to remove.
     pub(crate) fn give_up_the_past(&self, why: Trigger) -> Option<Plan> {
-        let means = self.means();
+        let context = self.plan_context();
         let mut draft =
-            Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_means(&means);
+            Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_context(&context);
         draft.give_up(self.current.asked_at);
         draft.credit("give_up");
         draft.into_plan(why)

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, CacheRetention, Economy, HostedTool, Line, Policy, PriceSheet, Recall,
-    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec,
+    CacheConfig, CacheRetention, Economy, HostedTool, Policy, PriceSheet, Recall,
+    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, ViewLimits,
 };
 
 use crate::call_target::TargetOf;
@@ -37,7 +37,7 @@ pub struct Setup {
     /// The token counter.
     pub counter: Arc<dyn TokenCounter>,
     /// The limits of the view.
-    pub line: Line,
+    pub line: ViewLimits,
     /// When plans are due.
     pub economy: Economy,
     /// The model's prices; `None` if unknown.
@@ -152,7 +152,7 @@ impl Setup {
             tools: Vec::new(),
             hosted_tools: Arc::default(),
             counter,
-            line: Line::default(),
+            line: ViewLimits::default(),
             economy: Economy::default(),
             sheet: None,
             cache: CacheConfig::default(),

@@ -12,16 +12,16 @@ use plimsoll_context::{
 };
 
 use crate::batch::Batch;
-use crate::doom_loop::{Answered, DoomLoopTracker, Fate};
+use crate::doom_loop::{CallOutcome, DoomLoopTracker, ResultOrigin};
 use crate::entry::{Entry, LOG_FORMAT};
-use crate::inbox::Queued;
+use crate::inbox::QueuedMessage;
 use crate::limits::CountTokens;
 use crate::memory::RunMemory;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::pins;
 use crate::spend::{Cost, Spend};
-use crate::tool_names::{Named, ToolNames};
+use crate::tool_names::{NameMatch, ToolNames};
 use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 use crate::undo::Marks;
 
@@ -64,7 +64,7 @@ pub struct State {
     total: Usage,
     total_cost: Cost,
     /// Messages queued for the run.
-    pub(crate) waiting: VecDeque<Queued>,
+    pub(crate) waiting: VecDeque<QueuedMessage>,
     /// Number of messages that were ever queued.
     pub(crate) queued: u64,
     pub(crate) marks: Marks,
@@ -247,7 +247,7 @@ impl State {
             }
             Entry::Queued { id, kind, parts } => {
                 self.queued = self.queued.max(*id);
-                self.waiting.push_back(Queued {
+                self.waiting.push_back(QueuedMessage {
                     id: *id,
                     kind: *kind,
                     parts: parts.clone(),
@@ -300,8 +300,8 @@ impl State {
                     return Err(FoldError::Result(call.clone()));
                 };
                 let name = match self.names.resolve(name) {
-                    Named::Repaired(name) => name.to_owned(),
-                    Named::Known | Named::Unknown => name.to_owned(),
+                    NameMatch::Repaired(name) => name.to_owned(),
+                    NameMatch::Known | NameMatch::Unknown => name.to_owned(),
                 };
                 self.tally.tool_calls += 1;
                 *self.tally.calls_of.entry(name).or_default() += 1;
@@ -495,11 +495,11 @@ impl State {
                     return None;
                 };
                 let fate = match call.began {
-                    true => Fate::Ran,
-                    false if notice::is_of_a_loop(result) => Fate::Refused,
-                    false => Fate::NotRun,
+                    true => ResultOrigin::Ran,
+                    false if notice::is_of_a_loop(result) => ResultOrigin::Refused,
+                    false => ResultOrigin::NotRun,
                 };
-                Some(Answered { result, fate })
+                Some(CallOutcome { result, fate })
             }));
             self.batch = None;
         }

@@ -18,9 +18,9 @@ use crate::spend::Spend;
 #[derive(Debug, Clone)]
 pub enum Input {
     /// A message of the user: it starts a run, or steers the current one.
-    User(UserMessage),
+    User(UserInput),
     /// A message of the user that is delivered when the current run has its answer.
-    FollowUp(UserMessage),
+    FollowUp(UserInput),
     /// Continues the last run without a new message, after a crash or a failure.
     Continue,
     /// The requested model call has ended. Boxed, since a reply is large.
@@ -66,7 +66,7 @@ pub enum Input {
 
 /// A message of the user for a run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct UserMessage {
+pub struct UserInput {
     /// The content.
     pub parts: Vec<Part>,
     /// The key of the request, chosen by the sender. If there is one, the log has an
@@ -74,7 +74,7 @@ pub struct UserMessage {
     pub key: Option<String>,
 }
 
-impl From<Vec<Part>> for UserMessage {
+impl From<Vec<Part>> for UserInput {
     fn from(parts: Vec<Part>) -> Self {
         Self { parts, key: None }
     }
@@ -93,9 +93,9 @@ pub enum Step {
     /// the answer, [`Input::Measured`].
     Measure(Box<Request>),
     /// Archive the messages that a plan affects, and report whether the plan may be applied.
-    Leave(Box<Leaving>),
+    Leave(Box<PendingPlan>),
     /// Inform the host about the messages that a plan has affected.
-    Gone(Box<Leaving>),
+    Gone(Box<PendingPlan>),
     /// Ask the host's hook; the answer is [`Input::Decided`].
     Before(Moment),
     /// Call the host's hook, and continue once it has returned.
@@ -116,7 +116,7 @@ pub enum Step {
 
 /// A plan that is about to be applied, with the messages that it affects.
 #[derive(Debug, Clone)]
-pub struct Leaving {
+pub struct PendingPlan {
     /// The plan.
     pub plan: Plan,
     /// The affected items in their current form, in view order.
@@ -161,7 +161,7 @@ pub struct Question {
     /// The call.
     pub call: ToolCall,
     /// The approver.
-    pub whom: Whom,
+    pub whom: Approver,
     /// The key of the call. It stays the same if the question is repeated after a crash.
     pub key: CallKey,
     /// `true` if the call would change a file that programs run or agents read without asking. Approval
@@ -171,7 +171,7 @@ pub struct Question {
 
 /// The approver of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Whom {
+pub enum Approver {
     /// The gate.
     #[default]
     Gate,

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Means, Message, Money, Ready, Reply, Span, Summarizer, Usage, When};
+use plimsoll_context::{
+    Message, Money, PlanContext, ReadySummary, Reply, Span, Summarizer, SummaryTiming, Usage,
+};
 
-use crate::compact::Compacting;
+use crate::compact::RequestedCompaction;
 use crate::digest::{Digest, Progress};
 use crate::entry::Entry;
 use crate::event::Event;
@@ -27,7 +29,7 @@ pub const MAX_SUMMARY_FAILURES: u32 = 3;
 pub(crate) struct Summaries {
     in_progress: Option<Digest>,
     /// A finished summary.
-    pub(crate) ready: Option<Ready>,
+    pub(crate) ready: Option<ReadySummary>,
     /// The next plan is made without a model's summary, because one has just failed.
     pub(crate) is_skipped: bool,
     /// Consecutive failures in this run.
@@ -35,7 +37,7 @@ pub(crate) struct Summaries {
 }
 
 /// The next step after an answer of the summary model.
-enum Answered {
+enum SummaryProgress {
     /// One more call is needed.
     More,
     /// The summary has ended, with the reason of its failure.
@@ -77,7 +79,7 @@ impl Summaries {
     }
 
     /// Takes an answer of the model. Returns `None` if no summary is in progress.
-    fn take(&mut self, reply: Result<Reply, Failure>) -> Option<Answered> {
+    fn take(&mut self, reply: Result<Reply, Failure>) -> Option<SummaryProgress> {
         let mut digest = self.in_progress.take()?;
         digest.calls += 1;
         let progress = match reply {
@@ -90,17 +92,17 @@ impl Summaries {
         Some(match progress {
             Progress::More => {
                 self.in_progress = Some(digest);
-                Answered::More
+                SummaryProgress::More
             }
             Progress::Done(ready) => {
                 self.ready = Some(ready);
                 self.failures = 0;
-                Answered::Ended(Box::new(digest), None)
+                SummaryProgress::Ended(Box::new(digest), None)
             }
             Progress::Failed(why) => {
                 self.is_skipped = true;
                 self.failures += 1;
-                Answered::Ended(Box::new(digest), Some(why))
+                SummaryProgress::Ended(Box::new(digest), Some(why))
             }
         })
     }
@@ -116,8 +118,8 @@ impl Summaries {
 
 impl Run {
     /// Returns the means that the policy can use now.
-    pub(crate) fn means(&self) -> Means {
-        Means {
+    pub(crate) fn plan_context(&self) -> PlanContext {
+        PlanContext {
             recall: self.current.recall,
             summarizer: match self.setup.summary_model {
                 Some(_) => self.summaries.summarizer(),
@@ -129,17 +131,21 @@ impl Run {
 
     /// Starts a summary that the policy asks for, for a request or for a compaction that the user asked
     /// for. Returns `true` if its plan should wait for it.
-    pub(crate) fn wants_summary(&mut self, span: Span, compacting: Option<&Compacting>) -> bool {
+    pub(crate) fn wants_summary(
+        &mut self,
+        span: Span,
+        compacting: Option<&RequestedCompaction>,
+    ) -> bool {
         let when = span.when;
         // A summary for later is useless before the run's last call.
-        if when == When::Soon && self.current.finalizing.is_some() {
+        if when == SummaryTiming::Soon && self.current.finalizing.is_some() {
             return false;
         }
         let is_busy = self.summaries.in_progress.is_some();
-        (is_busy || self.begin_digest(span, compacting)) && when == When::Now
+        (is_busy || self.begin_digest(span, compacting)) && when == SummaryTiming::Now
     }
 
-    fn begin_digest(&mut self, span: Span, compacting: Option<&Compacting>) -> bool {
+    fn begin_digest(&mut self, span: Span, compacting: Option<&RequestedCompaction>) -> bool {
         let Some(model) = self.setup.summary_model.clone() else {
             return false;
         };
@@ -191,12 +197,12 @@ impl Run {
         }
         match self.summaries.take(reply) {
             None => return,
-            Some(Answered::More) => {
+            Some(SummaryProgress::More) => {
                 if self.ask_summary_again() {
                     return;
                 }
             }
-            Some(Answered::Ended(digest, failure)) => self.end_digest(&digest, failure),
+            Some(SummaryProgress::Ended(digest, failure)) => self.end_digest(&digest, failure),
         }
         match std::mem::replace(&mut self.phase, Phase::Preparing) {
             Phase::Summarizing(PlanFor::Request) => {}

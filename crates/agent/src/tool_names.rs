@@ -18,7 +18,7 @@ const LETTERS_FOR_A_PART: usize = 2;
 
 /// The meaning of a tool name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named<'a> {
+pub enum NameMatch<'a> {
     /// A tool has exactly this name.
     Known,
     /// This tool, since no other is as similar.
@@ -70,23 +70,23 @@ impl ToolNames {
     ///
     /// If several tools match equally well, none is chosen.
     #[must_use]
-    pub fn resolve(&self, asked: &str) -> Named<'_> {
+    pub fn resolve(&self, asked: &str) -> NameMatch<'_> {
         if self.exact.contains_key(asked) {
-            return Named::Known;
+            return NameMatch::Known;
         }
         if asked.chars().nth(MAX_NAME).is_some() {
-            return Named::Unknown;
+            return NameMatch::Unknown;
         }
         let asked = tokens(asked);
         if asked.is_empty() {
-            return Named::Unknown;
+            return NameMatch::Unknown;
         }
         let found = self.only(|name| (name.tokens == asked).then_some(0));
         let found = found.or_else(|| self.only(|name| slips(&asked, &name.tokens)));
         let found = found.or_else(|| self.only(|name| is_part(&asked, &name.tokens).then_some(0)));
         match found {
-            Some(Ok(name)) => Named::Repaired(name),
-            Some(Err(Tie)) | None => Named::Unknown,
+            Some(Ok(name)) => NameMatch::Repaired(name),
+            Some(Err(Tie)) | None => NameMatch::Unknown,
         }
     }
 
@@ -240,7 +240,7 @@ mod tests {
         ];
         for (tools, asked, means) in table {
             let names = ToolNames::new(tools.iter().copied());
-            let expected = means.map_or(Named::Unknown, Named::Repaired);
+            let expected = means.map_or(NameMatch::Unknown, NameMatch::Repaired);
             assert_eq!(names.resolve(asked), expected, "{asked} among {tools:?}");
         }
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_name_without_end_is_nobody_s() {
         let names = ToolNames::new(["bash"]);
-        assert_eq!(names.resolve(&"bash_".repeat(100_000)), Named::Unknown);
+        assert_eq!(names.resolve(&"bash_".repeat(100_000)), NameMatch::Unknown);
     }
 
     proptest! {
@@ -256,7 +256,7 @@ mod tests {
         fn two_letters_never_cross(one in "[a-z]{1,2}", other in "[a-z]{1,2}") {
             prop_assume!(one != other);
             let names = ToolNames::new([other]);
-            prop_assert_eq!(names.resolve(&one), Named::Unknown);
+            prop_assert_eq!(names.resolve(&one), NameMatch::Unknown);
         }
 
         #[test]
@@ -268,12 +268,12 @@ mod tests {
             let backwards: Vec<String> = tools.clone().into_iter().rev().collect();
             let other = ToolNames::new(backwards);
             prop_assert_eq!(one.resolve(&asked), other.resolve(&asked));
-            if let Named::Repaired(name) = one.resolve(&asked) {
+            if let NameMatch::Repaired(name) = one.resolve(&asked) {
                 prop_assert!(tools.contains(name) && !tools.contains(&asked));
             }
             // The name of an existing tool is never changed.
             if let Some(tool) = tools.pop_first() {
-                prop_assert_eq!(one.resolve(&tool), Named::Known);
+                prop_assert_eq!(one.resolve(&tool), NameMatch::Known);
             }
         }
 

@@ -7,30 +7,30 @@ use std::collections::{HashMap, VecDeque};
 
 use plimsoll_context::{CallId, ToolCall};
 
-use crate::decode::{Instead, Prepared};
-use crate::step::Whom;
+use crate::decode::{Instead, PreparedCall};
+use crate::step::Approver;
 
 /// The tool calls that this process is handling.
 #[derive(Debug, Default)]
 pub(crate) struct ToolQueue {
     /// Calls that may run and have not been started, in call order.
-    ready: VecDeque<Prepared>,
+    ready: VecDeque<PreparedCall>,
     /// Calls that wait for approval.
-    asking: HashMap<CallId, Prepared>,
+    asking: HashMap<CallId, PreparedCall>,
     /// Calls that were approved.
-    allowed: VecDeque<Prepared>,
+    allowed: VecDeque<PreparedCall>,
     /// Calls that are running.
-    running: HashMap<CallId, Prepared>,
+    running: HashMap<CallId, PreparedCall>,
 }
 
 /// A call that left the queue, or began to wait or run.
-pub(crate) enum Next {
+pub(crate) enum CallAction {
     /// The call runs now.
     Runs(ToolCall),
     /// Someone has to approve the call.
     Asks {
         call: ToolCall,
-        whom: Whom,
+        whom: Approver,
         is_protected: bool,
     },
     /// The call does not run and has this result.
@@ -39,7 +39,7 @@ pub(crate) enum Next {
 
 impl ToolQueue {
     /// Creates a queue of calls in call order.
-    pub(crate) fn new(ready: VecDeque<Prepared>) -> Self {
+    pub(crate) fn new(ready: VecDeque<PreparedCall>) -> Self {
         Self {
             ready,
             ..Self::default()
@@ -56,16 +56,16 @@ impl ToolQueue {
 
     /// Returns the calls that may start or be approved now, if at most `slots` calls may be handled at
     /// the same time.
-    pub(crate) fn start(&mut self, slots: usize) -> Vec<Next> {
+    pub(crate) fn start(&mut self, slots: usize) -> Vec<CallAction> {
         let mut next = Vec::new();
         while let Some(mut prepared) = self.take(slots) {
             let call = prepared.call.clone();
             next.push(match (prepared.instead.take(), prepared.whom) {
-                (Some(instead), _) => Next::Not(call, instead),
+                (Some(instead), _) => CallAction::Not(call, instead),
                 (None, Some(whom)) => {
                     let is_protected = prepared.is_protected;
                     self.asking.insert(call.id.clone(), prepared);
-                    Next::Asks {
+                    CallAction::Asks {
                         call,
                         whom,
                         is_protected,
@@ -73,7 +73,7 @@ impl ToolQueue {
                 }
                 (None, None) => {
                     self.running.insert(call.id.clone(), prepared);
-                    Next::Runs(call)
+                    CallAction::Runs(call)
                 }
             });
         }
@@ -82,7 +82,7 @@ impl ToolQueue {
 
     /// Returns the next call to be started or approved, if a slot is free. If two calls have the same
     /// id, the second waits for the first.
-    fn take(&mut self, slots: usize) -> Option<Prepared> {
+    fn take(&mut self, slots: usize) -> Option<PreparedCall> {
         if self.running.len() + self.asking.len() >= slots {
             return None;
         }
@@ -101,13 +101,13 @@ impl ToolQueue {
     }
 
     /// Removes a call that was waiting for approval.
-    pub(crate) fn decide(&mut self, id: &CallId) -> Option<Prepared> {
+    pub(crate) fn decide(&mut self, id: &CallId) -> Option<PreparedCall> {
         self.asking.remove(id)
     }
 
     /// Lets an approved call run.
-    pub(crate) fn allow(&mut self, prepared: Prepared) {
-        self.allowed.push_back(Prepared {
+    pub(crate) fn allow(&mut self, prepared: PreparedCall) {
+        self.allowed.push_back(PreparedCall {
             whom: None,
             ..prepared
         });
@@ -115,7 +115,7 @@ impl ToolQueue {
 
     /// Removes the calls that have not been started and returns them. A call with the id of a call in
     /// progress stays, and gets the result `instead` after it.
-    pub(crate) fn skip_unstarted(&mut self, instead: impl Fn() -> Instead) -> Vec<Prepared> {
+    pub(crate) fn skip_unstarted(&mut self, instead: impl Fn() -> Instead) -> Vec<PreparedCall> {
         let allowed = std::mem::take(&mut self.allowed);
         let ready = std::mem::take(&mut self.ready);
         let mut go = Vec::new();

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CachePlan, Calibration, CannotFit, Economy, Line, Message, Money, Outlook, Part,
-    Policy, Ppm, PriceSheet, Proposal, Reply, StopReason, Threshold, Tokens, Trigger, Usage,
+    Budget, CachePlan, Calibration, CannotFit, Economy, Message, Money, Outlook, Part, Policy, Ppm,
+    PriceSheet, Proposal, Reply, StopReason, Threshold, Tokens, Trigger, Usage, ViewLimits,
 };
 
 use crate::current::{Attempt, TurnAnswer};
@@ -18,9 +18,9 @@ use crate::leave::Next;
 use crate::limits::AtLimit;
 use crate::moment::{HookPoint, Moment};
 use crate::notice;
-use crate::opening::Deciding;
+use crate::opening::HostDecision;
 use crate::outcome::EndReason;
-use crate::phase::{Calling, Phase, PlanFor};
+use crate::phase::{ModelCallFacts, Phase, PlanFor};
 use crate::request::{Expects, Request, ToolChoice};
 use crate::run::Run;
 use crate::state::is_empty;
@@ -38,7 +38,7 @@ const MAX_EMPTY_REPLIES: u32 = 2;
 pub(crate) const UNCOUNTED: Ppm = Ppm(30_000);
 
 /// Whether the view is below its limit.
-enum Kept {
+enum FitStatus {
     /// It is below the limit.
     Under,
     /// It will be, after the current plan or summary. The request is made then.
@@ -51,7 +51,7 @@ impl Run {
     /// Begins the next turn, if the limits allow it and the host agrees.
     pub(crate) fn start_turn(&mut self) {
         if self.check_limits() {
-            self.decide(Deciding::Turn);
+            self.decide(HostDecision::Turn);
         }
     }
 
@@ -75,10 +75,10 @@ impl Run {
             return;
         }
         match self.keep_under(&budget, &priced) {
-            Kept::Under => {}
-            Kept::Waiting => return,
-            Kept::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
-            Kept::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
+            FitStatus::Under => {}
+            FitStatus::Waiting => return,
+            FitStatus::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
+            FitStatus::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         if !self.keep_within_limits() {
             return;
@@ -135,7 +135,7 @@ impl Run {
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
     /// prefers a summary, it is requested first.
-    fn keep_under(&mut self, line: &Budget, budget: &Budget) -> Kept {
+    fn keep_under(&mut self, line: &Budget, budget: &Budget) -> FitStatus {
         if self.attempt.vetoed {
             return self.keep_under_window();
         }
@@ -143,9 +143,9 @@ impl Run {
             return kept;
         }
         let view = &self.state.transcript;
-        let means = self.means();
+        let context = self.plan_context();
         let propose =
-            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &means);
+            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &context);
         let mut proposal = propose(budget);
         let mut line = *line;
         // The tools that the plan adds have to fit as well.
@@ -154,7 +154,7 @@ impl Run {
         {
             line = match self.budget_planned() {
                 Ok(line) => line,
-                Err(cannot_fit) => return Kept::Not(cannot_fit),
+                Err(cannot_fit) => return FitStatus::Not(cannot_fit),
             };
             let priced = self.priced(&line);
             proposal = propose(&Budget {
@@ -168,40 +168,40 @@ impl Run {
                     && self.wants_summary(span, None)
                 {
                     self.phase = Phase::Summarizing(PlanFor::Request);
-                    return Kept::Waiting;
+                    return FitStatus::Waiting;
                 }
                 plan
             }
-            Err(cannot_fit) if self.might_fit(&cannot_fit) => return Kept::Not(cannot_fit),
+            Err(cannot_fit) if self.might_fit(&cannot_fit) => return FitStatus::Not(cannot_fit),
             Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
                 Some(plan) => Some(plan),
-                None => return Kept::Not(cannot_fit),
+                None => return FitStatus::Not(cannot_fit),
             },
         };
         match plan {
             Some(mut plan) => {
                 plan.price = Some(self.price_of_plan(&plan, &line));
                 self.leave(plan, Next::Request);
-                Kept::Waiting
+                FitStatus::Waiting
             }
-            None => Kept::Under,
+            None => FitStatus::Under,
         }
     }
 
     /// Checks the view against the window alone, whatever trigger is set. After a veto the view stays
     /// unchanged.
-    fn keep_under_window(&self) -> Kept {
+    fn keep_under_window(&self) -> FitStatus {
         let view = &self.state.transcript;
-        let line = Line {
+        let line = ViewLimits {
             trigger: Threshold::Auto,
             target: None,
             ..self.line()
         };
         let instructions = view.instructions();
         match line.budget(self.tools.overhead, instructions, self.calibration()) {
-            Ok(window) if view.tokens() <= window.limit => Kept::Under,
-            Ok(window) => Kept::Not(window.cannot_fit(view.tokens())),
-            Err(cannot_fit) => Kept::Not(cannot_fit),
+            Ok(window) if view.tokens() <= window.limit => FitStatus::Under,
+            Ok(window) => FitStatus::Not(window.cannot_fit(view.tokens())),
+            Err(cannot_fit) => FitStatus::Not(cannot_fit),
         }
     }
 
@@ -210,22 +210,22 @@ impl Run {
     ///
     /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
     /// or if shortening the results is not enough.
-    fn rest(&mut self, budget: &Budget) -> Option<Kept> {
+    fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
         let stages = self.setup.policy.stages();
         let eager =
             self.setup.economy == Economy::Eager || stages.iter().any(|stage| stage.is_eager());
         if eager || !self.state.compacted_last_turn() {
             return None;
         }
-        let means = self.means();
+        let context = self.plan_context();
         let view = &self.state.transcript;
-        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &means);
+        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &context);
         Some(match proposal.ok()?.plan {
             Some(plan) => {
                 self.leave(plan, Next::Request);
-                Kept::Waiting
+                FitStatus::Waiting
             }
-            None => Kept::Under,
+            None => FitStatus::Under,
         })
     }
 
@@ -298,7 +298,7 @@ impl Run {
             ..self.as_request(counted)
         };
         self.queue.push_back(Step::Call(Box::new(request)));
-        self.phase = Phase::Calling(Calling {
+        self.phase = Phase::Calling(ModelCallFacts {
             counted,
             max_output,
             rung,
@@ -352,7 +352,7 @@ impl Run {
         ));
     }
 
-    fn take_reply(&mut self, reply: Reply, calling: &Calling) {
+    fn take_reply(&mut self, reply: Reply, calling: &ModelCallFacts) {
         let counted = calling.counted;
         let Reply {
             parts, stop, usage, ..
@@ -402,7 +402,7 @@ impl Run {
             // A paused answer continues from its current end.
             self.phase = Phase::TurnDue;
         } else {
-            self.decide(Deciding::FollowUp);
+            self.decide(HostDecision::FollowUp);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
 use crate::decode::Instead;
-use crate::doom_loop::Looping;
+use crate::doom_loop::LoopVerdict;
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
 use crate::moment::{HookPoint, Moment};
@@ -17,7 +17,7 @@ use crate::pins::MAX_PINS;
 use crate::run::Run;
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
-use crate::tool_queue::Next;
+use crate::tool_queue::CallAction;
 
 /// Maximum length of a result in an event, in characters.
 const EVENT_TEXT: usize = 2_000;
@@ -43,9 +43,9 @@ impl Run {
         let (mut start, mut ask) = (Vec::new(), Vec::new());
         for next in queue.start(slots) {
             match next {
-                Next::Not(call, instead) => self.settle(&call, instead),
-                Next::Runs(call) => start.push(call),
-                Next::Asks {
+                CallAction::Not(call, instead) => self.settle(&call, instead),
+                CallAction::Runs(call) => start.push(call),
+                CallAction::Asks {
                     call,
                     whom,
                     is_protected,
@@ -76,7 +76,7 @@ impl Run {
         self.current.cause = TurnTrigger::ToolResults;
         self.end_turn();
         self.say_pins();
-        if let (Looping::Nudge(kind), None) = (self.looping(), &self.current.finalizing) {
+        if let (LoopVerdict::Nudge(kind), None) = (self.looping(), &self.current.finalizing) {
             self.tell_loop(kind, LoopConsequence::Told);
             self.notice(notice::repeated(kind).to_owned());
         }

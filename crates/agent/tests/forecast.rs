@@ -13,7 +13,7 @@ mod stage;
 use std::sync::Arc;
 
 use plimsoll_agent::{AtLimit, CountTokens, EndReason, ExecutionLimits, Setup, ToolChoice};
-use plimsoll_context::{Line, Money, Part, PriceSheet, Rates, StopReason, Tokens, Usage};
+use plimsoll_context::{Money, Part, PriceSheet, Rates, StopReason, Tokens, Usage, ViewLimits};
 use stage::audit::audit;
 use stage::{Stage, setup};
 
@@ -88,7 +88,7 @@ fn sheet() -> PriceSheet {
 fn limited(window: u64, limits: ExecutionLimits) -> Setup {
     let setup = setup();
     Setup {
-        line: Line {
+        line: ViewLimits {
             window: Some(Tokens(window)),
             ..setup.line
         },

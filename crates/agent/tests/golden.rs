@@ -14,10 +14,10 @@ mod stage;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    AtLimit, Entry, ExecutionLimits, Input, Leave, Measure, Setup, Spend, State, UserMessage,
+    AtLimit, Entry, ExecutionLimits, Input, Leave, Measure, Setup, Spend, State, UserInput,
 };
 use plimsoll_context::{
-    CallId, Chars4, Edit, Message, Money, Part, Pinned, PriceSheet, Rates, Recall, Seq, Tokens,
+    CallId, Chars4, Edit, Message, Money, Part, PinnedPart, PriceSheet, Rates, Recall, Seq, Tokens,
     ToolResult, Usage,
 };
 use stage::{Stage, good_summary, overflow, setup, summarizing, words};
@@ -42,7 +42,7 @@ fn scene() -> Vec<Entry> {
         ..summarizing(2_000, 8_000)
     });
     stage.say("the task").text("begun");
-    stage.run.pin(Seq(0), Pinned::Whole).unwrap();
+    stage.run.pin(Seq(0), PinnedPart::Whole).unwrap();
     stage.say("go on");
     let mut summaries = 0;
     for n in 0..12 {
@@ -263,7 +263,7 @@ fn format_4_is_read_and_folds() {
 fn format_5_is_read_and_folds() {
     let golden = read(FORMAT_5);
     let mut stage = Stage::new(setup());
-    let keyed = |text: &str, key: &str| UserMessage {
+    let keyed = |text: &str, key: &str| UserInput {
         parts: vec![Part::text(text)],
         key: Some(key.to_owned()),
     };

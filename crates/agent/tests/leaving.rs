@@ -167,9 +167,9 @@ fn without_recall_a_failing_archive_is_said_once() {
 fn a_veto_leaves_the_view_as_it_is_for_this_request() {
     // Under a share of the window there is room between trigger and limit.
     let mut setup = asked("evict");
-    setup.line = plimsoll_context::Line {
+    setup.line = plimsoll_context::ViewLimits {
         window: Some(Tokens(8_000)),
-        ..plimsoll_context::Line::default()
+        ..plimsoll_context::ViewLimits::default()
     };
     let mut stage = Stage::new(setup);
     stage.say("the task");

@@ -342,7 +342,7 @@ fn with_stop_the_time_is_the_time() {
 #[test]
 fn memory_is_a_limit_and_is_given_back() {
     let mut stage = Stage::new(Setup {
-        line: plimsoll_context::Line {
+        line: plimsoll_context::ViewLimits {
             window: Some(Tokens(1_000_000)),
             ..setup().line
         },

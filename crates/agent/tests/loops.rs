@@ -13,8 +13,8 @@ mod stage;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, Answered, DoomLoopTracker, EndReason, Event, ExecutionLimits, Fate, LoopConsequence,
-    Looping, MAX_HISTORY, Repetition, Setup, ToolPhase,
+    Answer, CallOutcome, DoomLoopTracker, EndReason, Event, ExecutionLimits, LoopConsequence,
+    LoopVerdict, MAX_HISTORY, Repetition, ResultOrigin, Setup, ToolPhase,
 };
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
 use proptest::prelude::*;
@@ -60,19 +60,19 @@ fn batch(written: &str) -> Batch {
 
 /// What follows a batch: `.` it runs, `n` it runs and the model is told, `x` it does not run, `!` the
 /// run ends.
-fn follows(tracker: &mut DoomLoopTracker, most: u64, batch: &Batch) -> (char, Looping) {
+fn follows(tracker: &mut DoomLoopTracker, most: u64, batch: &Batch) -> (char, LoopVerdict) {
     tracker.asked(&batch.message);
     let looping = tracker.looping(most);
     let fate = match looping {
-        Looping::Stop(..) => return ('!', looping),
-        Looping::Refuse(_) => Fate::Refused,
-        Looping::Nudge(_) | Looping::No => Fate::Ran,
+        LoopVerdict::Stop(..) => return ('!', looping),
+        LoopVerdict::Refuse(_) => ResultOrigin::Refused,
+        LoopVerdict::Nudge(_) | LoopVerdict::No => ResultOrigin::Ran,
     };
-    let answered = |result| Answered { result, fate };
+    let answered = |result| CallOutcome { result, fate };
     tracker.answered(batch.results.iter().map(answered));
     match (fate, tracker.looping(most)) {
-        (Fate::Refused, _) => ('x', looping),
-        (_, looping @ Looping::Nudge(_)) => ('n', looping),
+        (ResultOrigin::Refused, _) => ('x', looping),
+        (_, looping @ LoopVerdict::Nudge(_)) => ('n', looping),
         (_, looping) => ('.', looping),
     }
 }
@@ -206,24 +206,24 @@ fn it_says_what_is_repeated_and_how_often() {
     };
     let period = |length| Repetition::Period { length };
     for (script, looping) in [
-        ("a a", Looping::Nudge(Repetition::Identical)),
-        ("a a a", Looping::Refuse(Repetition::Identical)),
-        ("a a a a a", Looping::Stop(Repetition::Identical, 5)),
-        ("a b a b", Looping::Nudge(period(2))),
-        ("a b a b a b a", Looping::Stop(period(2), 7)),
-        ("a b c a b c a", Looping::Refuse(period(3))),
+        ("a a", LoopVerdict::Nudge(Repetition::Identical)),
+        ("a a a", LoopVerdict::Refuse(Repetition::Identical)),
+        ("a a a a a", LoopVerdict::Stop(Repetition::Identical, 5)),
+        ("a b a b", LoopVerdict::Nudge(period(2))),
+        ("a b a b a b a", LoopVerdict::Stop(period(2), 7)),
+        ("a b c a b c a", LoopVerdict::Refuse(period(3))),
         (
             "a:1!e a:2!e a:3!e a:4!e a:5!e",
-            Looping::Nudge(Repetition::Error),
+            LoopVerdict::Nudge(Repetition::Error),
         ),
         (
             "h|a:1!1 h|a:2!2 h|a:3!3 h|a:4!4 h|a:5!5",
-            Looping::Nudge(Repetition::Text),
+            LoopVerdict::Nudge(Repetition::Text),
         ),
         // What is the same outweighs what is alike.
         (
             "h|a!e h|a!e h|a!e h|a!e h|a!e",
-            Looping::Stop(Repetition::Identical, 5),
+            LoopVerdict::Stop(Repetition::Identical, 5),
         ),
     ] {
         assert_eq!(last(3, script), looping, "{script}");

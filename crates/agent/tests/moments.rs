@@ -13,8 +13,8 @@ mod stage;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, Failure, FilterResult, HookPoint, Input, InputFilter,
-    InputFilters, QueueMode, Setup, TurnTrigger, UndoError, Whom,
+    Answer, Approver, AtLimit, EndReason, Entry, Event, Failure, FilterResult, HookPoint, Input,
+    InputFilter, InputFilters, QueueMode, Setup, TurnTrigger, UndoError,
 };
 use plimsoll_context::{Part, Tokens};
 use stage::audit::audit;
@@ -69,8 +69,8 @@ fn story(stage: &Stage) -> Vec<String> {
         .story
         .iter()
         .filter_map(|told| match told {
-            stage::Told::Event(event) => short(event),
-            stage::Told::Moment(point) => Some(point.name().to_owned()),
+            stage::Notification::Event(event) => short(event),
+            stage::Notification::Moment(point) => Some(point.name().to_owned()),
         })
         .collect()
 }
@@ -199,8 +199,8 @@ fn before_task_is_asked_once_a_session() {
 fn a_hook_that_says_no_to_a_call_leaves_it_out() {
     let mut stage = Stage::new(hooked(&[HookPoint::BeforeToolExecution]));
     stage.say("go").calls(&["a:read", "b:bash"]);
-    let whom: Vec<Whom> = stage.asked.iter().map(|question| question.whom).collect();
-    assert_eq!(whom, [Whom::Hook, Whom::Both]);
+    let whom: Vec<Approver> = stage.asked.iter().map(|question| question.whom).collect();
+    assert_eq!(whom, [Approver::Hook, Approver::Both]);
     stage.answer(
         "a",
         Answer::Skip {

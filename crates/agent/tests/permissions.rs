@@ -10,8 +10,8 @@
 mod stage;
 
 use plimsoll_agent::{
-    Answer, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission, PermissionMode,
-    PermissionRule, Permissions, Setup, ShellText, SimpleCommand, ToolTarget, Whom,
+    Answer, Approver, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission,
+    PermissionMode, PermissionRule, Permissions, Setup, ShellText, SimpleCommand, ToolTarget,
 };
 use plimsoll_context::HostedTool;
 use proptest::prelude::*;
@@ -514,7 +514,7 @@ fn what_a_rule_says_is_done() {
     assert_eq!(stage.asked.len(), 1);
     assert_eq!(
         (stage.asked[0].call.id.0.as_str(), stage.asked[0].whom),
-        ("c", Whom::Gate)
+        ("c", Approver::Gate)
     );
     let no = |why: &str| Answer::Deny { why: why.into() };
     stage
@@ -599,12 +599,12 @@ fn a_hook_is_asked_whatever_the_rules_allow() {
     setup.max_parallel_tools = 3;
     let mut stage = Stage::new(setup);
     stage.say("go").calls(&["a:bash", "b:write", "c:read"]);
-    let asked: Vec<(&str, Whom)> = stage
+    let asked: Vec<(&str, Approver)> = stage
         .asked
         .iter()
         .map(|asked| (asked.call.id.0.as_str(), asked.whom))
         .collect();
-    assert_eq!(asked, [("a", Whom::Hook), ("c", Whom::Hook)]);
+    assert_eq!(asked, [("a", Approver::Hook), ("c", Approver::Hook)]);
     stage.finish();
     assert_eq!(stage.executed(), ["a", "c"]);
     audit(&stage);

@@ -15,7 +15,7 @@ use plimsoll_agent::{
     AtLimit, EndReason, Entry, Input, Leave, MAX_PINS, PinError, Run, Setup, State,
 };
 use plimsoll_context::{
-    CallId, ContextStrategy, Message, Part, Pinned, Recall, Seq, Tokens, ToolResult,
+    CallId, ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens, ToolResult,
 };
 use stage::audit::{audit, carried_on, whole};
 use stage::{Stage, filler, good_summary, limits, overflow, setup, strategy, summarizing};
@@ -88,7 +88,7 @@ fn pins_survive_every_policy_byte_for_byte() {
             .iter()
             .find(|item| item.message.text() == "the secret is 42");
         let result = result.unwrap().seq;
-        stage.run.pin(result, Pinned::Whole).unwrap();
+        stage.run.pin(result, PinnedPart::Whole).unwrap();
         stage.rest();
         // A message with two parts, of which one is pinned.
         stage.tell(Input::User(
@@ -101,7 +101,7 @@ fn pins_survive_every_policy_byte_for_byte() {
             .rfind(|item| item.message.is_user())
             .unwrap()
             .seq;
-        stage.run.pin(asked, Pinned::Part(0)).unwrap();
+        stage.run.pin(asked, PinnedPart::Part(0)).unwrap();
         stage.rest();
         let view = stage.run.state().transcript();
         let said: Vec<Message> = [rule, result, asked]
@@ -151,7 +151,7 @@ fn what_cannot_be_pinned_is_told_when_it_is_pinned() {
         "{too_large}"
     );
     assert_eq!(
-        stage.run.pin(Seq(0), Pinned::Whole),
+        stage.run.pin(Seq(0), PinnedPart::Whole),
         Err(PinError::NotInView(Seq(0)))
     );
     assert!(
@@ -160,23 +160,23 @@ fn what_cannot_be_pinned_is_told_when_it_is_pinned() {
     );
     stage.say("the task").text("ok");
     assert_eq!(
-        stage.run.pin(Seq(9), Pinned::Whole),
+        stage.run.pin(Seq(9), PinnedPart::Whole),
         Err(PinError::NotInView(Seq(9)))
     );
     assert_eq!(
-        stage.run.pin(Seq(0), Pinned::Part(1)),
+        stage.run.pin(Seq(0), PinnedPart::Part(1)),
         Err(PinError::NotInView(Seq(0)))
     );
-    stage.run.pin(Seq(0), Pinned::Part(0)).unwrap();
-    stage.run.pin(Seq(0), Pinned::Part(0)).unwrap();
-    stage.run.pin(Seq(0), Pinned::Whole).unwrap();
+    stage.run.pin(Seq(0), PinnedPart::Part(0)).unwrap();
+    stage.run.pin(Seq(0), PinnedPart::Part(0)).unwrap();
+    stage.run.pin(Seq(0), PinnedPart::Whole).unwrap();
     // A pin on the whole is not weakened.
-    stage.run.pin(Seq(0), Pinned::Part(0)).unwrap();
+    stage.run.pin(Seq(0), PinnedPart::Part(0)).unwrap();
     let pin = stage.run.state().transcript().items()[0]
         .pin
         .clone()
         .unwrap();
-    assert_eq!(pin.what, Pinned::Whole);
+    assert_eq!(pin.what, PinnedPart::Whole);
     stage.rest();
     let pins = stage
         .log
@@ -190,7 +190,10 @@ fn what_cannot_be_pinned_is_told_when_it_is_pinned() {
     // While a run is under way, nothing is said between.
     stage.say("go on");
     assert_eq!(stage.run.pin_text("late"), Err(PinError::Pending));
-    assert_eq!(stage.run.pin(Seq(0), Pinned::Whole), Err(PinError::Pending));
+    assert_eq!(
+        stage.run.pin(Seq(0), PinnedPart::Whole),
+        Err(PinError::Pending)
+    );
     stage.finish();
     audit(&stage);
     // Overhead alone.
@@ -212,7 +215,7 @@ fn there_is_a_bound_to_pins() {
     assert_eq!(stage.run.pin_text("one more"), Err(PinError::TooMany));
     // What is pinned already is no more.
     assert_eq!(stage.run.pin_text("rule 3"), Ok(Seq(3)));
-    stage.run.pin(Seq(3), Pinned::Whole).unwrap();
+    stage.run.pin(Seq(3), PinnedPart::Whole).unwrap();
     assert!(stage.run.unpin(Seq(0)));
     stage.run.pin_text("one more").unwrap();
     stage.rest();
@@ -231,7 +234,7 @@ fn a_small_pin_that_holds_much_is_too_large() {
         .calls(&[&format!("c:read:{long}")])
         .done("c", "small")
         .text("ok");
-    let error = stage.run.pin(Seq(2), Pinned::Whole).unwrap_err();
+    let error = stage.run.pin(Seq(2), PinnedPart::Whole).unwrap_err();
     assert!(matches!(error, PinError::TooLarge { .. }), "{error}");
     audit(&stage);
 }
@@ -248,7 +251,7 @@ fn a_shortened_item_cannot_be_pinned() {
             .iter()
             .find(|item| item.form != plimsoll_context::Form::Original);
         let Some(edited) = edited else { continue };
-        let refused = stage.run.pin(edited.seq, Pinned::Whole);
+        let refused = stage.run.pin(edited.seq, PinnedPart::Whole);
         assert_eq!(refused, Err(PinError::NotInView(edited.seq)), "{name}");
     }
 }

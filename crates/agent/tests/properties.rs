@@ -21,9 +21,9 @@ use plimsoll_agent::{
     Setup, SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    Bytes, CallId, ContextStrategy, Economy, Exchange, Gap, Item, Message, Opaque, Part, Pinned,
-    Policy, Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens, ToolResult,
-    Usage,
+    Bytes, CallId, ContextStrategy, Economy, Exchange, Gap, Item, Message, Opaque, Part,
+    PinnedPart, Policy, Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens,
+    ToolResult, Usage,
 };
 use stage::audit::{calibration, carried_on, whole};
 use stage::{Stage, good_summary, overflow, setup, strategy};
@@ -344,10 +344,10 @@ impl Script {
             }
             (2, Some(seq)) => {
                 let part = self.random.below(3) as usize;
-                let _ = self.stage.run.pin(seq, Pinned::Part(part));
+                let _ = self.stage.run.pin(seq, PinnedPart::Part(part));
             }
             (_, Some(seq)) => {
-                let _ = self.stage.run.pin(seq, Pinned::Whole);
+                let _ = self.stage.run.pin(seq, PinnedPart::Whole);
             }
             _ => {}
         }

@@ -17,8 +17,8 @@ use plimsoll_agent::{
     SummaryModel,
 };
 use plimsoll_context::{
-    CallId, ContextStrategy, Line, Message, MessageList, Part, Pinned, Policy, Reply, Seq,
-    StopReason, SummaryConfig, Tokens, ToolCall, Usage,
+    CallId, ContextStrategy, Message, MessageList, Part, PinnedPart, Policy, Reply, Seq,
+    StopReason, SummaryConfig, Tokens, ToolCall, Usage, ViewLimits,
 };
 use stage::audit::{audit, whole};
 use stage::{Stage, good_summary, limits, overflow, summarizing};
@@ -519,7 +519,7 @@ fn nothing_to_do_costs_no_call() {
 fn a_summary_that_does_not_bring_the_view_under_its_trigger_is_not_asked_for_again() {
     let setup = when_due(summarizing(6_000, 20_000));
     let setup = Setup {
-        line: Line {
+        line: ViewLimits {
             window: Some(Tokens(12_000)),
             max_output: Some(Tokens(500)),
             trigger: plimsoll_context::Threshold::Share(plimsoll_context::Ppm(500_000)),
@@ -763,7 +763,7 @@ fn what_is_pinned_in_the_span_stands_beside_the_summary() {
     stage.calls(&["p:read"]).done("p", "the secret is 42");
     stage.text("ok");
     let seq = Seq(2);
-    stage.run.pin(seq, Pinned::Whole).unwrap();
+    stage.run.pin(seq, PinnedPart::Whole).unwrap();
     stage.say("go on");
     let mut n = 0;
     for round in 0..3 {

@@ -11,14 +11,14 @@
 mod stage;
 
 use plimsoll_agent::{EndReason, Event, Failure, Request, Setup};
-use plimsoll_context::{Line, Ppm, Tokens, Usage};
+use plimsoll_context::{Ppm, Tokens, Usage, ViewLimits};
 use proptest::prelude::*;
 use stage::words::call;
 use stage::{Stage, setup};
 
 /// A server that counts so many tokens for each of ours, beside a prompt that we do not see.
 #[derive(Debug, Clone, Copy)]
-struct Server {
+struct CountingServer {
     ratio: Ppm,
     hidden: u64,
     window: u64,
@@ -26,7 +26,7 @@ struct Server {
     says_used: bool,
 }
 
-impl Server {
+impl CountingServer {
     fn count(self, request: &Request) -> u64 {
         self.of(request.counted)
     }
@@ -59,7 +59,7 @@ impl Server {
 }
 
 /// One run: what is said, and the size of each tool result, in characters.
-type Said = (usize, Vec<usize>);
+type SimulatedRun = (usize, Vec<usize>);
 
 fn text(characters: usize) -> String {
     "the harbour ledger "
@@ -70,7 +70,12 @@ fn text(characters: usize) -> String {
 }
 
 /// The most refusals in a row.
-fn run(stage: &mut Stage, server: Server, number: usize, (said, results): &Said) -> usize {
+fn run(
+    stage: &mut Stage,
+    server: CountingServer,
+    number: usize,
+    (said, results): &SimulatedRun,
+) -> usize {
     let (mut row, mut most) = (0, 0);
     let mut results = results.iter().enumerate();
     let mut next = results.next();
@@ -99,9 +104,9 @@ fn run(stage: &mut Stage, server: Server, number: usize, (said, results): &Said)
 
 fn with_window(window: u64) -> Setup {
     Setup {
-        line: Line {
+        line: ViewLimits {
             window: Some(Tokens(window)),
-            ..Line::default()
+            ..ViewLimits::default()
         },
         ..setup()
     }
@@ -110,18 +115,18 @@ fn with_window(window: u64) -> Setup {
 /// What may be said is small, so that what has to stay is: about this many of our tokens.
 const LEAST: u64 = 1_200;
 
-fn runs() -> impl Strategy<Value = Vec<Said>> {
+fn runs() -> impl Strategy<Value = Vec<SimulatedRun>> {
     let results = proptest::collection::vec(0..30_000_usize, 0..8);
     proptest::collection::vec((1..800_usize, results), 1..5)
 }
 
-fn server() -> impl Strategy<Value = Server> {
+fn server() -> impl Strategy<Value = CountingServer> {
     let hidden = prop_oneof![Just(0), 0..20_000_u64];
     (300_000..6_000_000_u64, hidden, 0..60_000_u64, any::<bool>()).prop_map(
         |(ratio, hidden, more, says_used)| {
             let ratio = Ppm(ratio);
             let least = Tokens(LEAST).share(ratio).0.max(LEAST) + hidden;
-            Server {
+            CountingServer {
                 ratio,
                 hidden,
                 // Beside an answer, which takes a quarter at most.
@@ -160,14 +165,14 @@ proptest! {
         for (number, said) in before.iter().enumerate() {
             self::run(&mut stage, server, number, said);
         }
-        let small = Server { window: server.window * share / 100, ..server };
+        let small = CountingServer { window: server.window * share / 100, ..server };
         let mut stage = Stage::resume(stage.log, with_window(small.window));
         self::run(&mut stage, small, 90, &(said, Vec::new()));
         let EndReason::CannotFit { cannot_fit } = stage.outcome().reason else {
             return Ok(());
         };
         let window = cannot_fit.window(None).0;
-        let enough = Server { window, ..server };
+        let enough = CountingServer { window, ..server };
         let mut stage = Stage::resume(stage.log, with_window(window));
         stage.go_on();
         prop_assert!(stage.calling, "{:?} of {:?}: {:?}", cannot_fit, small, stage.outcome().reason);
@@ -178,7 +183,7 @@ proptest! {
 /// llama.cpp with a model whose tokenizer knows little: after two turns nothing was sent any more.
 #[test]
 fn a_dear_tokenizer_in_a_small_window_ends_no_session() {
-    let server = Server {
+    let server = CountingServer {
         ratio: Ppm(4_800_000),
         hidden: 0,
         window: 2_048,

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use figure::{Amount, Required, Unit, median, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, row, sections, time};
 
 const SESSIONS: usize = 200;
 const ROUNDS: usize = 5;
 const STARTS: usize = 21;
 /// Sizes of whole chats in megabytes, and what the peak of memory has to be. The vocabulary and the
 /// program take 18 MB, which is most of it for a small chat.
-const WHOLE: [(usize, Required); 3] = [
-    (1, Required::Nothing),
-    (10, Required::Nothing),
-    (100, Required::AtMost(6.0)),
+const WHOLE: [(usize, Requirement); 3] = [
+    (1, Requirement::Nothing),
+    (10, Requirement::Nothing),
+    (100, Requirement::AtMost(6.0)),
 ];
 /// A message that says nothing: no server accepts it.
 const SILENT: &str = r#"{"role":"assistant","content":null},"#;
@@ -48,13 +48,13 @@ fn compact_whole() {
             let spent = resources(&["compact", "--budget", "8000"], &path);
             let what =
                 format!("`compact --budget 8000` of a {kind} chat of {megabytes} MB: CPU time");
-            row(&what, Amount(spent.cpu, Unit::Millis), Required::Nothing);
+            row(&what, Amount(spent.cpu, Unit::Millis), Requirement::Nothing);
             let times = spent.peak / bytes as f64;
             let what = "the same: peak of memory beside the file";
             let most = if damage.is_none() {
                 most
             } else {
-                Required::Nothing
+                Requirement::Nothing
             };
             row(what, Amount(times, Unit::Times), most);
         }
@@ -135,14 +135,14 @@ fn compact_lines() {
         row(
             &what,
             Amount(speed, Unit::MegabytesPerSecond),
-            Required::Nothing,
+            Requirement::Nothing,
         );
         let what = format!(
             "the same, sessions of {} KB on average",
             input.len() / SESSIONS / 1_000
         );
         let speed = SESSIONS as f64 / spent;
-        row(&what, Amount(speed, Unit::PerSecond), Required::Nothing);
+        row(&what, Amount(speed, Unit::PerSecond), Requirement::Nothing);
     }
 }
 
@@ -155,9 +155,9 @@ fn cold_start() {
     ]);
     std::fs::write(&path, chat.to_string()).expect("it is written");
     for (command, required) in [
-        ("count --counter o200k", Required::Nothing),
-        ("count --counter estimate", Required::Nothing),
-        ("compact --budget 8000", Required::AtMost(60.0)),
+        ("count --counter o200k", Requirement::Nothing),
+        ("count --counter estimate", Requirement::Nothing),
+        ("compact --budget 8000", Requirement::AtMost(60.0)),
     ] {
         let arguments: Vec<&str> = command.split(' ').collect();
         let once = |_| run(&arguments, &path).as_secs_f64() * 1e3;

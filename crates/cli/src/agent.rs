@@ -14,8 +14,8 @@ use plimsoll::{
     Window,
 };
 
-use crate::called::{Asked, Called};
-use crate::choice::{self, Choice, ChosenBy, Fit, Said};
+use crate::called::{CallerSettings, DeferredGate};
+use crate::choice::{self, Choice, ChoiceProgress, ChosenBy, Fit};
 use crate::exit::Stop;
 use crate::known;
 use crate::mcp::Mcp;
@@ -23,7 +23,7 @@ use crate::outcome::stop_of;
 use crate::paths;
 use crate::places;
 use crate::sandbox;
-use crate::settings::{Resolved, Sources};
+use crate::settings::{ResolvedSettings, Sources};
 use crate::terminal::text::lines_of;
 
 /// The built-in system prompt.
@@ -36,13 +36,13 @@ pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 const LOCAL_SUMMARY: Duration = Duration::from_secs(300);
 
 /// An agent without its gate and its observers.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedAgent {
     /// The configuration, adapted to the model.
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: Choice,
     /// The gate of called agents, unless they use the gate of this agent. Must be set.
-    pub(crate) asked: Asked,
+    pub(crate) asked: DeferredGate,
     mcp: Mcp,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct ReadyAgent {
     pub(crate) mcp: Mcp,
 }
 
-impl Prepared {
+impl PreparedAgent {
     /// Builds the agent with a gate and the observers of its events.
     pub(crate) fn build(
         self,
@@ -96,12 +96,12 @@ pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
 /// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
 pub(crate) async fn prepare(
     sources: &Sources,
-    said: Said,
+    said: ChoiceProgress,
     store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
-) -> Result<Prepared, Stop> {
-    let Resolved { mut agent, notes } = sources.resolve()?;
-    for note in notes.iter().filter(|_| said == Said::Everything) {
+) -> Result<PreparedAgent, Stop> {
+    let ResolvedSettings { mut agent, notes } = sources.resolve()?;
+    for note in notes.iter().filter(|_| said == ChoiceProgress::Everything) {
         crate::say(note);
     }
     agent.check_tools().map_err(Stop::usage)?;
@@ -120,11 +120,12 @@ pub(crate) async fn prepare(
     project.add_skills(&mut agent);
     let skills = agent.skills();
     let mut tools = agent.tools_with(&skills).map_err(Stop::usage)?;
-    if is_held && said == Said::Everything && !plimsoll::tools::sandbox::denies_network() {
+    if is_held && said == ChoiceProgress::Everything && !plimsoll::tools::sandbox::denies_network()
+    {
         crate::say(sandbox::NETWORK);
     }
     let instructions = Instructions::read(&agent, &project).map_err(Stop::usage)?;
-    if said == Said::Everything {
+    if said == ChoiceProgress::Everything {
         let files = instructions.files().map(|path| path.display().to_string());
         let files: Vec<String> = files.collect();
         if !files.is_empty() {
@@ -152,13 +153,13 @@ pub(crate) async fn prepare(
     };
     tools.extend(mcp.tools(&agent, &tools));
     let has_tools = !tools.is_empty();
-    let asked = Asked::default();
+    let asked = DeferredGate::default();
     let built_in = match choice.system {
         SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
         other => other.to_owned(),
     };
     instructions.apply(&mut agent, &built_in);
-    let called = Called {
+    let called = CallerSettings {
         model: choice.model(),
         name: agent.settings().model.clone(),
         fit: choice.fit(),
@@ -174,7 +175,7 @@ pub(crate) async fn prepare(
     if has_tools && has_room(choice.window) {
         builder = builder.tools_after_plan([pin_tool()]);
     }
-    Ok(Prepared {
+    Ok(PreparedAgent {
         config: agent,
         builder,
         choice,

@@ -268,7 +268,7 @@ mod tests {
     use plimsoll::ToolCall;
     use plimsoll::limits::CallKey;
     use plimsoll::model::CallId;
-    use plimsoll::permissions::Whom;
+    use plimsoll::permissions::Approver;
     use serde_json::json;
 
     use super::*;
@@ -281,7 +281,7 @@ mod tests {
                 arguments: arguments.to_string(),
                 opaque: None,
             },
-            whom: Whom::Gate,
+            whom: Approver::Gate,
             key: CallKey::default(),
             is_protected: false,
         }

@@ -16,10 +16,10 @@ use crate::places;
 
 /// The gate of called agents. Until it is set, all questions are denied.
 #[derive(Clone, Default)]
-pub(crate) struct Asked(Arc<OnceLock<Arc<dyn Gate>>>);
+pub(crate) struct DeferredGate(Arc<OnceLock<Arc<dyn Gate>>>);
 
 /// The caller's properties that a called agent inherits unless it has its own.
-pub(crate) struct Called {
+pub(crate) struct CallerSettings {
     pub(crate) model: AgentModel,
     /// The name of the caller's model. Agents with the same model name share its connection.
     pub(crate) name: Option<String>,
@@ -27,11 +27,11 @@ pub(crate) struct Called {
     /// The caller's permission mode. An agent may be stricter.
     pub(crate) mode: PermissionMode,
     pub(crate) sandbox: SandboxMode,
-    pub(crate) asked: Asked,
+    pub(crate) asked: DeferredGate,
     pub(crate) mcp: Mcp,
 }
 
-impl Asked {
+impl DeferredGate {
     /// Sets the gate. Only the first call has an effect.
     pub(crate) fn set(&self, gate: Arc<dyn Gate>) {
         let _ = self.0.set(gate);
@@ -39,7 +39,7 @@ impl Asked {
 }
 
 #[async_trait]
-impl Gate for Asked {
+impl Gate for DeferredGate {
     async fn decide(&self, question: &Question) -> Answer {
         match self.0.get() {
             Some(gate) => gate.decide(question).await,
@@ -48,7 +48,7 @@ impl Gate for Asked {
     }
 }
 
-impl Called {
+impl CallerSettings {
     /// Returns the builder of a called agent.
     pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, ConfigError> {
         let mut config = config.clone();

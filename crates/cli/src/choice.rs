@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, AgentModel, WindowSetting};
 use plimsoll::pricing::PriceSheet;
-use plimsoll::providers::{self, ModelFacts, Origin, Place, WindowSource, resolve_window};
+use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
 use plimsoll::{Provider, Window};
 
 use crate::agent::SYSTEM;
@@ -34,7 +34,7 @@ pub(crate) struct Choice {
     /// The system prompt if the user does not configure one.
     pub(crate) system: &'static str,
     /// Plimsoll's own server, which stops when this is dropped.
-    pub(crate) _server: Option<local::Server>,
+    pub(crate) _server: Option<local::LocalServer>,
 }
 
 /// The properties of a model that settings are adapted to.
@@ -69,7 +69,7 @@ impl Choice {
 
 /// Whether progress is printed while a model is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ChoiceProgress {
     Everything,
     Nothing,
 }
@@ -86,7 +86,11 @@ pub(crate) enum ChosenBy {
 }
 
 /// Finds or starts the model.
-pub(crate) async fn choose(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
+pub(crate) async fn choose(
+    agent: &AgentConfig,
+    said: ChoiceProgress,
+    by: ChosenBy,
+) -> Result<Choice, Stop> {
     let settings = agent.settings();
     match (settings.model.as_deref(), settings.base_url.as_deref()) {
         (Some("local"), None) => local_model(agent, said, by).await,
@@ -119,7 +123,10 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
         builder = builder.base_url(base_url);
     }
     let facts = agent.facts(&model);
-    let one_at_a_time = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
+    let one_at_a_time = matches!(
+        model.vendor().place,
+        ServerLocation::ThisMachine | ServerLocation::Ours
+    );
     let provider = builder.build();
     let provider = Arc::new(provider.map_err(Stop::usage)?);
     let (window, window_from) = window(provider.as_ref(), &facts, agent.settings().window).await;
@@ -166,7 +173,11 @@ async fn window(
 }
 
 /// Uses a server that runs on this machine, or else starts Plimsoll's own.
-async fn local_model(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
+async fn local_model(
+    agent: &AgentConfig,
+    said: ChoiceProgress,
+    by: ChosenBy,
+) -> Result<Choice, Stop> {
     let here = providers::detect(&providers::environment).await;
     if let Some((server, model)) = here.preferred() {
         let (provider, base_url) = (server.provider, server.base_url.as_str());

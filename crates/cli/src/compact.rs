@@ -13,13 +13,13 @@ use std::thread::{self, available_parallelism};
 use clap::Args;
 
 use crate::exit::{DONE, FAILED, Stop};
-use crate::explain::Explained;
+use crate::explain::PolicyEffect;
 use crate::input;
 use crate::out::out;
 
 pub(crate) use filter::Filter;
 use filter::FilterOptions;
-use one::How;
+use one::CompactSettings;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -91,7 +91,7 @@ pub(crate) struct CompactArgs {
 
 /// Runs the filter.
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
-    let how = How::new(args)?;
+    let how = CompactSettings::new(args)?;
     if how.is_summarize() && !args.quiet {
         crate::say("summarize is extract here: compact asks no model");
     }
@@ -117,11 +117,11 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
 struct Job {
     number: u64,
     line: Result<String, Stop>,
-    answer: SyncSender<Answer>,
+    answer: SyncSender<LineOutput>,
 }
 
 /// The output for one line.
-struct Answer {
+struct LineOutput {
     out: String,
     notes: Vec<String>,
     explained: Option<String>,
@@ -130,7 +130,11 @@ struct Answer {
 
 /// Compacts one request per line on all cores, and prints the answers in the order of the lines. If
 /// a line fails, its answer is the error, and the other lines are still compacted.
-fn lines(how: &How<'_>, args: &CompactArgs, mut input: Box<dyn BufRead>) -> Result<u8, Stop> {
+fn lines(
+    how: &CompactSettings<'_>,
+    args: &CompactArgs,
+    mut input: Box<dyn BufRead>,
+) -> Result<u8, Stop> {
     let workers = available_parallelism().map_or(1, usize::from);
     let workers = workers.min(MAX_WORKERS);
     let (jobs, waiting) = sync_channel::<Job>(workers);
@@ -162,7 +166,7 @@ fn lines(how: &How<'_>, args: &CompactArgs, mut input: Box<dyn BufRead>) -> Resu
 }
 
 /// Answers lines until there are no more.
-fn work(how: &How<'_>, args: &CompactArgs, waiting: &Mutex<Receiver<Job>>) {
+fn work(how: &CompactSettings<'_>, args: &CompactArgs, waiting: &Mutex<Receiver<Job>>) {
     loop {
         let next = waiting
             .lock()
@@ -176,8 +180,13 @@ fn work(how: &How<'_>, args: &CompactArgs, waiting: &Mutex<Receiver<Job>>) {
     }
 }
 
-fn answer(how: &How<'_>, args: &CompactArgs, number: u64, line: Result<String, Stop>) -> Answer {
-    let failed = |stop: Stop| Answer {
+fn answer(
+    how: &CompactSettings<'_>,
+    args: &CompactArgs,
+    number: u64,
+    line: Result<String, Stop>,
+) -> LineOutput {
+    let failed = |stop: Stop| LineOutput {
         out: serde_json::json!({ "error": stop.text }).to_string(),
         notes: Vec::new(),
         explained: None,
@@ -194,7 +203,7 @@ fn answer(how: &How<'_>, args: &CompactArgs, number: u64, line: Result<String, S
     let notes = compacted.notes.iter();
     let notes = notes.map(|note| format!("line {number}: {note}"));
     let explained = compacted.explained.as_ref();
-    Answer {
+    LineOutput {
         out: compacted.json.trim().to_owned(),
         notes: notes.collect(),
         explained: explained.map(|explained| explained_line(explained, args, number)),
@@ -203,7 +212,7 @@ fn answer(how: &How<'_>, args: &CompactArgs, number: u64, line: Result<String, S
 }
 
 /// Prints the answers in their order. Returns the exit code.
-fn print(answers: Receiver<Receiver<Answer>>) -> Result<u8, Stop> {
+fn print(answers: Receiver<Receiver<LineOutput>>) -> Result<u8, Stop> {
     let mut code = DONE;
     for answer in answers {
         let answer = answer.recv();
@@ -223,7 +232,7 @@ fn print(answers: Receiver<Receiver<Answer>>) -> Result<u8, Stop> {
 }
 
 /// Formats the explanation of one of many lines.
-fn explained_line(explained: &Explained, args: &CompactArgs, number: u64) -> String {
+fn explained_line(explained: &PolicyEffect, args: &CompactArgs, number: u64) -> String {
     if args.json {
         let mut json = explained.as_json();
         if let Some(object) = json.as_object_mut() {

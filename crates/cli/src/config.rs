@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Import, System, TrustError};
 use plimsoll::context::{
-    ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, Line, OwnStages, Summarization,
+    ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, OwnStages, Summarization, ViewLimits,
 };
 use plimsoll::policy::{Author, Policy};
 use plimsoll::{ContextStrategy, Tokens};
@@ -57,17 +57,17 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
 }
 
 /// The result of connecting to the MCP servers.
-struct Tried {
+struct McpTrial {
     told: Vec<String>,
     all_there: bool,
 }
 
 /// Connects to the servers if there are settings for all agents. If there are none, `check` reports
 /// why.
-async fn tried(config: &Config) -> Option<Tried> {
+async fn tried(config: &Config) -> Option<McpTrial> {
     let agent = config.defaults().ok()?;
     let (told, all_there) = mcp_command::tried(&agent, config.mcp()).await;
-    Some(Tried { told, all_there })
+    Some(McpTrial { told, all_there })
 }
 
 /// Reads a configuration like `plimsoll run`: with `--config FILE` if a file is given, else the one
@@ -132,7 +132,7 @@ fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-fn check(config: &Config, tried: Option<Tried>, json: bool) -> Result<u8, Stop> {
+fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Stop> {
     let users_file = users_file();
     let path = config.path().or(users_file.as_deref());
     let path = path.unwrap_or(CONFIG_FILE.as_ref());
@@ -296,7 +296,7 @@ pub(crate) fn filter(
     agent: &AgentConfig,
     system: Tokens,
     size: Option<Tokens>,
-) -> Result<(Policy, Line), Stop> {
+) -> Result<(Policy, ViewLimits), Stop> {
     let settings = agent.settings();
     let context = settings.context_config().ok_or_else(|| {
         Stop::usage(
@@ -312,11 +312,11 @@ pub(crate) fn filter(
              takes {aside}; allow more"
         )));
     }
-    let line = Line {
+    let line = ViewLimits {
         window: size,
         // No tokens are set aside for an answer, because the chat is not sent.
         max_output: Some(Tokens::ZERO),
-        ..Line::default()
+        ..ViewLimits::default()
     };
     let summary = settings.summary.without_model();
     let mut policy = context.policy(summary, settings.argument_digest(), OwnStages::default());

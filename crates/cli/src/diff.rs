@@ -24,13 +24,13 @@ pub(crate) struct Diff {
     pub(crate) removed: usize,
     is_new: bool,
     /// Changed lines and the lines around them, at most [`ASKED`].
-    lines: Vec<Line>,
+    lines: Vec<DiffLine>,
     /// The number of further lines.
     more: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
+struct DiffLine {
     tag: ChangeTag,
     /// The line number from 1: in the old file if the line is removed, otherwise in the new one.
     number: usize,
@@ -77,7 +77,7 @@ impl Diff {
                 .chars()
                 .take(MAX_LINE)
                 .collect();
-            of.lines.push(Line {
+            of.lines.push(DiffLine {
                 tag: change.tag(),
                 number: number.map_or(0, |number| number + 1),
                 text: clean(&text),

@@ -31,11 +31,11 @@ pub(crate) struct EventPrinter {
     /// printed by the command unless it streams.
     gauge: Option<Arc<Gauge>>,
     previews: Arc<Previews>,
-    state: Mutex<State>,
+    state: Mutex<PrinterState>,
 }
 
 /// A running tool call.
-struct Running {
+struct RunningCall {
     argument: String,
     since: Instant,
     /// The change that it makes to a file, if any.
@@ -45,12 +45,12 @@ struct Running {
 }
 
 #[derive(Default)]
-struct State {
+struct PrinterState {
     /// Text of the turn that is not written yet. Without streaming, only final text may be written.
     text: String,
     /// The last text that was written.
     said: String,
-    running: HashMap<CallId, Running>,
+    running: HashMap<CallId, RunningCall>,
     /// Calls that ended without having run. Their arguments come with the next event.
     ended: HashMap<CallId, (ToolPhase, Arc<str>)>,
     status: RunStatus,
@@ -70,7 +70,7 @@ impl EventPrinter {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PrinterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,7 +84,7 @@ impl EventPrinter {
     }
 
     /// Sets the current activity in the status line. An empty text means none.
-    fn doing(&self, state: &mut State, doing: impl Into<String>) {
+    fn doing(&self, state: &mut PrinterState, doing: impl Into<String>) {
         let doing = doing.into();
         if state.status.doing == doing {
             return;
@@ -94,7 +94,7 @@ impl EventPrinter {
     }
 
     /// Shows how full the window is.
-    fn measure(&self, state: &State) {
+    fn measure(&self, state: &PrinterState) {
         let status = &state.status;
         if let Some(gauge) = &self.gauge {
             gauge.set(status.tokens, status.trigger, status.window);
@@ -102,12 +102,12 @@ impl EventPrinter {
         self.show(state);
     }
 
-    fn show(&self, state: &State) {
+    fn show(&self, state: &PrinterState) {
         self.terminal.status(Some(&state.status.line()));
     }
 
     /// Writes the text of the turn, which is final now.
-    fn write(&self, state: &mut State) {
+    fn write(&self, state: &mut PrinterState) {
         if state.text.trim().is_empty() {
             state.text.clear();
             return;
@@ -122,10 +122,10 @@ impl EventPrinter {
     }
 
     /// Notes that a tool begins to run.
-    fn tool_started(&self, state: &mut State, call: &CallId, name: &str, arguments: &str) {
+    fn tool_started(&self, state: &mut PrinterState, call: &CallId, name: &str, arguments: &str) {
         let argument = tool_line::argument(name, arguments);
         self.doing(state, format!("{name} {argument}").trim_end());
-        let running = Running {
+        let running = RunningCall {
             argument,
             since: Instant::now(),
             diff: self.previews.diff(name, arguments),
@@ -134,7 +134,7 @@ impl EventPrinter {
         state.running.insert(call.clone(), running);
     }
 
-    fn tool_ended(&self, phase: ToolPhase, name: &str, running: Running, text: &str) {
+    fn tool_ended(&self, phase: ToolPhase, name: &str, running: RunningCall, text: &str) {
         let terminal = &self.terminal;
         let time = running.since.elapsed();
         let argument = running.argument.as_str();
@@ -207,7 +207,7 @@ impl EventPrinter {
         self.dim(&line);
     }
 
-    fn end(&self, state: &mut State, outcome: &Outcome) {
+    fn end(&self, state: &mut PrinterState, outcome: &Outcome) {
         // The text of an interrupted call is not in the log, and a pipe receives only final text.
         if !self.terminal.is_live() {
             state.text.clear();
@@ -334,7 +334,7 @@ impl Observer for EventPrinter {
             }
             Event::Step(step) => {
                 if let Some((phase, text)) = state.ended.remove(&step.call) {
-                    let running = Running {
+                    let running = RunningCall {
                         argument: tool_line::argument(&step.name, &step.arguments),
                         since: Instant::now(),
                         diff: None,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use plimsoll::Tokens;
 use plimsoll::context::{Budget, Transcript};
-use plimsoll::policy::{Mark, Means, Policy, StageStep, Trigger};
+use plimsoll::policy::{Mark, PlanContext, Policy, StageStep, Trigger};
 use serde_json::{Value, json};
 
 use crate::config::grouped;
@@ -15,7 +15,7 @@ use crate::config::grouped;
 const COLUMNS: usize = 48;
 
 /// The effect of a policy on a chat, stage by stage.
-pub(crate) struct Explained {
+pub(crate) struct PolicyEffect {
     budget: Budget,
     before: Tokens,
     messages: usize,
@@ -23,17 +23,22 @@ pub(crate) struct Explained {
 }
 
 /// The number of messages by their final state.
-struct Counted {
+struct MessageCounts {
     left: usize,
     shortened: usize,
     summaries: usize,
     gone: usize,
 }
 
-impl Explained {
+impl PolicyEffect {
     pub(crate) fn new(policy: &Policy, view: &Transcript, budget: Budget) -> Self {
-        let steps =
-            plimsoll::policy::explain(policy, view, &budget, Trigger::Asked, &Means::default());
+        let steps = plimsoll::policy::explain(
+            policy,
+            view,
+            &budget,
+            Trigger::Asked,
+            &PlanContext::default(),
+        );
         Self {
             budget,
             before: view.tokens() + budget.overhead,
@@ -127,14 +132,14 @@ impl Explained {
         })
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> MessageCounts {
         let marks = self.steps.last().map(|step| step.marks.as_slice());
         let count = |wanted: Mark| {
             let marks = marks.unwrap_or_default().iter();
             marks.filter(|mark| **mark == wanted).count()
         };
         let gone = count(Mark::Gone);
-        Counted {
+        MessageCounts {
             left: self.messages - gone,
             shortened: count(Mark::Shortened),
             summaries: count(Mark::Summary),

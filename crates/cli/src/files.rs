@@ -17,7 +17,7 @@ use crate::out::out;
 use crate::terminal::style::Colours;
 use crate::terminal::text::clean;
 
-pub(crate) use restore::{RestoreArgs, Restoring, offer, restore};
+pub(crate) use restore::{RestoreArgs, RestoreSet, offer, restore};
 
 /// A file that a session changed.
 #[derive(Debug)]

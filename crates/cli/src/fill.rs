@@ -18,7 +18,7 @@ const TOOL_ROWS: usize = 12;
 const MARGIN: &str = "  ";
 
 /// A part of the window.
-struct Part {
+struct WindowPart {
     name: &'static str,
     /// The character of the part in the bar if there are no colours.
     letter: char,
@@ -101,8 +101,8 @@ fn part(
     style: Style,
     count: Option<usize>,
     tokens: Tokens,
-) -> Part {
-    Part {
+) -> WindowPart {
+    WindowPart {
         name,
         letter,
         style,
@@ -112,7 +112,7 @@ fn part(
 }
 
 /// Returns the parts of a view, roughly in the order in which they are sent.
-fn view_parts(view: &Contents) -> Vec<Part> {
+fn view_parts(view: &Contents) -> Vec<WindowPart> {
     let of = |name: &'static str, letter: char, style: Style, share: Share| {
         part(name, letter, style, Some(share.messages), share.tokens)
     };
@@ -146,7 +146,7 @@ fn headline(of: &WindowUse) -> String {
 }
 
 /// Returns the filled cells.
-fn cells(parts: &[Part], all: Tokens, colours: Colours) -> Vec<String> {
+fn cells(parts: &[WindowPart], all: Tokens, colours: Colours) -> Vec<String> {
     let mut cells = Vec::new();
     let mut sum = Tokens::ZERO;
     for part in parts {
@@ -159,7 +159,7 @@ fn cells(parts: &[Part], all: Tokens, colours: Colours) -> Vec<String> {
     cells
 }
 
-fn mark(part: &Part, colours: Colours) -> String {
+fn mark(part: &WindowPart, colours: Colours) -> String {
     match colours {
         Colours::None => part.letter.to_string(),
         Colours::Ansi => colours.paint(part.style, "█"),
@@ -167,7 +167,7 @@ fn mark(part: &Part, colours: Colours) -> String {
 }
 
 /// Draws the parts, the free tokens, and the reserve for the answer.
-fn bar(parts: &[Part], of: &WindowUse, all: Tokens, colours: Colours) -> String {
+fn bar(parts: &[WindowPart], of: &WindowUse, all: Tokens, colours: Colours) -> String {
     let mut cells = cells(parts, all, colours);
     let limit = of.limit.map_or(BAR, |limit| cell(limit, all));
     while (cells.len() as u64) < BAR {
@@ -197,7 +197,7 @@ fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
     Some(format!("{MARGIN}{}", colours.paint(Style::DIM, &line)))
 }
 
-fn legend(parts: &[Part], view: &Contents, all: Tokens, colours: Colours) -> Vec<String> {
+fn legend(parts: &[WindowPart], view: &Contents, all: Tokens, colours: Colours) -> Vec<String> {
     let mut lines = Vec::new();
     for part in parts {
         let mark = mark(part, colours);

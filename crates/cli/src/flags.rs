@@ -2,7 +2,7 @@
 //! `settings.rs` combines them with the file and the environment.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use plimsoll::config::{self, Key, Kind, Overrides, Preset};
+use plimsoll::config::{self, Overrides, Preset, SettingKey, SettingKind};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Stop;
@@ -105,7 +105,7 @@ impl SettingFlags {
         let set = self.set.iter().filter_map(|text| {
             let (key, text) = text.split_once('=')?;
             let (key, text) = (key.trim(), text.trim());
-            let known = config::key(key).map_or_else(|| key.to_owned(), Key::path);
+            let known = config::key(key).map_or_else(|| key.to_owned(), SettingKey::path);
             Some(Flag::new(format!("--set {key}"), known, text))
         });
         self.given.iter().cloned().chain(set)
@@ -129,7 +129,7 @@ impl clap::FromArgMatches for SettingFlags {
         let mut flags = Self::default();
         for (key, name) in with_flags() {
             let flag = format!("--{name}");
-            if matches!(key.kind, Kind::Flag(_)) {
+            if matches!(key.kind, SettingKind::Flag(_)) {
                 if matches.get_flag(name) {
                     let on = !name.starts_with("no-");
                     flags
@@ -193,17 +193,17 @@ impl clap::Args for SettingFlags {
     }
 }
 
-fn with_flags() -> impl Iterator<Item = (&'static Key, &'static str)> {
+fn with_flags() -> impl Iterator<Item = (&'static SettingKey, &'static str)> {
     config::keys().filter_map(|key| Some((key, key.flag?)))
 }
 
-fn arg(key: &'static Key, name: &'static str) -> Arg {
+fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
     let mut arg = Arg::new(name).long(name);
     if name == PERMISSION_MODE {
         arg = arg.visible_alias("mode");
     }
     let doc = key.doc.trim_end_matches('.');
-    if matches!(key.kind, Kind::Flag(_)) {
+    if matches!(key.kind, SettingKind::Flag(_)) {
         let help = if name.starts_with("no-") {
             format!("Do not {}", uncapitalized(doc))
         } else {
@@ -217,11 +217,11 @@ fn arg(key: &'static Key, name: &'static str) -> Arg {
         Preset::Words(text) => format!(" [default: {text}]"),
     };
     let names = match key.kind {
-        Kind::Choice(names, _) => format!(" [one of: {}]", names.join(", ")),
+        SettingKind::Choice(names, _) => format!(" [one of: {}]", names.join(", ")),
         _ => String::new(),
     };
     let action = match key.kind {
-        Kind::Texts(_) => ArgAction::Append,
+        SettingKind::Texts(_) => ArgAction::Append,
         _ => ArgAction::Set,
     };
     arg.action(action)
@@ -236,20 +236,26 @@ fn uncapitalized(text: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-fn value_name(key: &Key) -> &'static str {
+fn value_name(key: &SettingKey) -> &'static str {
     match (key.name, key.kind) {
         ("model", _) => "PROVIDER/NAME",
         ("base_url", _) => "URL",
         ("root", _) => "DIR",
         ("pins", _) => "RULE",
-        (_, Kind::Whole(..) | Kind::Count(..)) => "N",
-        (_, Kind::Tokens(..) | Kind::TokensOrNone(_) | Kind::Window(_) | Kind::Size(_)) => "TOKENS",
-        (_, Kind::Time(_) | Kind::TimeOrNone(_)) => "SECONDS",
-        (_, Kind::Dollars(_)) => "DOLLARS",
-        (_, Kind::Path(_)) => "FILE",
-        (_, Kind::Choice(..) | Kind::Execution(_)) => "NAME",
-        (_, Kind::Names(_)) => "NAMES",
-        (_, Kind::Share(_) | Kind::Number(..)) => "NUMBER",
+        (_, SettingKind::Whole(..) | SettingKind::Count(..)) => "N",
+        (
+            _,
+            SettingKind::Tokens(..)
+            | SettingKind::TokensOrNone(_)
+            | SettingKind::Window(_)
+            | SettingKind::Size(_),
+        ) => "TOKENS",
+        (_, SettingKind::Time(_) | SettingKind::TimeOrNone(_)) => "SECONDS",
+        (_, SettingKind::Dollars(_)) => "DOLLARS",
+        (_, SettingKind::Path(_)) => "FILE",
+        (_, SettingKind::Choice(..) | SettingKind::Execution(_)) => "NAME",
+        (_, SettingKind::Names(_)) => "NAMES",
+        (_, SettingKind::Share(_) | SettingKind::Number(..)) => "NUMBER",
         _ => "TEXT",
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
 }
 
 /// A chat that was read.
-pub(crate) struct Given {
+pub(crate) struct InputChat {
     /// A request or a history as JSON.
     pub(crate) text: String,
     /// The rules that apply if the chat comes from the session log of another agent.
@@ -39,9 +39,9 @@ pub(crate) struct Given {
 
 /// Reads a chat. If the file is the session log of another agent, returns the messages of its
 /// active branch and reports its damage on standard error.
-pub(crate) fn chat(path: Option<&Path>) -> Result<Given, Stop> {
+pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, Stop> {
     if let Some(log) = path.map(session_log).transpose()?.flatten() {
-        return Ok(Given {
+        return Ok(InputChat {
             target: Some(log.target()),
             text: log.request(),
         });
@@ -53,7 +53,7 @@ pub(crate) fn chat(path: Option<&Path>) -> Result<Given, Stop> {
             agent.title()
         )));
     }
-    Ok(Given { text, target: None })
+    Ok(InputChat { text, target: None })
 }
 
 /// Reads a file as the session log of another agent. Returns `None` if it is something else.

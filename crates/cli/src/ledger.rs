@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use plimsoll::archive::{Kind, RecallId, recall_text};
+use plimsoll::archive::{ArchivedKind, RecallId, recall_text};
 use plimsoll::context::{Item, Seq};
 use plimsoll::machine::{Entry, State};
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
-use plimsoll::store::Line;
+use plimsoll::store::ExportedEntry;
 use plimsoll::tokens::{Bpe, Memo, TokenCounter};
 use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
@@ -26,18 +26,18 @@ use crate::terminal::text::counted;
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
-struct Row {
+struct LedgerRow {
     /// Seconds since 1970.
     at: u64,
     /// The plan's number in the session, from 1.
     plan: u64,
     id: RecallId,
-    kind: Kind,
+    kind: ArchivedKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
-    how: How,
+    how: RemovalKind,
     /// The tokens in the view before the plan, and after it.
     tokens: Tokens,
     after: Tokens,
@@ -45,12 +45,12 @@ struct Row {
     bytes: u64,
     why: String,
     stages: Vec<String>,
-    archive: Place,
+    archive: ArchiveStatus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum How {
+enum RemovalKind {
     Dropped,
     Shortened,
     Summarized,
@@ -59,20 +59,20 @@ enum How {
 /// Whether the archive has the original. The log always has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Place {
+enum ArchiveStatus {
     Held,
     Expired,
     Absent,
 }
 
 /// Reads a log from its beginning and collects the rows.
-struct Reader {
+struct LedgerReader {
     state: State,
     /// The length of each original's text, in bytes.
     bytes: HashMap<Seq, u64>,
     tools: HashMap<CallId, String>,
     plans: u64,
-    rows: Vec<Row>,
+    rows: Vec<LedgerRow>,
 }
 
 /// Runs the command.
@@ -81,7 +81,7 @@ pub(crate) async fn run(
     id: &SessionId,
     json: bool,
 ) -> Result<u8, Stop> {
-    let mut reader = Reader::new();
+    let mut reader = LedgerReader::new();
     let mut after = 0;
     loop {
         let page = store.page(id, after).await.map_err(Stop::failed)?;
@@ -96,7 +96,10 @@ pub(crate) async fn run(
     let mut rows = reader.rows;
     let places = places(store, id).await;
     for row in &mut rows {
-        row.archive = places.get(&row.id).copied().unwrap_or(Place::Absent);
+        row.archive = places
+            .get(&row.id)
+            .copied()
+            .unwrap_or(ArchiveStatus::Absent);
     }
     if json {
         for row in &rows {
@@ -109,18 +112,24 @@ pub(crate) async fn run(
 
 /// Returns the archive's state of each message. If the archive is broken, the ledger is read from
 /// the log alone.
-async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, Place> {
+async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, ArchiveStatus> {
     let rows = store.archived(id).await.unwrap_or_else(|error| {
         crate::say(&error.to_string());
         Vec::new()
     });
-    let place = |expired| if expired { Place::Expired } else { Place::Held };
+    let place = |expired| {
+        if expired {
+            ArchiveStatus::Expired
+        } else {
+            ArchiveStatus::Held
+        }
+    };
     rows.iter()
         .map(|row| (row.id, place(row.expired)))
         .collect()
 }
 
-impl Reader {
+impl LedgerReader {
     fn new() -> Self {
         let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
         Self {
@@ -132,7 +141,7 @@ impl Reader {
         }
     }
 
-    fn read(&mut self, line: &Line) -> Result<(), Stop> {
+    fn read(&mut self, line: &ExportedEntry) -> Result<(), Stop> {
         let next = self.state.transcript().next_seq();
         let before = match &line.entry {
             Entry::Planned { .. } => self.state.transcript().items().to_vec(),
@@ -177,32 +186,32 @@ impl Reader {
             let now = view.get(was.seq);
             let how = match now {
                 Some(now) if Arc::ptr_eq(&now.message, &was.message) => continue,
-                None if is_covered(was.seq) => How::Summarized,
-                Some(_) if is_new_summary(was) => How::Summarized,
-                None => How::Dropped,
-                Some(_) => How::Shortened,
+                None if is_covered(was.seq) => RemovalKind::Summarized,
+                Some(_) if is_new_summary(was) => RemovalKind::Summarized,
+                None => RemovalKind::Dropped,
+                Some(_) => RemovalKind::Shortened,
             };
             let call = match was.message.as_ref() {
                 Message::ToolResult(result) => Some(result.call.clone()),
                 _ => None,
             };
-            self.rows.push(Row {
+            self.rows.push(LedgerRow {
                 at,
                 plan: self.plans,
                 id: RecallId(was.seq),
-                kind: Kind::of(&was.message),
+                kind: ArchivedKind::of(&was.message),
                 tool: call.as_ref().and_then(|call| self.tools.get(call).cloned()),
                 call,
                 how,
                 tokens: was.tokens,
                 after: match (how, now) {
-                    (How::Shortened, Some(now)) => now.tokens,
+                    (RemovalKind::Shortened, Some(now)) => now.tokens,
                     _ => Tokens::ZERO,
                 },
                 bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
                 why: trigger(plan),
                 stages: plan.stages.clone(),
-                archive: Place::Absent,
+                archive: ArchiveStatus::Absent,
             });
         }
     }
@@ -215,12 +224,15 @@ fn trigger(plan: &Plan) -> String {
     name.unwrap_or_default().to_owned()
 }
 
-fn table(id: &SessionId, rows: &[Row], plans: u64) -> Result<u8, Stop> {
+fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, Stop> {
     if rows.is_empty() {
         out!("session {id}: nothing has left the view");
         return Ok(DONE);
     }
-    let held = rows.iter().filter(|row| row.archive == Place::Held).count();
+    let held = rows
+        .iter()
+        .filter(|row| row.archive == ArchiveStatus::Held)
+        .count();
     out!(
         "session {id}: {} removed or shortened {}; the archive holds {held} of them, the log all",
         counted(plans, "plan"),
@@ -245,14 +257,14 @@ fn table(id: &SessionId, rows: &[Row], plans: u64) -> Result<u8, Stop> {
         let why = format!("{}: {}", row.why, row.stages.join(", "));
         let tokens = format!("{} -> {}", row.tokens, row.after);
         let how = match row.how {
-            How::Dropped => "dropped",
-            How::Shortened => "shortened",
-            How::Summarized => "summarized",
+            RemovalKind::Dropped => "dropped",
+            RemovalKind::Shortened => "shortened",
+            RemovalKind::Summarized => "summarized",
         };
         let archive = match row.archive {
-            Place::Held => "held",
-            Place::Expired => "expired",
-            Place::Absent => "-",
+            ArchiveStatus::Held => "held",
+            ArchiveStatus::Expired => "expired",
+            ArchiveStatus::Absent => "-",
         };
         out!(
             "{:<20}  {:>4}  {:>6}  {what:<24}  {:>10}  {tokens:>17}  {how:<10}  {why:<20}  {archive}",
@@ -290,11 +302,11 @@ mod tests {
 
     #[test]
     fn what_is_dropped_beside_a_summary_is_not_called_summarized() {
-        let mut reader = Reader::new();
+        let mut reader = LedgerReader::new();
         let mut n = 0;
-        let mut read = |reader: &mut Reader, entry: Entry| {
+        let mut read = |reader: &mut LedgerReader, entry: Entry| {
             n += 1;
-            let line = Line { n, at: 1, entry };
+            let line = ExportedEntry { n, at: 1, entry };
             assert!(reader.read(&line).is_ok());
         };
         for _ in 0..6 {
@@ -333,16 +345,16 @@ mod tests {
         });
         let plan = serde_json::from_value(plan).unwrap();
         read(&mut reader, Entry::Planned { plan });
-        let rows: Vec<(u64, How)> = reader
+        let rows: Vec<(u64, RemovalKind)> = reader
             .rows
             .iter()
             .map(|row| (row.id.0.0, row.how))
             .collect();
         let wanted = [
-            (0, How::Dropped),
-            (1, How::Dropped),
-            (2, How::Summarized),
-            (4, How::Summarized),
+            (0, RemovalKind::Dropped),
+            (1, RemovalKind::Dropped),
+            (2, RemovalKind::Summarized),
+            (4, RemovalKind::Summarized),
         ];
         assert_eq!(rows, wanted);
     }

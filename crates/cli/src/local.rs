@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::providers::local::{
-    Fetched, Kept, LocalError, LocalModels, Missing, Progress, Running,
+    DownloadState, DownloadableModel, LocalError, LocalModels, MissingDownloads, Progress,
+    RunningServer,
 };
-use plimsoll::providers::{ModelClient, ModelRef, Place};
+use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use serde::Serialize;
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
-use crate::choice::{Choice, ChosenBy, Said};
+use crate::choice::{Choice, ChoiceProgress, ChosenBy};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::out::out;
 use crate::paths;
@@ -37,8 +38,8 @@ const MAX_IDENTICAL: u64 = 3;
 const LINES: u64 = 10;
 
 /// Plimsoll's own server, which runs as long as this exists.
-pub(crate) struct Server {
-    _running: Running,
+pub(crate) struct LocalServer {
+    _running: RunningServer,
 }
 
 /// A local model as shown by `doctor` and `model list`.
@@ -51,23 +52,23 @@ pub(crate) struct LocalState {
     licence: String,
     path: PathBuf,
     #[serde(skip)]
-    kept: Fetched,
+    kept: DownloadState,
 }
 
 impl LocalState {
     pub(crate) fn state(&self) -> &'static str {
         match (self.kept, self.default) {
-            (Fetched::Whole, _) => "fetched",
-            (Fetched::Part, _) => "fetched in part; `plimsoll model pull` goes on",
-            (Fetched::Nothing, true) => "not fetched; `plimsoll model pull` fetches it",
-            (Fetched::Nothing, false) => "not fetched",
+            (DownloadState::Whole, _) => "fetched",
+            (DownloadState::Part, _) => "fetched in part; `plimsoll model pull` goes on",
+            (DownloadState::Nothing, true) => "not fetched; `plimsoll model pull` fetches it",
+            (DownloadState::Nothing, false) => "not fetched",
         }
     }
 
-    fn of(kept: Kept, default: &str) -> Self {
+    fn of(kept: DownloadableModel, default: &str) -> Self {
         Self {
             default: kept.name == default,
-            fetched: kept.fetched == Fetched::Whole,
+            fetched: kept.fetched == DownloadState::Whole,
             kept: kept.fetched,
             name: kept.name,
             bytes: kept.bytes,
@@ -113,15 +114,17 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, Stop> {
         }
         ModelCommand::Rm { name } => {
             match models()?.remove(name).map_err(|error| stop_of(&error))? {
-                Fetched::Nothing => crate::say(&format!("{name} is not fetched")),
-                Fetched::Whole | Fetched::Part => crate::say(&format!("{name} is removed")),
+                DownloadState::Nothing => crate::say(&format!("{name} is not fetched")),
+                DownloadState::Whole | DownloadState::Part => {
+                    crate::say(&format!("{name} is removed"))
+                }
             }
             Ok(DONE)
         }
     }
 }
 
-async fn pull(name: Option<&str>, mirror: &str, shown: Shown) -> Result<u8, Stop> {
+async fn pull(name: Option<&str>, mirror: &str, shown: FetchProgress) -> Result<u8, Stop> {
     let source = mirror.parse().map_err(|error| stop_of(&error))?;
     let models = models()?;
     let watch = |progress: Progress<'_>| shown.show(progress);
@@ -140,7 +143,11 @@ async fn pull(name: Option<&str>, mirror: &str, shown: Shown) -> Result<u8, Stop
 }
 
 /// Fetches missing files, starts the server and returns its model for the run.
-pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Result<Choice, Stop> {
+pub(crate) async fn start(
+    agent: &AgentConfig,
+    said: ChoiceProgress,
+    by: ChosenBy,
+) -> Result<Choice, Stop> {
     let models = models()?;
     // `local` is the default model, `local/NAME` another one.
     let settings = agent.settings();
@@ -167,7 +174,7 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Resu
     {
         consent(&missing, by).await?;
     }
-    let shown = shown(said == Said::Nothing);
+    let shown = shown(said == ChoiceProgress::Nothing);
     let watch = |progress: Progress<'_>| shown.show(progress);
     let running = interruptible(models.start(name, serve, &watch)).await;
     shown.close();
@@ -196,12 +203,12 @@ pub(crate) async fn start(agent: &AgentConfig, said: Said, by: ChosenBy) -> Resu
         max_tokens: Some(MAX_TOKENS),
         max_identical_tool_calls: Some(MAX_IDENTICAL),
         system: LOCAL_SYSTEM,
-        _server: Some(Server { _running: running }),
+        _server: Some(LocalServer { _running: running }),
     })
 }
 
 /// Asks whether a model that the user did not name may be fetched.
-async fn consent(missing: &Missing<'_>, by: ChosenBy) -> Result<(), Stop> {
+async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Stop> {
     let why = match by {
         ChosenBy::Session => "it is not on this machine any more",
         _ => "no model is named, and no model server runs on this machine",
@@ -248,7 +255,7 @@ impl Offer<'_> {
     }
 }
 
-fn files<'a>(missing: &Missing<'a>) -> Vec<Offer<'a>> {
+fn files<'a>(missing: &MissingDownloads<'a>) -> Vec<Offer<'a>> {
     let model = missing.model.map(|model| Offer {
         name: &model.name,
         bytes: model.bytes,
@@ -279,7 +286,7 @@ fn sampling() -> serde_json::Map<String, serde_json::Value> {
 /// given name, also returns the reason.
 pub(crate) fn meant(name: String) -> Result<(String, Option<String>), Stop> {
     let ours = ModelRef::parse(&name).ok();
-    let Some(ours) = ours.filter(|model| model.vendor().place == Place::Ours) else {
+    let Some(ours) = ours.filter(|model| model.vendor().place == ServerLocation::Ours) else {
         return Ok((name, None));
     };
     let given = name.split_once('/').map(|(_, name)| name.trim());
@@ -313,7 +320,7 @@ fn stop_of(error: &LocalError) -> Stop {
 }
 
 /// Progress of a fetch: a status line on a terminal, otherwise a few lines.
-struct Shown {
+struct FetchProgress {
     /// `None` if nothing is shown.
     terminal: Option<Terminal>,
     files: Mutex<HashMap<String, FileProgress>>,
@@ -328,14 +335,14 @@ struct FileProgress {
     lines: u64,
 }
 
-fn shown(quiet: bool) -> Shown {
-    Shown {
+fn shown(quiet: bool) -> FetchProgress {
+    FetchProgress {
         terminal: (!quiet).then(|| Terminal::direct(colours())),
         files: Mutex::default(),
     }
 }
 
-impl Shown {
+impl FetchProgress {
     fn show(&self, progress: Progress<'_>) {
         let Some(terminal) = &self.terminal else {
             return;

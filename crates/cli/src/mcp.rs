@@ -9,7 +9,7 @@ use plimsoll::config::{AgentConfig, McpServer};
 use plimsoll::process::InheritedVariables;
 use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 
-use crate::choice::Said;
+use crate::choice::ChoiceProgress;
 use crate::exit::Stop;
 
 /// The servers of a command; `None` if none are configured.
@@ -18,9 +18,9 @@ pub(crate) struct Mcp(Option<Arc<McpServers>>);
 
 impl Mcp {
     /// Connects to the servers of an agent and of its sub-agents.
-    pub(crate) async fn connect(agent: &AgentConfig, said: Said) -> Result<Self, Stop> {
+    pub(crate) async fn connect(agent: &AgentConfig, said: ChoiceProgress) -> Result<Self, Stop> {
         let told = |status: &McpStatus| {
-            if said == Said::Everything {
+            if said == ChoiceProgress::Everything {
                 for line in lines(status) {
                     crate::say(&line);
                 }

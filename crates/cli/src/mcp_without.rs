@@ -7,7 +7,7 @@ use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
 use plimsoll::process::InheritedVariables;
 
-use crate::choice::Said;
+use crate::choice::ChoiceProgress;
 use crate::exit::Stop;
 
 const WITHOUT: &str =
@@ -18,7 +18,7 @@ const WITHOUT: &str =
 pub(crate) struct Mcp;
 
 impl Mcp {
-    pub(crate) async fn connect(agent: &AgentConfig, _said: Said) -> Result<Self, Stop> {
+    pub(crate) async fn connect(agent: &AgentConfig, _said: ChoiceProgress) -> Result<Self, Stop> {
         match agent.mcp().is_empty() {
             true => Ok(Self),
             false => Err(Stop::usage(WITHOUT)),

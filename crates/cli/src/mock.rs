@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, value_parser};
-use plimsoll::mock::{Mock, Recorded, Script, Server, Tally};
+use plimsoll::mock::{Mock, RecordedRequest, Script, Server, Tally};
 use plimsoll::providers::responses_profile;
 use plimsoll::wire::openai_chat::Dialect;
 use serde_json::json;
@@ -114,7 +114,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         write_bodies(folder, &asked)?;
     }
     for request in asked.iter().filter(|_| args.json) {
-        let Recorded {
+        let RecordedRequest {
             path,
             body,
             status,
@@ -138,7 +138,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
 }
 
 /// Writes each body to a file such as `0001-v1-messages.json`.
-fn write_bodies(folder: &Path, requests: &[Recorded]) -> Result<(), Stop> {
+fn write_bodies(folder: &Path, requests: &[RecordedRequest]) -> Result<(), Stop> {
     let failed = |path: &Path, error| {
         Stop::failed(format!(
             "{} cannot be written: {error}; choose another folder for --record",

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use plimsoll::Tokens;
 use plimsoll::providers::{
-    Change, Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, Published, TABLE_URL, fetch_table,
+    Change, Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, PublishedTable, TABLE_URL, fetch_table,
     published, table_address,
 };
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
             .map(|(vendor, name)| as_json(&format!("{vendor}/{name}"), &book.find(vendor, name)))
             .collect();
         let text = known::published_text()?.unwrap_or_default();
-        let (from, date) = Published::head(&text);
+        let (from, date) = PublishedTable::head(&text);
         let own = known::own_path()?;
         out!(
             "{}",
@@ -150,7 +150,7 @@ fn legend(book: &ModelBook) -> Result<Vec<String>, Stop> {
         book.len()
     )];
     if let Some(text) = known::published_text()? {
-        let (from, date) = Published::head(&text);
+        let (from, date) = PublishedTable::head(&text);
         lines.push(format!(
             "' published {}, from {}",
             date.unwrap_or("at an unknown time"),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll::archive::{
-    Kind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
+    ArchivedKind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
 };
 use plimsoll::machine::State;
 use plimsoll::tokens::{Bytes, Chars4, TokenCounter};
@@ -17,7 +17,7 @@ use crate::out::{exactly, out};
 use crate::sessions::reader::SessionReader;
 
 /// The message and the part of it to print.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RecallQuery<'a> {
     pub(crate) item: &'a str,
     pub(crate) offset: u64,
     pub(crate) limit: Option<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) async fn run(
     store: &impl SessionReader,
     id: &SessionId,
-    wanted: &Wanted<'_>,
+    wanted: &RecallQuery<'_>,
 ) -> Result<u8, Stop> {
     let key = RecallKey::from(wanted.item);
     let (item, message, place) = match store.recall(id, &key).await {
@@ -63,7 +63,7 @@ pub(crate) async fn run(
     };
     let piece = piece.map_err(Stop::usage)?;
     exactly(&piece.text)?;
-    let kind = Kind::of(&message);
+    let kind = ArchivedKind::of(&message);
     crate::say(&format!("{item}, {kind}: {}; {place}", piece.note));
     Ok(DONE)
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, mend};
 use plimsoll::providers::{self, ModelRef};
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ pub(crate) struct RepairArgs {
 
 /// Runs the filter.
 pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
-    let input::Given {
+    let input::InputChat {
         text,
         target: of_log,
     } = input::chat(args.file.as_deref())?;
@@ -128,7 +128,7 @@ pub(crate) fn spoken(protocol: Option<&str>, request: &Value) -> Result<Target, 
     })
 }
 
-fn report(mended: &Mended, target: &Target) -> Value {
+fn report(mended: &RepairedRequest, target: &Target) -> Value {
     let left = mended.faults.iter().map(|fault| {
         json!({ "place": fault.place, "rule": fault.rule.to_string(), "words": fault.words })
     });

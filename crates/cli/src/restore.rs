@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use plimsoll::archive::Archived;
+use plimsoll::archive::ArchivedItem;
 use plimsoll::context::Seq;
 use plimsoll::machine::{Entry, State};
 use plimsoll::model::CallId;
@@ -40,12 +40,12 @@ pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop>
 /// # Errors
 ///
 /// If the log is incomplete.
-fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<Archived>, Stop> {
+fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<ArchivedItem>, Stop> {
     // The tokens do not matter here, so the fastest counter is used.
     let mut state = State::new(Arc::new(Memo::new(Chars4)));
     let mut originals: BTreeMap<Seq, Arc<Message>> = BTreeMap::new();
     let mut tools: HashMap<CallId, String> = HashMap::new();
-    let mut left: Vec<Archived> = Vec::new();
+    let mut left: Vec<ArchivedItem> = Vec::new();
     for (n, entry) in (1..).zip(log) {
         let next = state.transcript().next_seq();
         let before = match entry {
@@ -90,7 +90,7 @@ fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<Archived>, Sto
                 Message::ToolResult(result) => tools.get(&result.call).cloned(),
                 _ => None,
             };
-            left.push(Archived {
+            left.push(ArchivedItem {
                 seq: was.seq,
                 message,
                 tool,

@@ -6,7 +6,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use plimsoll::cache::Fingerprint;
-use plimsoll::config::{self, Kind, Trust};
+use plimsoll::config::{self, SettingKind, Trust};
 use plimsoll::pricing::Cost;
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
 use plimsoll::{Message, SessionId, SessionStore};
@@ -53,12 +53,12 @@ struct NamedFile {
 
 /// The session and the model that it continues with.
 #[derive(Debug, Clone)]
-pub(crate) struct Resumed {
+pub(crate) struct ResumeHint {
     session: SessionId,
     model: String,
 }
 
-impl Resumed {
+impl ResumeHint {
     /// Adds to an error that it concerns the model of the session.
     pub(crate) fn explain(&self, stop: Stop) -> Stop {
         let Self { session, model } = self;
@@ -143,8 +143,8 @@ fn is_portable(flag: &Flag) -> bool {
     match (key.name, key.kind) {
         ("permission_mode" | "sandbox", _) => flag.text == "read-only",
         // The remaining rules deny something.
-        (_, Kind::Rules(_)) => true,
-        (_, Kind::Path(_)) => false,
+        (_, SettingKind::Rules(_)) => true,
+        (_, SettingKind::Path(_)) => false,
         _ => key.trust == Trust::Any,
     }
 }
@@ -206,7 +206,7 @@ impl SessionSettings {
                 .map(|url| Flag::new("--base-url", "base_url", url));
             earlier.extend(base_url);
             earlier.push(Flag::new("--model", "model", self.model.clone()));
-            sources.resumed = Some(Resumed {
+            sources.resumed = Some(ResumeHint {
                 session: id.clone(),
                 model: self.model,
             });
@@ -257,8 +257,8 @@ fn lasting(flag: Flag) -> Option<Flag> {
         Some(("model" | "base_url", _)) => None,
         // Flags that ask less than usual must be given again each time.
         Some(("permission_mode", _)) if !matches!(flag.text.as_str(), "ask" | "read-only") => None,
-        Some((_, Kind::Rules(_))) if !flag.text.starts_with("deny ") => None,
-        Some((_, Kind::Path(_))) => {
+        Some((_, SettingKind::Rules(_))) if !flag.text.starts_with("deny ") => None,
+        Some((_, SettingKind::Path(_))) => {
             let path = std::path::absolute(&flag.text).ok();
             let text = path.and_then(|path| Some(path.to_str()?.to_owned()));
             Some(Flag {

@@ -13,7 +13,7 @@ use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::{Recipient, image};
-use crate::choice::Said;
+use crate::choice::ChoiceProgress;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
 use crate::out::{self, out};
@@ -38,8 +38,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let schema = args.json_schema.as_deref().map(AnswerSchema::read);
     let schema = schema.transpose()?;
     let said = match args.json || args.quiet {
-        true => Said::Nothing,
-        false => Said::Everything,
+        true => ChoiceProgress::Nothing,
+        false => ChoiceProgress::Everything,
     };
     let store = agent::store().await?;
     let id = which_session::of_run(&store, &args.session).await?;
@@ -65,8 +65,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     });
     let task = task.transpose()?;
     let terminal = Arc::new(match said {
-        Said::Everything => Terminal::direct(colours()),
-        Said::Nothing => Terminal::plain(Verbosity::Answers),
+        ChoiceProgress::Everything => Terminal::direct(colours()),
+        ChoiceProgress::Nothing => Terminal::plain(Verbosity::Answers),
     });
     let previews = Arc::new(Previews::new(root));
     let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
@@ -77,11 +77,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         approvals,
     );
     let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
-    if said == Said::Everything {
+    if said == ChoiceProgress::Everything {
         let printer = EventPrinter::new(Arc::clone(&terminal), None, previews);
         observers.push(Arc::new(printer));
     }
-    let lines = Arc::new(Lines::default());
+    let lines = Arc::new(JsonLines::default());
     if args.json {
         observers.push(Arc::clone(&lines) as Arc<dyn Observer>);
     }
@@ -114,7 +114,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    retention::apply(&store, config.retention(), said == Said::Nothing).await;
+    retention::apply(&store, config.retention(), said == ChoiceProgress::Nothing).await;
     let answer = match &schema {
         Some(schema) => schema.check(&output.text),
         None => Ok(output.text.as_str()),
@@ -245,11 +245,11 @@ pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
 
 /// Prints events as JSON lines on standard output.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct JsonLines {
     failed: Mutex<Option<io::Error>>,
 }
 
-impl Lines {
+impl JsonLines {
     pub(crate) fn failed(&self) -> Option<io::Error> {
         self.failed
             .lock()
@@ -258,7 +258,7 @@ impl Lines {
     }
 }
 
-impl Observer for Lines {
+impl Observer for JsonLines {
     fn see(&self, event: &Event) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.is_some() {

@@ -4,7 +4,7 @@
 mod args;
 mod export;
 pub(crate) mod list;
-pub(crate) mod place;
+pub(crate) mod open_store;
 pub(crate) mod reader;
 pub(crate) mod removal;
 mod salvage;
@@ -31,7 +31,7 @@ use crate::loops;
 use crate::out::out;
 use crate::paths;
 use crate::pins;
-use crate::recall::{self, Wanted};
+use crate::recall::{self, RecallQuery};
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
@@ -41,7 +41,7 @@ use crate::which_session::known;
 pub(crate) use args::SessionsArgs;
 use args::SessionsCommand;
 use list::described;
-use place::Place;
+use open_store::OpenStore;
 use reader::SessionReader;
 
 /// Maximum length of a title, in characters. Titles taken from messages have the same limit.
@@ -54,9 +54,9 @@ pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
         return in_files(&args.command).await;
     }
     match args.place.open().await? {
-        Place::Files(store) => of_any(&*store, &args.command).await,
+        OpenStore::Files(store) => of_any(&*store, &args.command).await,
         #[cfg(feature = "restate")]
-        Place::Database(store) => {
+        OpenStore::Database(store) => {
             let done = of_any(&store, &args.command).await;
             // A session that this command held is free at once.
             store.close().await;
@@ -126,9 +126,9 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
         SessionsCommand::Prune(args) => removal::prune(store, args).await,
         SessionsCommand::Show { id, json, context } => {
             let shown = match (*context, *json) {
-                (true, json) => Shown::Context { json },
-                (false, true) => Shown::Json,
-                (false, false) => Shown::Messages,
+                (true, json) => ShownPart::Context { json },
+                (false, true) => ShownPart::Json,
+                (false, false) => ShownPart::Messages,
             };
             show(store, id, shown).await
         }
@@ -157,7 +157,7 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
             pattern,
             json,
         } => {
-            let wanted = Wanted {
+            let wanted = RecallQuery {
                 item,
                 offset: *offset,
                 limit: *limit,
@@ -189,7 +189,7 @@ async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8,
 
 /// The shown part of a session.
 #[derive(Clone, Copy)]
-enum Shown {
+enum ShownPart {
     Messages,
     Json,
     Context { json: bool },
@@ -200,19 +200,19 @@ pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
     State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
 }
 
-async fn show(store: &impl SessionReader, id: &str, shown: Shown) -> Result<u8, Stop> {
+async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<u8, Stop> {
     let id = known(store, id).await?;
     let log = store.load(&id).await.map_err(Stop::failed)?;
     let state = fold(&log)?;
     let (model, system) = started(&log);
     let items = state.transcript().items();
     match shown {
-        Shown::Json => {
+        ShownPart::Json => {
             out!("{}", openai(&model, &system, &state)?);
             return Ok(DONE);
         }
-        Shown::Context { json } => return context(&system, &state, &log, json),
-        Shown::Messages => {}
+        ShownPart::Context { json } => return context(&system, &state, &log, json),
+        ShownPart::Messages => {}
     }
     match state.runs() {
         0 => out!("session {id}: no run yet"),

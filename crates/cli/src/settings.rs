@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use clap::Args;
 use plimsoll::config::{
-    AgentConfig, CONFIG_FILE, Config, ConfigError, Fault, McpServer, Overrides, TRUST_FILE,
+    AgentConfig, CONFIG_FILE, Config, ConfigError, ConfigFault, McpServer, Overrides, TRUST_FILE,
     TrustStore,
 };
 
@@ -13,7 +13,7 @@ use crate::exit::Stop;
 use crate::flags::SettingFlags;
 use crate::paths;
 use crate::places;
-use crate::resume::Resumed;
+use crate::resume::ResumeHint;
 
 /// Variables of Plimsoll that are not settings.
 const OTHER_VARIABLES: [&str; 6] = [
@@ -42,7 +42,7 @@ pub(crate) struct Sources {
     pub(crate) flags: SettingFlags,
     /// Whose model it is, if that of a continued session.
     #[arg(skip)]
-    pub(crate) resumed: Option<Resumed>,
+    pub(crate) resumed: Option<ResumeHint>,
     /// The folder that it is run in, if not that of this process.
     #[arg(skip)]
     pub(crate) folder: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub(crate) struct Sources {
 }
 
 /// Resolved settings.
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedSettings {
     /// The agent, or the settings for all agents.
     pub(crate) agent: AgentConfig,
     /// Notes for the user.
@@ -68,7 +68,7 @@ impl Sources {
     }
 
     /// Reads the configuration and resolves all settings.
-    pub(crate) fn resolve(&self) -> Result<Resolved, Stop> {
+    pub(crate) fn resolve(&self) -> Result<ResolvedSettings, Stop> {
         let wrong = |error: ConfigError| Stop::usage(error);
         let config = self.read().map_err(wrong)?;
         if self.config.is_none() && config.path().is_some() {
@@ -98,7 +98,7 @@ impl Sources {
             .collect();
         let names = names.iter().map(String::as_str);
         notes.extend(Overrides::strange(names, &OTHER_VARIABLES));
-        Ok(Resolved { agent, notes })
+        Ok(ResolvedSettings { agent, notes })
     }
 
     /// Checks whether both use the same configuration and agent.
@@ -195,6 +195,6 @@ fn announce(config: &Config) {
 
 /// Returns the warnings of a configuration, with their places.
 pub(crate) fn notes_of(config: &Config) -> Vec<String> {
-    let in_file = |fault: &Fault| fault.in_file(config.path());
+    let in_file = |fault: &ConfigFault| fault.in_file(config.path());
     config.warnings().iter().map(in_file).collect()
 }

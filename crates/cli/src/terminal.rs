@@ -55,7 +55,7 @@ pub(crate) struct Terminal {
 }
 
 /// A question that waits for its answer. Nothing else is written meanwhile.
-pub(crate) struct Asking(Option<Sender<()>>);
+pub(crate) struct TerminalQuestion(Option<Sender<()>>);
 
 /// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,15 +186,15 @@ impl Terminal {
     }
 
     /// Asks a question on the terminal. All other output waits for the answer.
-    pub(crate) fn ask(&self, text: &str) -> Asking {
+    pub(crate) fn ask(&self, text: &str) -> TerminalQuestion {
         if !self.notes {
             let mut err = io::stderr().lock();
             let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
-            return Asking(None);
+            return TerminalQuestion(None);
         }
         let (answered, waits) = channel();
         self.op(Op::Ask(text.to_owned(), waits));
-        Asking(Some(answered))
+        TerminalQuestion(Some(answered))
     }
 
     /// Ends the streamed text.
@@ -258,7 +258,7 @@ impl Terminal {
     }
 }
 
-impl Asking {
+impl TerminalQuestion {
     /// Reports that a line was entered. If this is never called, a new row is begun.
     pub(crate) fn answered(mut self) {
         if let Some(waits) = self.0.take() {

@@ -16,8 +16,8 @@ use serde_json::json;
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
 use crate::out::out;
-use crate::sessions::list::{self, Listed};
-use crate::sessions::place::{Place, PlaceArgs};
+use crate::sessions::list::{self, ListedSession};
+use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::reader::SessionReader;
 use crate::sessions::removal::age;
 use crate::terminal::columns;
@@ -71,7 +71,7 @@ enum By {
 }
 
 /// The usage of one model at one time.
-struct Call {
+struct ModelUsage {
     /// Seconds since 1970.
     at: u64,
     model: String,
@@ -79,9 +79,9 @@ struct Call {
 }
 
 /// The usage of one session, without shared entries.
-struct Used {
-    session: Listed,
-    calls: Vec<Call>,
+struct SessionUsage {
+    session: ListedSession,
+    calls: Vec<ModelUsage>,
     /// Sessions that ran on behalf of this one, which includes their costs.
     branches: BTreeSet<String>,
 }
@@ -92,9 +92,9 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
         args.place.only_files("a folder")?;
     }
     match args.place.open().await? {
-        Place::Files(store) => show(&*store, args).await,
+        OpenStore::Files(store) => show(&*store, args).await,
         #[cfg(feature = "restate")]
-        Place::Database(store) => show(&store, args).await,
+        OpenStore::Database(store) => show(&store, args).await,
     }
 }
 
@@ -124,8 +124,8 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, Stop> 
 }
 
 /// Reads the log of a session as far as it can be read.
-async fn used(store: &impl SessionReader, session: Listed, since: u64) -> Used {
-    let mut used = Used {
+async fn used(store: &impl SessionReader, session: ListedSession, since: u64) -> SessionUsage {
+    let mut used = SessionUsage {
         session,
         calls: Vec::new(),
         branches: BTreeSet::new(),
@@ -136,7 +136,11 @@ async fn used(store: &impl SessionReader, session: Listed, since: u64) -> Used {
     used
 }
 
-async fn read(store: &impl SessionReader, used: &mut Used, since: u64) -> Result<(), StoreError> {
+async fn read(
+    store: &impl SessionReader,
+    used: &mut SessionUsage,
+    since: u64,
+) -> Result<(), StoreError> {
     let (info, last_run) = &used.session;
     let id: SessionId = info.id.clone();
     let mut after = info.fork.as_ref().map_or(0, |fork| fork.entries);
@@ -161,7 +165,7 @@ async fn read(store: &impl SessionReader, used: &mut Used, since: u64) -> Result
             if line.at >= since {
                 let calls = spent(&line.entry, &model);
                 used.calls
-                    .extend(calls.into_iter().map(|(model, spent)| Call {
+                    .extend(calls.into_iter().map(|(model, spent)| ModelUsage {
                         at: line.at,
                         model,
                         spent,
@@ -228,7 +232,7 @@ impl Rows {
         }
     }
 
-    fn add(&mut self, used: &Used) {
+    fn add(&mut self, used: &SessionUsage) {
         let (info, last_run) = &used.session;
         for call in &used.calls {
             let about = match self.by {

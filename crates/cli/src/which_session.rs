@@ -137,7 +137,7 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
 }
 
 /// A session in a list to choose from.
-struct Offered {
+struct OfferedSession {
     id: SessionId,
     line: String,
     /// The entries that match the search.
@@ -161,7 +161,7 @@ pub(crate) async fn listed(store: &SqliteStore, words: Option<&str>) -> Result<V
 }
 
 /// Returns the newest sessions, of this folder if there are any.
-async fn newest(store: &SqliteStore) -> Result<Vec<Offered>, Stop> {
+async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, Stop> {
     let mut sessions = list::sessions(store, true).await?;
     if sessions.is_empty() {
         sessions = list::sessions(store, false).await?;
@@ -171,7 +171,7 @@ async fn newest(store: &SqliteStore) -> Result<Vec<Offered>, Stop> {
     let offered = sessions
         .into_iter()
         .zip(lines)
-        .map(|((info, _), line)| Offered {
+        .map(|((info, _), line)| OfferedSession {
             id: info.id,
             line,
             places: Vec::new(),
@@ -180,7 +180,7 @@ async fn newest(store: &SqliteStore) -> Result<Vec<Offered>, Stop> {
 }
 
 /// Returns the newest sessions that contain all of the words.
-async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Offered>, Stop> {
+async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, Stop> {
     let query = search::query(words)?;
     let mut found = Vec::new();
     for (info, _) in list::sessions(store, false).await? {
@@ -189,7 +189,7 @@ async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Offered>, Stop> {
             continue;
         }
         let mut lines = search::lines(&info, &places);
-        found.push(Offered {
+        found.push(OfferedSession {
             line: lines.remove(0),
             places: lines,
             id: info.id,
@@ -201,7 +201,7 @@ async fn found(store: &SqliteStore, words: &str) -> Result<Vec<Offered>, Stop> {
     Ok(found)
 }
 
-fn show(sessions: &[Offered]) {
+fn show(sessions: &[OfferedSession]) {
     for (number, one) in (1..).zip(sessions) {
         list::note(&format!("{number:>4}  {}", one.line));
         for place in &one.places {

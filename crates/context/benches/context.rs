@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Bpe, Calibration, CallId, Chars4, ContextStrategy, Line, Memo, Message, Part, Policy,
+    Bpe, Calibration, CallId, Chars4, ContextStrategy, Memo, Message, Part, Policy,
     SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens, ToolCall, Transcript,
-    Trigger,
+    Trigger, ViewLimits,
 };
 
 use corpus::Corpus;
-use figure::{Amount, Required, Unit, median, ratio, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, ratio, row, sections, time};
 
 /// A call and its result: what one turn adds.
 type Exchange = [Arc<Message>; 2];
@@ -46,7 +46,7 @@ fn main() {
 /// agent has where nothing else is said.
 fn turns_counted_exactly() {
     for strategy in strategies() {
-        let required = Required::AtMost(2.0);
+        let required = Requirement::AtMost(2.0);
         turns(strategy, "o200k", required, || {
             Arc::new(Memo::new(Bpe::o200k()))
         });
@@ -57,11 +57,13 @@ fn turns_counted_exactly() {
 /// left of the ratio is a long view's memory, which no cache holds. Told only.
 fn turns_counted_for_nothing() {
     for strategy in strategies() {
-        turns(strategy, "chars4", Required::Nothing, || Arc::new(Chars4));
+        turns(strategy, "chars4", Requirement::Nothing, || {
+            Arc::new(Chars4)
+        });
     }
 }
 
-fn turns(strategy: ContextStrategy, counting: &str, required: Required, counter: Counter) {
+fn turns(strategy: ContextStrategy, counting: &str, required: Requirement, counter: Counter) {
     let name = strategy.name();
     let (mut ratios, mut per_turn, mut longest) = (Vec::new(), Vec::new(), Vec::new());
     let mut plans = 0;
@@ -86,17 +88,17 @@ fn turns(strategy: ContextStrategy, counting: &str, required: Required, counter:
         "`{name}`, {counting}: that work on 10,000 messages, {plans} plans in {TURNS} turns"
     );
     let spent = Amount(median(per_turn), Unit::Micros);
-    row(&what, spent, Required::Nothing);
+    row(&what, spent, Requirement::Nothing);
     let what = format!("`{name}`, {counting}: the longest of those turns, which makes a plan");
     let longest = Amount(median(longest), Unit::Millis);
-    row(&what, longest, Required::Nothing);
+    row(&what, longest, Requirement::Nothing);
 }
 
 /// A view between its target and its trigger, and the turns that it takes in.
 struct View {
     transcript: Transcript,
     policy: Policy,
-    line: Line,
+    line: ViewLimits,
     exchanges: std::vec::IntoIter<Exchange>,
     spent: Duration,
     longest: Duration,
@@ -107,10 +109,10 @@ impl View {
     /// A view whose trigger lies at `messages` messages, and that is near it.
     fn new(strategy: ContextStrategy, messages: usize, counter: Arc<dyn TokenCounter>) -> Self {
         let transcript = history(messages, counter);
-        let line = Line {
+        let line = ViewLimits {
             window: None,
             trigger: Threshold::Sent(transcript.tokens()),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let exchanges: Vec<Exchange> = (0..TURNS).map(|n| exchange(messages + n)).collect();
         Self {
@@ -158,17 +160,17 @@ impl View {
 /// 4,000 messages that are counted already, brought down to 2,000 tokens.
 fn clamp() {
     let full = history(4_000, Arc::new(Memo::new(Bpe::o200k())));
-    let line = Line {
+    let line = ViewLimits {
         window: None,
         trigger: Threshold::Sent(Tokens(2_000)),
-        ..Line::default()
+        ..ViewLimits::default()
     };
     let presets = strategies().map(|strategy| {
         let policy = strategy.policy(None, SummaryConfig::default());
         (strategy.name(), policy, line)
     });
     let filter = Policy::evict(SessionPruneConfig::default()).for_filter();
-    let filter = ("compact", filter, Line::exactly(Tokens(2_000)));
+    let filter = ("compact", filter, ViewLimits::exactly(Tokens(2_000)));
     for (name, policy, line) in presets.into_iter().chain([filter]) {
         let budget = line.budget(Tokens::ZERO, Tokens::ZERO, Calibration::default());
         let budget = budget.expect("there is room");
@@ -184,7 +186,7 @@ fn clamp() {
         };
         let what = format!("`{name}`: 4,000 counted messages clamped to 2,000 tokens");
         let spent = median((0..ROUNDS).map(once).collect());
-        row(&what, Amount(spent, Unit::Millis), Required::AtMost(5.0));
+        row(&what, Amount(spent, Unit::Millis), Requirement::AtMost(5.0));
     }
 }
 
@@ -210,7 +212,7 @@ fn counting_beside_raw() {
         row(
             &what,
             Amount(throughput * 100.0, Unit::Percent),
-            Required::AtLeast(50.0),
+            Requirement::AtLeast(50.0),
         );
     }
 }
@@ -235,11 +237,11 @@ fn sent_again() {
         row(
             &what,
             Amount(beside_hashes, Unit::Times),
-            Required::AtMost(1.5),
+            Requirement::AtMost(1.5),
         );
         let faster = ratio(ROUNDS, || time(|| count(&bpe)), || time(|| count(&memo)));
         let what = format!("{corpus:?}: the same, how many times faster than counting it");
-        row(&what, Amount(faster, Unit::Times), Required::Nothing);
+        row(&what, Amount(faster, Unit::Times), Requirement::Nothing);
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Line`]: the configured size of a view; [`Budget`]: the resulting limits for one view, in
+//! [`ViewLimits`]: the configured size of a view; [`Budget`]: the resulting limits for one view, in
 //! tokens.
 //!
 //! Limits on the length of a run are in `agent`.
@@ -43,7 +43,7 @@ pub const RESULT_SHARE: Ppm = Ppm(250_000);
 
 /// The configured size of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ViewLimits {
     /// The model's window; `None` if it is unknown. An unknown window is only learned from an
     /// overflow.
     pub window: Option<Tokens>,
@@ -122,7 +122,7 @@ pub struct CannotFit {
     pub limit: Tokens,
 }
 
-impl Default for Line {
+impl Default for ViewLimits {
     fn default() -> Self {
         Self {
             window: Some(FALLBACK_WINDOW),
@@ -135,7 +135,7 @@ impl Default for Line {
     }
 }
 
-impl Line {
+impl ViewLimits {
     /// Returns a line of exactly `tokens` for the whole request, with equal trigger, target and
     /// limit. For filters that fill the size they are given.
     #[must_use]
@@ -346,9 +346,9 @@ impl CannotFit {
     /// `max_output` tokens (default [`OUTPUT_RESERVE`]), but no more than a quarter of the window.
     #[must_use]
     pub fn window(&self, max_output: Option<Tokens>) -> Tokens {
-        let line = Line {
+        let line = ViewLimits {
             max_output,
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let window = line.allowing(self.minimum).window;
         window.unwrap_or(self.minimum)
@@ -379,16 +379,16 @@ fn off(tokens: Tokens, overhead: Tokens) -> Tokens {
 mod tests {
     use super::*;
 
-    fn budget(line: Line, overhead: u64) -> Budget {
+    fn budget(line: ViewLimits, overhead: u64) -> Budget {
         line.budget(Tokens(overhead), Tokens::ZERO, Calibration::default())
             .unwrap()
     }
 
     #[test]
     fn shares_are_of_room() {
-        let line = Line {
+        let line = ViewLimits {
             window: Some(Tokens(8_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let budget = budget(line, 1_000);
         assert_eq!(
@@ -409,9 +409,9 @@ mod tests {
 
     #[test]
     fn instructions_are_no_part_of_a_share() {
-        let line = Line {
+        let line = ViewLimits {
             window: Some(Tokens(8_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let budget = line
             .budget(Tokens(500), Tokens(500), Calibration::default())
@@ -421,7 +421,7 @@ mod tests {
             (Tokens(5_500), Tokens(4_500), Tokens(3_500)),
             "500 beside the shares of 5,000"
         );
-        let exact = Line::exactly(Tokens(2_000));
+        let exact = ViewLimits::exactly(Tokens(2_000));
         let exact = exact.budget(Tokens(500), Tokens(700), Calibration::default());
         let exact = exact.unwrap();
         assert_eq!((exact.limit, exact.target), (Tokens(1_500), Tokens(1_500)));
@@ -430,9 +430,9 @@ mod tests {
     #[test]
     fn a_large_window_has_a_working_size() {
         for window in [200_000, 1_000_000] {
-            let line = Line {
+            let line = ViewLimits {
                 window: Some(Tokens(window)),
-                ..Line::default()
+                ..ViewLimits::default()
             };
             let budget = line
                 .budget(Tokens(1_000), Tokens(500), Calibration::default())
@@ -450,11 +450,11 @@ mod tests {
     fn an_explicit_trigger_or_target_always_wins() {
         let share = |percent: u64| Threshold::Share(Ppm(percent * 10_000));
         let sizes = |trigger, target| {
-            let line = Line {
+            let line = ViewLimits {
                 window: Some(Tokens(204_096)),
                 trigger,
                 target,
-                ..Line::default()
+                ..ViewLimits::default()
             };
             let Budget {
                 trigger,
@@ -481,9 +481,9 @@ mod tests {
 
     #[test]
     fn an_explicit_size_counts_everything_that_is_sent() {
-        let line = Line {
+        let line = ViewLimits {
             trigger: Threshold::Sent(Tokens(10_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let budget = budget(line, 1_000);
         assert_eq!(
@@ -495,11 +495,11 @@ mod tests {
 
     #[test]
     fn a_mark_is_no_limit() {
-        let line = Line {
+        let line = ViewLimits {
             window: Some(Tokens(100_000)),
             trigger: Threshold::Mark(Tokens(81_100)),
             target: Some(Threshold::Mark(Tokens(56_800))),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let marked = budget(line, 1_000);
         assert_eq!(
@@ -508,7 +508,7 @@ mod tests {
         );
         // If the mark exceeds the available tokens, it is lowered, and a plan still ends well below
         // it.
-        let small = Line {
+        let small = ViewLimits {
             window: Some(Tokens(40_000)),
             ..line
         };
@@ -523,9 +523,9 @@ mod tests {
     #[test]
     fn an_unknown_window_has_no_line() {
         let budget = budget(
-            Line {
+            ViewLimits {
                 window: None,
-                ..Line::default()
+                ..ViewLimits::default()
             },
             1_000,
         );
@@ -537,9 +537,9 @@ mod tests {
 
     #[test]
     fn overhead_alone_may_not_fit() {
-        let line = Line {
+        let line = ViewLimits {
             trigger: Threshold::Sent(Tokens(1_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let error = line
             .budget(Tokens(50_000), Tokens::ZERO, Calibration::default())
@@ -558,9 +558,9 @@ mod tests {
     fn a_dearer_provider_lowers_the_line() {
         let mut calibration = Calibration::default();
         calibration.observe(Tokens(1_000), Tokens(2_000));
-        let line = Line {
+        let line = ViewLimits {
             window: Some(Tokens(8_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         assert_eq!(
             line.budget(Tokens(0), Tokens::ZERO, calibration)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::budget::{Line, TARGET_OF_EXPLICIT, Threshold};
+use crate::budget::{TARGET_OF_EXPLICIT, Threshold, ViewLimits};
 use crate::policy::Policy;
 use crate::stage::Stage;
 use crate::stages::{
@@ -192,7 +192,7 @@ impl ContextConfig {
 
     /// Returns the line with these thresholds applied, for a system prompt of `system` tokens.
     #[must_use]
-    pub fn line(&self, line: Line, system: Tokens) -> Line {
+    pub fn line(&self, line: ViewLimits, system: Tokens) -> ViewLimits {
         let thresholds = self.thresholds(system, line.window);
         let (trigger, target) = (thresholds.fires_above, thresholds.ends_at);
         let (trigger, target) = match thresholds.counts {
@@ -202,7 +202,7 @@ impl ContextConfig {
                 Threshold::Mark(target + system),
             ),
         };
-        Line {
+        ViewLimits {
             window: Some(self.max(line.window)),
             trigger,
             target: Some(target),

@@ -19,14 +19,14 @@ use crate::exchange::{Exchange, ExchangeKind};
 use crate::fingerprint::Fingerprint;
 use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
-use crate::means::{Means, Recall, Span, When};
 use crate::message::Message;
 use crate::plan::{Edit, Plan, Rendition, SeqRange, Trigger};
+use crate::plan_context::{PlanContext, Recall, Span, SummaryTiming};
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
-use runs::{Removal, Runs};
+use runs::{Removal, RemovedRuns};
 use structure::Structure;
 
 /// The maximum number of tokens that two texts count more together than apart.
@@ -39,13 +39,13 @@ const NOTE_SEAM: Tokens = Tokens(2);
 pub struct Draft<'a> {
     transcript: &'a Transcript,
     keep_recent: usize,
-    means: Cow<'a, Means>,
+    context: Cow<'a, PlanContext>,
     structure: OnceCell<Structure>,
     changes: BTreeMap<usize, Change>,
     /// The tokens of all remaining messages, without the markers of new gaps.
     left: Tokens,
     /// The runs of removed messages.
-    runs: Runs,
+    runs: RemovedRuns,
     removals: OnceCell<Vec<Removal>>,
     due: bool,
     stages: Vec<String>,
@@ -74,11 +74,11 @@ impl<'a> Draft<'a> {
         Self {
             transcript,
             keep_recent: keep_recent.max(1),
-            means: Cow::Owned(Means::default()),
+            context: Cow::Owned(PlanContext::default()),
             structure: OnceCell::new(),
             changes: BTreeMap::new(),
             left: transcript.tokens(),
-            runs: Runs::default(),
+            runs: RemovedRuns::default(),
             removals: OnceCell::new(),
             due: false,
             stages: Vec::new(),
@@ -89,8 +89,8 @@ impl<'a> Draft<'a> {
 
     /// Sets the context, besides the view, that stages may rely on.
     #[must_use]
-    pub fn with_means(mut self, means: &'a Means) -> Self {
-        self.means = Cow::Borrowed(means);
+    pub fn with_context(mut self, context: &'a PlanContext) -> Self {
+        self.context = Cow::Borrowed(context);
         self
     }
 
@@ -115,15 +115,15 @@ impl<'a> Draft<'a> {
 
     /// Returns the context, besides the view, that stages may rely on.
     #[must_use]
-    pub fn means(&self) -> &Means {
-        &self.means
+    pub fn context(&self) -> &PlanContext {
+        &self.context
     }
 
     /// Returns the marker for text that is cut from an item. It says how to recall the original, if
     /// that is possible.
     #[must_use]
     pub fn marker(&self, at: usize) -> Marker {
-        match (self.means.recall, self.items().get(at)) {
+        match (self.context.recall, self.items().get(at)) {
             (Recall::Offered, Some(item)) if item.form != Form::Edited(Recall::None) => {
                 Marker::with_note(&format!("recall {}", item.seq.recall_id()))
             }
@@ -295,7 +295,7 @@ impl<'a> Draft<'a> {
 
     /// Describes a summary of these exchanges.
     #[must_use]
-    pub fn span(&self, exchanges: &[usize], max: Tokens, when: When) -> Span {
+    pub fn span(&self, exchanges: &[usize], max: Tokens, when: SummaryTiming) -> Span {
         let at = self.positions(exchanges);
         let items = || at.iter().filter_map(|at| self.items().get(*at));
         Span {
@@ -428,7 +428,7 @@ impl<'a> Draft<'a> {
             before,
             frees,
             rewrites_from,
-            recall: self.means.recall,
+            recall: self.context.recall,
             price: None,
         })
     }
@@ -457,7 +457,7 @@ impl<'a> Draft<'a> {
 
     fn removals(&self) -> &[Removal] {
         self.removals
-            .get_or_init(|| Removal::of(self.items(), self.means.recall))
+            .get_or_init(|| Removal::of(self.items(), self.context.recall))
     }
 
     /// Returns the gap that the removal of these items leaves.

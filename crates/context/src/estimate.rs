@@ -31,7 +31,7 @@ impl TokenCounter for Estimate {
     }
 
     fn text(&self, text: &str) -> Tokens {
-        let mut scan = Scan::new(text);
+        let mut scan = TextScan::new(text);
         while scan.step().is_some() {}
         scan.finish()
     }
@@ -81,7 +81,7 @@ enum Case {
 }
 
 #[derive(Debug)]
-struct Scan<'a> {
+struct TextScan<'a> {
     text: &'a str,
     bytes: &'a [u8],
     /// The position at which the next piece begins, after its lead.
@@ -106,7 +106,7 @@ struct Run {
     smalls: u32,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> TextScan<'a> {
     fn new(text: &'a str) -> Self {
         Self {
             text,

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::budget::Budget;
 use crate::draft::Draft;
-use crate::means::Means;
 use crate::message::Message;
 use crate::plan::Trigger;
-use crate::policy::{Policy, Step};
+use crate::plan_context::PlanContext;
+use crate::policy::{PlanStep, Policy};
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 
@@ -47,12 +47,12 @@ pub fn explain(
     transcript: &Transcript,
     budget: &Budget,
     why: Trigger,
-    means: &Means,
+    context: &PlanContext,
 ) -> Vec<StageStep> {
     let mut steps = Vec::with_capacity(policy.stages().len());
-    let _ = policy.drafts(transcript, budget, why, means, &mut |step| match step {
-        Step::Start => steps.clear(),
-        Step::Stage {
+    let _ = policy.drafts(transcript, budget, why, context, &mut |step| match step {
+        PlanStep::Start => steps.clear(),
+        PlanStep::Stage {
             name,
             before,
             draft,

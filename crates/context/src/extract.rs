@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use plimsoll_handover::Entry;
+use plimsoll_handover::TranscriptEntry;
 
 use crate::counter::TokenCounter;
 use crate::gap::Gap;
@@ -31,7 +31,7 @@ pub(crate) fn person_tokens(messages: &[&Message], counter: &dyn TokenCounter) -
     }))
 }
 
-fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[Entry<'_>]) -> T) -> T {
+fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[TranscriptEntry<'_>]) -> T) -> T {
     let texts: Vec<Option<Cow<'_, str>>> = messages.iter().map(|message| text(message)).collect();
     let mut entries = Vec::new();
     for (message, text) in messages.iter().zip(&texts) {
@@ -39,26 +39,28 @@ fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[Entry<'_>]) -> T) 
         match message {
             // System messages are never removed from a view.
             Message::System { .. } => {}
-            Message::User { .. } => entries.push(Entry::User(text)),
+            Message::User { .. } => entries.push(TranscriptEntry::User(text)),
             Message::Assistant { parts } => entries.extend(parts.iter().filter_map(part)),
-            Message::ToolResult(result) => entries.push(Entry::ToolResult {
+            Message::ToolResult(result) => entries.push(TranscriptEntry::ToolResult {
                 id: &result.call.0,
                 text,
                 is_error: result.is_error,
             }),
             Message::Notice { .. } if Gap::of(message).is_some() => {}
-            Message::Notice { text } => entries.push(Entry::Notice(text)),
-            Message::Summary { text } => entries.push(Entry::Summary(Gap::split_summary(text).1)),
+            Message::Notice { text } => entries.push(TranscriptEntry::Notice(text)),
+            Message::Summary { text } => {
+                entries.push(TranscriptEntry::Summary(Gap::split_summary(text).1))
+            }
         }
     }
     read(&entries)
 }
 
-fn part(part: &Part) -> Option<Entry<'_>> {
+fn part(part: &Part) -> Option<TranscriptEntry<'_>> {
     match part {
-        Part::Text { text } => Some(Entry::Assistant(text)),
-        Part::Thinking(thinking) => Some(Entry::Thinking(&thinking.text)),
-        Part::ToolCall(call) => Some(Entry::ToolCall {
+        Part::Text { text } => Some(TranscriptEntry::Assistant(text)),
+        Part::Thinking(thinking) => Some(TranscriptEntry::Thinking(&thinking.text)),
+        Part::ToolCall(call) => Some(TranscriptEntry::ToolCall {
             id: &call.id.0,
             name: &call.name,
             arguments: &call.arguments,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Fingerprint;
-use crate::means::Recall;
 use crate::message::Message;
+use crate::plan_context::Recall;
 use crate::tokens::Tokens;
 
 /// The number of a message in its session, from 0. It never changes and is never reused.
@@ -67,7 +67,7 @@ pub enum Form {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     /// The pinned part of the item.
-    pub what: Pinned,
+    pub what: PinnedPart,
     /// The fingerprint of the content when it was pinned.
     pub hash: Fingerprint,
 }
@@ -75,7 +75,7 @@ pub struct Pin {
 /// The pinned part of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pinned {
+pub enum PinnedPart {
     /// The whole message.
     Whole,
     /// One part, by its position in the message. The other parts may be removed.
@@ -85,10 +85,10 @@ pub enum Pinned {
 impl Pin {
     /// Creates a pin on a message or a part of it. Returns `None` if the message has no such part.
     #[must_use]
-    pub fn on(message: &Message, what: Pinned) -> Option<Self> {
+    pub fn on(message: &Message, what: PinnedPart) -> Option<Self> {
         let hash = match what {
-            Pinned::Whole => Fingerprint::of([message]),
-            Pinned::Part(at) => Fingerprint::of_part(message.parts().get(at)?),
+            PinnedPart::Whole => Fingerprint::of([message]),
+            PinnedPart::Part(at) => Fingerprint::of_part(message.parts().get(at)?),
         };
         Some(Self { what, hash })
     }
@@ -97,8 +97,8 @@ impl Pin {
     #[must_use]
     pub fn holds(&self, message: &Message) -> bool {
         match self.what {
-            Pinned::Whole => Fingerprint::of([message]) == self.hash,
-            Pinned::Part(_) => message
+            PinnedPart::Whole => Fingerprint::of([message]) == self.hash,
+            PinnedPart::Part(_) => message
                 .parts()
                 .iter()
                 .any(|part| Fingerprint::of_part(part) == self.hash),

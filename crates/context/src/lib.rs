@@ -19,13 +19,13 @@ mod fingerprint;
 mod gap;
 mod hosted_tool;
 mod item;
-mod means;
 mod memo;
 mod memory;
 mod message;
 mod message_list;
 mod nearest;
 mod plan;
+mod plan_context;
 mod policy;
 mod price;
 mod prominent_names;
@@ -46,9 +46,9 @@ mod usage;
 
 pub use bpe::{Bpe, PIECE_MAX, RunningCount};
 pub use budget::{
-    Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, LEAST_TARGET, LEAST_TARGET_SHARE, Line,
-    MAX_RESULT, OUTPUT_RESERVE, RESULT_SHARE, SAFETY_MARK, TARGET, TARGET_OF_EXPLICIT, TRIGGER,
-    Threshold, WORKING_TARGET, WORKING_TRIGGER,
+    Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, LEAST_TARGET, LEAST_TARGET_SHARE, MAX_RESULT,
+    OUTPUT_RESERVE, RESULT_SHARE, SAFETY_MARK, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold,
+    ViewLimits, WORKING_TARGET, WORKING_TRIGGER,
 };
 pub use cache::{
     Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
@@ -75,8 +75,7 @@ pub use extract::extract;
 pub use fingerprint::Fingerprint;
 pub use gap::Gap;
 pub use hosted_tool::{HostedTool, MAX_HOSTED_TOOLS};
-pub use item::{Form, Item, Pin, Pinned, Seq};
-pub use means::{Means, Ready, Recall, Span, Summarizer, When};
+pub use item::{Form, Item, Pin, PinnedPart, Seq};
 pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};
 pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
@@ -84,10 +83,11 @@ pub use message::{
 pub use message_list::{MessageIter, MessageList};
 pub use nearest::nearest;
 pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
+pub use plan_context::{PlanContext, ReadySummary, Recall, Span, Summarizer, SummaryTiming};
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
-pub use repair::{CLOSED_CALL, Repair, Repaired, repair};
+pub use repair::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stage::Stage;
 pub use stages::{
@@ -99,7 +99,7 @@ pub use stages::{
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;
-pub use transcript::{Released, Transcript};
+pub use transcript::{RemovedMessages, Transcript};
 pub use trim::{Trim, TrimRole, TrimStrategy, TrimmedMessage};
 pub use truncate::{
     MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, head_tail_tokens, shorten, shorten_bytes,

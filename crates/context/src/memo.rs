@@ -29,12 +29,12 @@ pub struct Memo<C> {
 }
 
 /// 128 bits of BLAKE3: the chance that any two of 2³² texts collide is 2⁻⁶⁴.
-type Key = [u8; 16];
+type TextHash = [u8; 16];
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<Key, Tokens>,
-    old: HashMap<Key, Tokens>,
+    young: HashMap<TextHash, Tokens>,
+    old: HashMap<TextHash, Tokens>,
 }
 
 impl<C: TokenCounter> Memo<C> {
@@ -51,7 +51,7 @@ impl<C: TokenCounter> Memo<C> {
         }
     }
 
-    fn recall(&self, key: &Key) -> Option<Tokens> {
+    fn recall(&self, key: &TextHash) -> Option<Tokens> {
         let mut generations = self.lock();
         if let Some(tokens) = generations.young.get(key) {
             return Some(*tokens);
@@ -103,7 +103,7 @@ impl<C: TokenCounter> TokenCounter for Memo<C> {
 }
 
 impl Generations {
-    fn keep(&mut self, key: Key, tokens: Tokens, entries: usize) {
+    fn keep(&mut self, key: TextHash, tokens: Tokens, entries: usize) {
         if self.young.len() >= entries {
             self.old = std::mem::take(&mut self.young);
         }
@@ -111,9 +111,9 @@ impl Generations {
     }
 }
 
-fn key(text: &str) -> Key {
+fn key(text: &str) -> TextHash {
     let hash = blake3::hash(text.as_bytes());
-    let mut key = Key::default();
+    let mut key = TextHash::default();
     for (to, from) in key.iter_mut().zip(hash.as_bytes()) {
         *to = *from;
     }
@@ -129,9 +129,9 @@ mod tests {
 
     /// A counter that counts its calls.
     #[derive(Debug, Default)]
-    struct Asked(AtomicUsize);
+    struct CallCounter(AtomicUsize);
 
-    impl TokenCounter for Asked {
+    impl TokenCounter for CallCounter {
         fn name(&self) -> &str {
             "asked"
         }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_history_sent_again_is_not_counted_again() {
-        let memo = Memo::new(Asked::default());
+        let memo = Memo::new(CallCounter::default());
         for _ in 0..10 {
             for n in 0..100 {
                 assert_eq!(memo.text(&long(n)), Tokens(long(n).len() as u64));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_it_holds_is_bounded_and_the_newest_stay() {
-        let memo = Memo::with_entries(Asked::default(), 10);
+        let memo = Memo::with_entries(CallCounter::default(), 10);
         for n in 0..1_000 {
             memo.text(&long(n));
             // This text is used all the time, so it is never discarded.
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_rest_is_the_counters_own() {
-        let memo = Memo::new(Asked::default());
+        let memo = Memo::new(CallCounter::default());
         let source = Source::Url { url: "u".into() };
         let image = Image {
             source: source.clone(),
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn tasks_share_it() {
-        let memo = Memo::with_entries(Asked::default(), 50);
+        let memo = Memo::with_entries(CallCounter::default(), 50);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

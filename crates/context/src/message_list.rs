@@ -12,19 +12,22 @@ use crate::message::Message;
 /// shared block copies one pointer for each of its messages.
 const BLOCK: usize = 128;
 
-type Block = Vec<Arc<Message>>;
+type MessageBlock = Vec<Arc<Message>>;
 type Messages<'l> = slice::Iter<'l, Arc<Message>>;
 
 /// An iterator over the messages of a [`MessageList`].
-pub type MessageIter<'l> =
-    FlatMap<slice::Iter<'l, Arc<Block>>, Messages<'l>, fn(&'l Arc<Block>) -> Messages<'l>>;
+pub type MessageIter<'l> = FlatMap<
+    slice::Iter<'l, Arc<MessageBlock>>,
+    Messages<'l>,
+    fn(&'l Arc<MessageBlock>) -> Messages<'l>,
+>;
 
 /// A list of messages whose copies share their blocks: copying a list of 10,000 messages copies 79
 /// pointers.
 #[derive(Clone, Default, PartialEq)]
 pub struct MessageList {
     /// Blocks of [`BLOCK`] messages; the last one may be shorter.
-    blocks: Vec<Arc<Block>>,
+    blocks: Vec<Arc<MessageBlock>>,
 }
 
 impl MessageList {
@@ -97,7 +100,7 @@ impl MessageList {
 }
 
 /// Checks whether two blocks contain the same messages, up to the length of the shorter one.
-fn same((one, other): (&Arc<Block>, &Arc<Block>)) -> bool {
+fn same((one, other): (&Arc<MessageBlock>, &Arc<MessageBlock>)) -> bool {
     Arc::ptr_eq(one, other) || { one.iter().zip(other.iter()) }.all(|(a, b)| Arc::ptr_eq(a, b))
 }
 

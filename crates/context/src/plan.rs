@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::economy::Price;
 use crate::item::Seq;
-use crate::means::Recall;
 use crate::message::Message;
+use crate::plan_context::Recall;
 use crate::tokens::Tokens;
 
 /// A list of edits with their effect.

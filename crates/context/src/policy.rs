@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::budget::{Budget, CannotFit};
 use crate::draft::Draft;
-use crate::means::{Means, Span};
 use crate::plan::{Plan, Trigger};
+use crate::plan_context::{PlanContext, Span};
 use crate::stage::Stage;
 use crate::stages::{
     Cap, Evict, Fill, Fit, LEAST_EXTRACT, Prune, PruneWithoutTrigger, SessionPruneConfig,
@@ -27,7 +27,7 @@ pub struct Policy {
 }
 
 /// A step in making a plan.
-pub(crate) enum Step<'d, 'a> {
+pub(crate) enum PlanStep<'d, 'a> {
     /// The stages begin, or begin again with a smaller summary.
     Start,
     /// A stage has run.
@@ -45,7 +45,7 @@ pub struct Proposal {
     /// The plan that can be applied immediately; `None` if nothing needs to be done.
     pub plan: Option<Plan>,
     /// The messages that a stage would prefer to have summarised by a model first. If the policy is
-    /// asked again with this summary in its [`Means`], it proposes a better plan.
+    /// asked again with this summary in its [`PlanContext`], it proposes a better plan.
     pub wants: Option<Span>,
 }
 
@@ -199,7 +199,7 @@ impl Policy {
         budget: &Budget,
         why: Trigger,
     ) -> Result<Option<Plan>, CannotFit> {
-        let proposal = self.propose(transcript, budget, why, &Means::default());
+        let proposal = self.propose(transcript, budget, why, &PlanContext::default());
         proposal.map(|proposal| proposal.plan)
     }
 
@@ -212,9 +212,9 @@ impl Policy {
         transcript: &Transcript,
         budget: &Budget,
         why: Trigger,
-        means: &Means,
+        context: &PlanContext,
     ) -> Result<Proposal, CannotFit> {
-        let mut draft = self.draft(transcript, budget, why, means);
+        let mut draft = self.draft(transcript, budget, why, context);
         if draft.tokens() > budget.limit && self.limited {
             return Err(budget.cannot_fit(draft.tokens()));
         }
@@ -233,8 +233,8 @@ impl Policy {
         budget: &Budget,
         why: Trigger,
     ) -> Option<Plan> {
-        let means = Means::default();
-        self.best_proposal(transcript, budget, why, &means).plan
+        let context = PlanContext::default();
+        self.best_proposal(transcript, budget, why, &context).plan
     }
 
     /// Proposes the best plan like [`Policy::best_plan`], with more context than the view.
@@ -244,9 +244,9 @@ impl Policy {
         transcript: &Transcript,
         budget: &Budget,
         why: Trigger,
-        means: &Means,
+        context: &PlanContext,
     ) -> Proposal {
-        let mut draft = self.draft(transcript, budget, why, means);
+        let mut draft = self.draft(transcript, budget, why, context);
         Proposal {
             wants: draft.take_wants(),
             plan: draft.into_plan(why),
@@ -258,9 +258,9 @@ impl Policy {
         transcript: &'a Transcript,
         budget: &Budget,
         why: Trigger,
-        means: &'a Means,
+        context: &'a PlanContext,
     ) -> Draft<'a> {
-        self.drafts(transcript, budget, why, means, &mut |_| {})
+        self.drafts(transcript, budget, why, context, &mut |_| {})
     }
 
     /// Returns the draft that becomes the plan. `watch` is called for each step.
@@ -269,10 +269,10 @@ impl Policy {
         transcript: &'a Transcript,
         budget: &Budget,
         why: Trigger,
-        means: &'a Means,
-        watch: &mut dyn FnMut(Step<'_, 'a>),
+        context: &'a PlanContext,
+        watch: &mut dyn FnMut(PlanStep<'_, 'a>),
     ) -> Draft<'a> {
-        let mut draft = Draft::new(transcript, budget.keep_recent).with_means(means);
+        let mut draft = Draft::new(transcript, budget.keep_recent).with_context(context);
         self.take_turns(&mut draft, budget, why, watch);
         // A summary is never cut. If the view does not fit with it, a smaller one is written. As a
         // last resort, the messages are removed without a summary.
@@ -288,7 +288,7 @@ impl Policy {
                 smaller
             };
             draft = Draft::new(transcript, budget.keep_recent)
-                .with_means(means)
+                .with_context(context)
                 .with_summary_limit(limit);
             self.take_turns(&mut draft, budget, why, watch);
         }
@@ -300,16 +300,16 @@ impl Policy {
         draft: &mut Draft<'a>,
         budget: &Budget,
         why: Trigger,
-        watch: &mut dyn FnMut(Step<'_, 'a>),
+        watch: &mut dyn FnMut(PlanStep<'_, 'a>),
     ) {
-        watch(Step::Start);
+        watch(PlanStep::Start);
         for stage in &self.stages {
             let before = draft.tokens();
             stage.propose(draft, budget, why);
             if draft.tokens() < before {
                 draft.credit(stage.name());
             }
-            watch(Step::Stage {
+            watch(PlanStep::Stage {
                 name: stage.name(),
                 before,
                 draft,

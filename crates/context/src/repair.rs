@@ -13,7 +13,7 @@ use crate::message::{CallId, Message, Part};
 
 /// A repaired transcript, and the list of repairs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Repaired {
+pub struct RepairedTranscript {
     /// The messages, each with its position in the input; `None` for an added message.
     pub messages: Vec<(Option<usize>, Message)>,
     /// The repairs, in input order. Empty if the transcript was intact.
@@ -64,7 +64,7 @@ pub const CLOSED_CALL: &str = "aborted: this call has no result";
 
 /// Repairs a transcript. Idempotent; an intact transcript is returned unchanged.
 #[must_use]
-pub fn repair(messages: Vec<Message>) -> Repaired {
+pub fn repair(messages: Vec<Message>) -> RepairedTranscript {
     let mut repairs = Vec::new();
     let mut results = results_by_call(&messages);
     let mut claimed: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -150,7 +150,7 @@ pub fn repair(messages: Vec<Message>) -> Repaired {
             other => whole.push((Some(at), other)),
         }
     }
-    Repaired {
+    RepairedTranscript {
         messages: whole,
         repairs,
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{Line, Threshold};
+use crate::budget::{Threshold, ViewLimits};
 use crate::policy::Policy;
 use crate::stages::{SessionPruneConfig, SummaryConfig};
 use crate::tokens::Tokens;
@@ -127,10 +127,10 @@ impl ContextStrategy {
 
     /// The line with this strategy's trigger in it.
     #[must_use]
-    pub fn line(self, line: Line) -> Line {
+    pub fn line(self, line: ViewLimits) -> ViewLimits {
         let max_tokens = match self {
             Self::Unlimited {} => {
-                return Line {
+                return ViewLimits {
                     window: None,
                     trigger: Threshold::Sent(Tokens::MAX),
                     ..line
@@ -141,7 +141,7 @@ impl ContextStrategy {
             | Self::Summarize { max_tokens }
             | Self::Extract { max_tokens } => max_tokens,
         };
-        Line {
+        ViewLimits {
             trigger: max_tokens.map_or(line.trigger, Threshold::Sent),
             ..line
         }

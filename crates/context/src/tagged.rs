@@ -61,7 +61,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Object<V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<V::Value, A::Error> {
-        let Some(key) = fields.next_key_seed(Key(self.tag))? else {
+        let Some(key) = fields.next_key_seed(FieldName(self.tag))? else {
             return Err(A::Error::missing_field(self.tag));
         };
         let Some(key) = key else {
@@ -86,9 +86,9 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Object<V> {
 }
 
 /// A field's name; `None` if it is the tag.
-struct Key(&'static str);
+struct FieldName(&'static str);
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for FieldName {
     type Value = Option<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -96,7 +96,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl<'de> Visitor<'de> for Key {
+impl<'de> Visitor<'de> for FieldName {
     type Value = Option<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

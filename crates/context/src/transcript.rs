@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::counter::TokenCounter;
 use crate::exchange::Exchange;
 use crate::gap::Gap;
-use crate::item::{Form, Item, Pin, Pinned, Seq};
-use crate::means::Recall;
+use crate::item::{Form, Item, Pin, PinnedPart, Seq};
 use crate::message::Message;
 use crate::message_list::MessageList;
 use crate::plan::{Edit, Plan, PlanError, Rendition, SeqRange};
+use crate::plan_context::Recall;
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 
@@ -33,7 +33,7 @@ pub struct Transcript {
 
 /// The messages that a plan removed from the view.
 #[derive(Debug, Clone)]
-pub struct Released {
+pub struct RemovedMessages {
     /// The items before the plan, in view order.
     pub items: Vec<Item>,
     /// The number of freed tokens.
@@ -81,7 +81,7 @@ impl Transcript {
     pub fn pin(&mut self, seq: Seq) -> bool {
         let pin = self
             .get(seq)
-            .and_then(|item| Pin::on(&item.message, Pinned::Whole));
+            .and_then(|item| Pin::on(&item.message, PinnedPart::Whole));
         pin.is_some_and(|pin| self.set_pin(seq, pin))
     }
 
@@ -95,7 +95,7 @@ impl Transcript {
         let is_whole = item
             .pin
             .as_ref()
-            .is_some_and(|pin| pin.what == Pinned::Whole);
+            .is_some_and(|pin| pin.what == PinnedPart::Whole);
         if !is_whole && item.pin.replace(pin).is_none() {
             self.pinned += 1;
         }
@@ -220,7 +220,7 @@ impl Transcript {
     /// If the plan was made for another view: it names an item that is not here, would split an
     /// exchange, replace an item by something else, or not free exactly the stated number of
     /// tokens.
-    pub fn apply(&mut self, plan: &Plan) -> Result<Released, PlanError> {
+    pub fn apply(&mut self, plan: &Plan) -> Result<RemovedMessages, PlanError> {
         if plan.before != self.total {
             return Err(PlanError::OtherView {
                 said: plan.before,
@@ -263,7 +263,7 @@ impl Transcript {
     /// # Errors
     /// If the plan names an item that is not in the view, would split an exchange or replace an
     /// item by something else.
-    pub fn replay(&mut self, plan: &Plan) -> Result<Released, PlanError> {
+    pub fn replay(&mut self, plan: &Plan) -> Result<RemovedMessages, PlanError> {
         let counter = Arc::clone(&self.counter);
         let changes = self.changes(plan, |to| counter.message(&to.message))?;
         Ok(self.make(changes, plan.recall))
@@ -291,7 +291,7 @@ impl Transcript {
         self.items.binary_search_by_key(&seq, |item| item.seq).ok()
     }
 
-    fn make(&mut self, changes: Changes, recall: Recall) -> Released {
+    fn make(&mut self, changes: Changes, recall: Recall) -> RemovedMessages {
         let before = self.total;
         let first = changes.keys().next().copied();
         let mut items = Vec::with_capacity(changes.len());
@@ -325,7 +325,7 @@ impl Transcript {
         if let Some(first) = first {
             self.take_messages(first);
         }
-        Released {
+        RemovedMessages {
             items,
             freed: before.minus(self.total),
         }

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Breakpoint, CacheConfig, CacheRules, CacheStrategy, CacheTrail, CacheView, Calibration, CallId,
-    Chars4, ContextStrategy, Economy, Fingerprint, Item, LOOK_BACK, Line, MAX_BREAKPOINTS, Means,
-    Message, Outlook, Part, SummaryConfig, Tokens, ToolCall, Transcript, Trigger, breakpoints,
+    Chars4, ContextStrategy, Economy, Fingerprint, Item, LOOK_BACK, MAX_BREAKPOINTS, Message,
+    Outlook, Part, PlanContext, SummaryConfig, Tokens, ToolCall, Transcript, Trigger, ViewLimits,
+    breakpoints,
 };
 use proptest::prelude::*;
 
@@ -26,7 +27,7 @@ const RULES: CacheRules = CacheRules {
 };
 
 /// A turn: how many calls, and how large their results are.
-type Turn = (usize, usize);
+type TurnShape = (usize, usize);
 
 /// A provider that keeps what it was told to.
 #[derive(Default)]
@@ -77,7 +78,7 @@ fn view<'a>(items: &'a [Item], trail: CacheTrail) -> CacheView<'a> {
     }
 }
 
-fn push_turn(view: &mut Transcript, number: usize, (calls, size): Turn) {
+fn push_turn(view: &mut Transcript, number: usize, (calls, size): TurnShape) {
     let call = |at: usize| CallId(format!("call_{number}_{at}"));
     let parts = (0..calls).map(|at| {
         Part::ToolCall(ToolCall {
@@ -99,10 +100,10 @@ fn push_turn(view: &mut Transcript, number: usize, (calls, size): Turn) {
 
 /// Plays turns and checks each request. Gives how many plans were applied, and after how many of
 /// them something of the history was still read from the cache.
-fn play(turns: &[Turn], strategy: ContextStrategy) -> (usize, usize) {
-    let line = Line {
+fn play(turns: &[TurnShape], strategy: ContextStrategy) -> (usize, usize) {
+    let line = ViewLimits {
         window: Some(Tokens(24_000)),
-        ..Line::default()
+        ..ViewLimits::default()
     };
     let budget = line
         .budget(TOOLS + SYSTEM, Tokens::ZERO, Calibration::default())
@@ -116,7 +117,7 @@ fn play(turns: &[Turn], strategy: ContextStrategy) -> (usize, usize) {
     let (mut plans, mut kept) = (0, 0);
     for (number, turn) in turns.iter().enumerate() {
         let priced = Economy::Fixed.budget(&budget, &transcript, None, &Outlook::default());
-        let means = Means::default();
+        let means = PlanContext::default();
         let proposal = policy.propose(&transcript, &priced, Trigger::Request, &means);
         let Ok(proposal) = proposal else {
             return (plans, kept);
@@ -159,7 +160,7 @@ fn play(turns: &[Turn], strategy: ContextStrategy) -> (usize, usize) {
     (plans, kept)
 }
 
-fn turns() -> impl Strategy<Value = Vec<Turn>> {
+fn turns() -> impl Strategy<Value = Vec<TurnShape>> {
     let turn = prop_oneof![
         8 => (0_usize..4, 1_usize..900),
         1 => (5_usize..40, 1_usize..60),
@@ -218,7 +219,7 @@ proptest! {
 
 #[test]
 fn a_plan_leaves_what_stands_before_it_in_the_cache() {
-    let turns: Vec<Turn> = (0..120).map(|n| (1 + n % 3, 300 + 17 * (n % 11))).collect();
+    let turns: Vec<TurnShape> = (0..120).map(|n| (1 + n % 3, 300 + 17 * (n % 11))).collect();
     for strategy in [
         ContextStrategy::default(),
         ContextStrategy::SlidingWindow { max_tokens: None },

@@ -17,17 +17,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use notation::message;
 use plimsoll_context::{
-    Budget, Calibration, Chars4, ContextStrategy, Line, Policy, SummaryConfig, TokenCounter,
-    Tokens, Transcript, Trigger,
+    Budget, Calibration, Chars4, ContextStrategy, Policy, SummaryConfig, TokenCounter, Tokens,
+    Transcript, Trigger, ViewLimits,
 };
 
 const REQUESTS: usize = 80;
 
 fn preset(name: &str, trigger: Option<u64>, window: u64) -> (Policy, Budget) {
     let strategy = ContextStrategy::named(name, trigger.map(Tokens)).unwrap();
-    let line = strategy.line(Line {
+    let line = strategy.line(ViewLimits {
         window: Some(Tokens(window)),
-        ..Line::default()
+        ..ViewLimits::default()
     });
     let budget = line
         .budget(Tokens(0), Tokens::ZERO, Calibration::default())
@@ -108,9 +108,9 @@ fn the_prefix_holds_at_saturation() {
 
 /// Counts how many bytes it is asked to count.
 #[derive(Debug, Default)]
-struct Counted(AtomicU64);
+struct ByteCounter(AtomicU64);
 
-impl TokenCounter for Counted {
+impl TokenCounter for ByteCounter {
     fn name(&self) -> &str {
         "counted"
     }
@@ -121,7 +121,7 @@ impl TokenCounter for Counted {
     }
 }
 
-impl Counted {
+impl ByteCounter {
     fn since(&self, work: impl FnOnce()) -> u64 {
         let before = self.0.load(Ordering::Relaxed);
         work();
@@ -130,7 +130,7 @@ impl Counted {
 }
 
 /// A chat of `messages` messages, as a filter gets it.
-fn chat(counter: &Arc<Counted>, messages: usize) -> Transcript {
+fn chat(counter: &Arc<ByteCounter>, messages: usize) -> Transcript {
     let counter: Arc<dyn TokenCounter> = Arc::clone(counter) as _;
     let mut view = Transcript::new(counter);
     view.push(message("u:task"));
@@ -145,7 +145,7 @@ fn chat(counter: &Arc<Counted>, messages: usize) -> Transcript {
 #[test]
 fn clamping_a_long_chat_counts_what_stays() {
     for name in ["evict", "sliding_window"] {
-        let counter = Arc::new(Counted::default());
+        let counter = Arc::new(ByteCounter::default());
         let mut view = chat(&counter, 4_000);
         let (policy, budget) = preset(name, Some(2_000), 200_000);
         let counted = counter.since(|| {
@@ -163,7 +163,7 @@ fn clamping_a_long_chat_counts_what_stays() {
 #[test]
 fn a_turn_counts_only_what_is_new() {
     for messages in [100, 10_000] {
-        let counter = Arc::new(Counted::default());
+        let counter = Arc::new(ByteCounter::default());
         let mut view = chat(&counter, messages);
         let (policy, budget) = preset("evict", Some(100_000_000), 100_000_000);
         let mut said = 0;

@@ -424,9 +424,9 @@ fn odd_content_is_told_or_left_out() {
 
 /// Notes how many bytes it was asked to count.
 #[derive(Debug, Default)]
-struct Asked(AtomicUsize);
+struct ByteCounter(AtomicUsize);
 
-impl TokenCounter for Asked {
+impl TokenCounter for ByteCounter {
     fn name(&self) -> &str {
         "asked"
     }
@@ -458,7 +458,7 @@ fn little_is_counted_of_much() {
     let bytes: usize = messages.iter().map(|message| message.text().len()).sum();
     assert!(bytes > 4_500_000, "{bytes}");
     let views: Vec<&Message> = messages.iter().collect();
-    let counter = Asked::default();
+    let counter = ByteCounter::default();
     let text = extract(&views, Tokens(4_000), &counter).unwrap();
     let asked = counter.0.load(Ordering::Relaxed);
     assert!(

@@ -17,9 +17,10 @@ use std::sync::Arc;
 use histories::{Random, history, how_many};
 use plimsoll_context::{
     ArgumentDigest, Bpe, Budget, Calibration, CannotFit, Chars4, CompactionConfig, CompactionScope,
-    ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Gap, Line, Means, Memo,
-    Message, OwnStages, Plan, Policy, Ppm, Ready, Recall, Rendition, Seq, SeqRange,
-    SessionPruneConfig, Summarizer, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, When,
+    ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Gap, Memo, Message,
+    OwnStages, Plan, PlanContext, Policy, Ppm, ReadySummary, Recall, Rendition, Seq, SeqRange,
+    SessionPruneConfig, Summarizer, SummaryConfig, SummaryTiming, TokenCounter, Tokens, Transcript,
+    Trigger, ViewLimits,
 };
 
 /// The least that the last rung leaves of a result, in tokens.
@@ -123,7 +124,7 @@ struct Session {
     seed: u64,
     random: Random,
     policy: Policy,
-    line: Line,
+    line: ViewLimits,
     overhead: Tokens,
     view: Transcript,
     /// Every message as it was said.
@@ -135,7 +136,7 @@ struct Session {
     summarized: BTreeSet<Seq>,
     pinned: Vec<Seq>,
     /// The summary that a model has written beside the run.
-    ready: Option<Ready>,
+    ready: Option<ReadySummary>,
     recall: Recall,
 }
 
@@ -158,10 +159,10 @@ impl Session {
             },
         };
         let summary = SummaryConfig::default();
-        let line = strategy.line(Line {
+        let line = strategy.line(ViewLimits {
             window: Some(size),
             keep_recent: 1 + random.below(3) as usize,
-            ..Line::default()
+            ..ViewLimits::default()
         });
         let (line, policy) = match way {
             Way::Refused => (line, Policy::recovery(prune, None)),
@@ -172,7 +173,7 @@ impl Session {
                     0 => policy,
                     _ => policy.filled(),
                 };
-                (Line::exactly(size), policy)
+                (ViewLimits::exactly(size), policy)
             }
             Way::Configured => configured(&mut random, size, line.keep_recent),
             _ => {
@@ -286,9 +287,9 @@ impl Session {
             self.apply(&plan);
             self.check_end(&plan, budget);
             if self.way != Way::Refused {
-                let means = Means {
+                let means = PlanContext {
                     recall: self.recall,
-                    ..Means::default()
+                    ..PlanContext::default()
                 };
                 let again = self.policy.propose(&self.view, budget, why, &means);
                 let again = again.unwrap().plan;
@@ -307,7 +308,7 @@ impl Session {
 
     /// As the run does: a summary that is wanted is asked of a model, which answers as it likes.
     fn propose(&mut self, budget: &Budget, why: Trigger) -> Result<Option<Plan>, CannotFit> {
-        let mut means = Means {
+        let mut means = PlanContext {
             recall: self.recall,
             summarizer: Summarizer::Free,
             ready: self.ready.take(),
@@ -330,18 +331,18 @@ impl Session {
             // It fails, or is too late.
             0 => None,
             // It is of something else.
-            1 => Some(Ready {
+            1 => Some(ReadySummary {
                 fingerprint: Fingerprint::of([&Message::user("other")]),
                 seqs: span.seqs,
                 text: text.into(),
             }),
-            _ => Some(Ready {
+            _ => Some(ReadySummary {
                 fingerprint: span.fingerprint,
                 seqs: span.seqs,
                 text: text.into(),
             }),
         };
-        if span.when == When::Soon {
+        if span.when == SummaryTiming::Soon {
             self.ready = ready;
             return Ok(proposal.plan);
         }
@@ -628,7 +629,7 @@ impl Session {
 }
 
 /// A line and a policy by a configuration of which every setting is at random.
-fn configured(random: &mut Random, size: Tokens, keep_recent: usize) -> (Line, Policy) {
+fn configured(random: &mut Random, size: Tokens, keep_recent: usize) -> (ViewLimits, Policy) {
     let explicit = random.chance(30).then_some(size);
     let config = ContextConfig {
         max_context_tokens: size,
@@ -650,10 +651,10 @@ fn configured(random: &mut Random, size: Tokens, keep_recent: usize) -> (Line, P
         },
     };
     assert_eq!(config.faults(), [""; 0]);
-    let line = Line {
+    let line = ViewLimits {
         window: Some(size),
         keep_recent,
-        ..Line::default()
+        ..ViewLimits::default()
     };
     let digest = random.chance(50).then(ArgumentDigest::default);
     let policy = config.policy(SummaryConfig::default(), digest, OwnStages::default());

@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use notation::{message, seqs, show, view};
 use plimsoll_context::{
-    Budget, Bytes, Calibration, CannotFit, Cap, Chars4, ContextStrategy, Edit, Evict, Fit, Line,
-    Message, Plan, PlanError, Policy, Prune, SessionPruneConfig, Stage, SummaryConfig, Threshold,
-    TokenCounter, Tokens, Transcript, Trigger,
+    Budget, Bytes, Calibration, CannotFit, Cap, Chars4, ContextStrategy, Edit, Evict, Fit, Message,
+    Plan, PlanError, Policy, Prune, SessionPruneConfig, Stage, SummaryConfig, Threshold,
+    TokenCounter, Tokens, Transcript, Trigger, ViewLimits,
 };
 
 /// What it says, the view before, what the model would see.
-type Row = (&'static str, &'static str, &'static str);
+type StageRow = (&'static str, &'static str, &'static str);
 
 fn budget(trigger: u64, target: u64) -> Budget {
     Budget {
@@ -45,7 +45,7 @@ fn prune() -> SessionPruneConfig {
 }
 
 /// Every row holds, and so does what holds for every plan.
-fn check(policy: &Policy, budget: &Budget, table: &[Row]) {
+fn check(policy: &Policy, budget: &Budget, table: &[StageRow]) {
     for (says, before, after) in table {
         let old = view(before);
         let mut new = old.clone();
@@ -551,7 +551,7 @@ fn evict(trigger: u64) -> (Policy, Budget) {
 }
 
 fn strategy(strategy: ContextStrategy, overhead: u64) -> Result<(Policy, Budget), CannotFit> {
-    let line = strategy.line(Line::default());
+    let line = strategy.line(ViewLimits::default());
     let budget = line.budget(Tokens(overhead), Tokens::ZERO, Calibration::default())?;
     Ok((strategy.policy(None, SummaryConfig::default()), budget))
 }
@@ -670,10 +670,10 @@ fn total_and_overhead_at_the_limit_evict_nothing() {
 /// without growth.
 #[test]
 fn the_line_is_exact() {
-    let line = Line {
+    let line = ViewLimits {
         window: Some(Tokens(100_000)),
         max_output: Some(Tokens(4_000)),
-        ..Line::default()
+        ..ViewLimits::default()
     };
     let budget = line
         .budget(Tokens(6_000), Tokens::ZERO, Calibration::default())
@@ -935,7 +935,7 @@ fn a_plan_survives_json() {
 
 #[test]
 fn fill_brings_back_what_still_fits() {
-    let line = Line::exactly(Tokens(300));
+    let line = ViewLimits::exactly(Tokens(300));
     let budget = line.budget(Tokens(0), Tokens::ZERO, Calibration::default());
     let (budget, filter) = (budget.unwrap(), |policy: Policy| {
         policy.for_filter().filled()
@@ -982,7 +982,7 @@ fn fill_brings_back_what_still_fits() {
 /// A line at exactly a size is for filters: trigger, target and limit are one.
 #[test]
 fn a_filter_fills_what_it_is_given() {
-    let line = Line::exactly(Tokens(300));
+    let line = ViewLimits::exactly(Tokens(300));
     let budget = line
         .budget(Tokens(0), Tokens::ZERO, Calibration::default())
         .unwrap();

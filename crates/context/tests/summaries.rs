@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use notation::view;
 use plimsoll_context::{
-    Author, Budget, Chars4, Edit, Fingerprint, Means, Message, Plan, Policy, Ppm, Proposal, Ready,
-    Recall, Seq, Span, Summarize, Summarizer, SummaryConfig, TokenCounter, Tokens, Transcript,
-    Trigger, When,
+    Author, Budget, Chars4, Edit, Fingerprint, Message, Plan, PlanContext, Policy, Ppm, Proposal,
+    ReadySummary, Recall, Seq, Span, Summarize, Summarizer, SummaryConfig, SummaryTiming,
+    TokenCounter, Tokens, Transcript, Trigger,
 };
 
 /// 1,000 tokens at the limit and the trigger, 500 at the target; a summary takes 150 at most.
@@ -50,20 +50,20 @@ fn only(author: Author) -> Policy {
     }))])
 }
 
-fn propose(view: &Transcript, budget: &Budget, means: &Means) -> Proposal {
+fn propose(view: &Transcript, budget: &Budget, means: &PlanContext) -> Proposal {
     only(Author::Model).best_proposal(view, budget, Trigger::Request, means)
 }
 
-fn free() -> Means {
-    Means {
+fn free() -> PlanContext {
+    PlanContext {
         summarizer: Summarizer::Free,
-        ..Means::default()
+        ..PlanContext::default()
     }
 }
 
-fn ready(span: &Span, text: &str) -> Means {
-    Means {
-        ready: Some(Ready {
+fn ready(span: &Span, text: &str) -> PlanContext {
+    PlanContext {
+        ready: Some(ReadySummary {
             seqs: span.seqs.clone(),
             fingerprint: span.fingerprint,
             text: text.into(),
@@ -170,16 +170,16 @@ fn a_model_is_asked_when_there_is_one_and_something_to_do() {
     let (soon, full) = (view(soon), view(FULL));
     assert!(soon.tokens() > budget().trigger.share(Ppm(850_000)));
     assert!(soon.tokens() <= budget().trigger);
-    let busy = Means {
+    let busy = PlanContext {
         summarizer: Summarizer::Busy,
-        ..Means::default()
+        ..PlanContext::default()
     };
     let asked = propose(&soon, &budget(), &free());
-    assert_eq!(asked.wants.as_ref().unwrap().when, When::Soon);
+    assert_eq!(asked.wants.as_ref().unwrap().when, SummaryTiming::Soon);
     assert_eq!(asked.plan, None, "it is not due");
     let asked = propose(&full, &budget(), &free());
     let span = asked.wants.unwrap();
-    assert_eq!(span.when, When::Now);
+    assert_eq!(span.when, SummaryTiming::Now);
     assert_eq!(seqs(&span), [1, 2, 3, 4, 5, 6]);
     assert_eq!(span.tokens, weight(&full, &span.seqs));
     assert!(span.max <= config().most(&budget()));
@@ -187,7 +187,7 @@ fn a_model_is_asked_when_there_is_one_and_something_to_do() {
     // One that is busy is waited for, and not asked for what is not due.
     assert_eq!(
         propose(&full, &budget(), &busy).wants.unwrap().when,
-        When::Now
+        SummaryTiming::Now
     );
     assert_eq!(propose(&soon, &budget(), &busy).wants, None);
     for none in [
@@ -200,7 +200,10 @@ fn a_model_is_asked_when_there_is_one_and_something_to_do() {
             "nothing may leave"
         );
     }
-    assert_eq!(propose(&full, &budget(), &Means::default()).wants, None);
+    assert_eq!(
+        propose(&full, &budget(), &PlanContext::default()).wants,
+        None
+    );
     let extract = only(Author::Extract);
     let proposal = extract.best_proposal(&full, &budget(), Trigger::Request, &free());
     assert_eq!(proposal.wants, None);
@@ -255,7 +258,7 @@ fn a_stale_one_does_not_keep_the_next_from_being_prepared() {
     let again = propose(&other, &budget(), &ready(&span, "x"))
         .wants
         .unwrap();
-    assert_eq!(again.when, When::Soon);
+    assert_eq!(again.when, SummaryTiming::Soon);
 }
 
 /// A model that has done what it can is not asked again, or the run would wait without end.
@@ -323,9 +326,9 @@ fn where_even_a_summary_is_too_much_it_is_left_out() {
 
 #[test]
 fn a_plan_with_a_summary_says_whether_what_it_takes_can_be_recalled() {
-    let means = Means {
+    let means = PlanContext {
         recall: Recall::Offered,
-        ..Means::default()
+        ..PlanContext::default()
     };
     let plan = propose(&view(FULL), &budget(), &means).plan.unwrap();
     assert_eq!(plan.recall, Recall::Offered);

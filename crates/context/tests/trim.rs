@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CLEARED, Calibration, CallId, ClearToolUses, ClearTrigger, Line, Message, Part, Policy, Seq,
-    TokenCounter, Tokens, ToolCall, Transcript, Trigger, Trim, TrimRole, TrimStrategy,
+    CLEARED, Calibration, CallId, ClearToolUses, ClearTrigger, Message, Part, Policy, Seq,
+    TokenCounter, Tokens, ToolCall, Transcript, Trigger, Trim, TrimRole, TrimStrategy, ViewLimits,
 };
 
 /// The counter of the examples: 6 tokens a message, and 4 for each of its parts.
@@ -245,7 +245,7 @@ fn worked(uses: usize) -> Transcript {
 /// The results that are left, by their numbers, and the calls whose arguments are left.
 fn cleared(view: &Transcript, clear: ClearToolUses) -> (String, String) {
     let policy = Policy::new(vec![Arc::new(clear)]);
-    let line = Line::exactly(Tokens::MAX);
+    let line = ViewLimits::exactly(Tokens::MAX);
     let budget = line.budget(Tokens(100), Tokens::ZERO, Calibration::default());
     let budget = budget.unwrap();
     let mut after = view.clone();

@@ -18,7 +18,7 @@ use plimsoll_core::{
     Agent, Lease, SessionId, SessionInfo, SessionStore, StoreError, ToolError, Window, tool,
 };
 
-use figure::{Amount, Required, Unit, row, sections};
+use figure::{Amount, Requirement, Unit, row, sections};
 use instant::{Instantly, Nothing};
 
 #[global_allocator]
@@ -29,7 +29,7 @@ const RESULT: usize = 100 * 1_000;
 /// Peaks are taken over this many turns.
 const SPAN: usize = 100;
 /// Constant, but for what a counter with a named bound still has room to remember.
-const BOUND: Required = Required::AtMost(1.1);
+const BOUND: Requirement = Requirement::AtMost(1.1);
 
 fn main() {
     sections(&[("memory", memory)]);
@@ -53,12 +53,12 @@ fn memory() {
         row(
             &what,
             Amount(span(last), Unit::Megabytes),
-            Required::Nothing,
+            Requirement::Nothing,
         );
         let what = format!("`{name}`: live bytes after turn 1,000 above those before turn 1");
-        row(&what, Amount(live, Unit::Megabytes), Required::Nothing);
+        row(&what, Amount(live, Unit::Megabytes), Requirement::Nothing);
         let what = format!("`{name}`: what the log of that run holds");
-        row(&what, Amount(logged, Unit::Megabytes), Required::Nothing);
+        row(&what, Amount(logged, Unit::Megabytes), Requirement::Nothing);
     }
 }
 

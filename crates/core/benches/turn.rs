@@ -12,11 +12,11 @@ use plimsoll_context::Tokens;
 use plimsoll_core::{Agent, Session, SessionId, ToolError, Window, tool};
 use tokio::runtime::{Builder, Runtime};
 
-use figure::{Amount, Required, Unit, median, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, row, sections, time};
 use instant::{Instantly, Nothing};
 
 /// Machine and driver may add this to a turn.
-const BOUND: Required = Required::AtMost(100.0);
+const BOUND: Requirement = Requirement::AtMost(100.0);
 const SESSIONS: usize = 9;
 
 fn main() {
@@ -42,7 +42,7 @@ fn turns_of_a_session() {
 
 /// The same where the view holds so many messages before the first turn that is timed.
 fn turns_on_a_long_view() {
-    let lengths = [(1_000, BOUND), (10_000, Required::Nothing)];
+    let lengths = [(1_000, BOUND), (10_000, Requirement::Nothing)];
     for (name, runtime) in runtimes() {
         for (length, required) in lengths {
             let provider = Instantly::new();

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plimsoll_agent::{CountTokens, ExecutionLimits, Own, Spend};
+use plimsoll_agent::{CountTokens, ExecutionLimits, OwnUsage, Spend};
 use plimsoll_context::{Money, Tokens};
 use tokio::time::Instant;
 
@@ -15,10 +15,10 @@ mod meter;
 mod tree;
 
 pub use meter::Meter;
-pub use tree::{Amounts, Kind};
-pub(crate) use tree::{Limit, Used};
+pub use tree::{AllowanceKind, Amounts};
+pub(crate) use tree::{Limit, UsedAmounts};
 
-use tree::{Place, Refused, Tree};
+use tree::{NodeId, ReserveError, Tree};
 
 /// The maximum number of model calls of all agents below one run, not counting the run's own calls.
 ///
@@ -47,8 +47,8 @@ pub const MAX_TURNS_BELOW: u64 = 1_000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Allowance {
-    tree: Shared,
-    place: Place,
+    tree: SharedTree,
+    node: NodeId,
     until: Option<Instant>,
     meter: Meter,
     /// The number of agents above this one: 0 for the first agent.
@@ -67,10 +67,10 @@ pub struct Grant(Allowance);
 pub enum NothingLeft {
     /// The amount is used up or reserved by others.
     #[error("no {0} are left")]
-    Of(Kind),
+    Of(AllowanceKind),
     /// Too little is left to begin.
     #[error("too few {0} are left")]
-    TooFew(Kind),
+    TooFew(AllowanceKind),
     /// The time is over.
     #[error("no time is left")]
     Time,
@@ -87,7 +87,7 @@ pub(crate) struct Books {
     tokens: Tokens,
 }
 
-type Shared = Arc<Mutex<Tree>>;
+type SharedTree = Arc<Mutex<Tree>>;
 
 impl Allowance {
     /// Creates an allowance with these limits. Its time starts now, and its turns count for all
@@ -98,12 +98,12 @@ impl Allowance {
     }
 
     pub(crate) fn of(limit: Limit, time: Option<Duration>) -> Self {
-        let (tree, place) = Tree::new(limit);
+        let (tree, node) = Tree::new(limit);
         let tree = Arc::new(Mutex::new(tree));
-        let meter = Meter::at(None, Some((Arc::clone(&tree), place)));
+        let meter = Meter::at(None, Some((Arc::clone(&tree), node)));
         Self {
             tree,
-            place,
+            node,
             until: time.and_then(|time| Instant::now().checked_add(time)),
             meter,
             depth: 0,
@@ -133,7 +133,7 @@ impl Allowance {
         time: Option<Duration>,
         parts: u64,
     ) -> Result<Grant, NothingLeft> {
-        self.take(time, |tree| tree.reserve(self.place, wanted, parts))
+        self.take(time, |tree| tree.reserve(self.node, wanted, parts))
     }
 
     /// Reserves a part for an agent that works for a run.
@@ -147,29 +147,29 @@ impl Allowance {
         parts: u64,
     ) -> Result<Grant, NothingLeft> {
         self.take(time, |tree| {
-            tree.reserve_with_slack(self.place, wanted, parts)
+            tree.reserve_with_slack(self.node, wanted, parts)
         })
     }
 
     fn take(
         &self,
         time: Option<Duration>,
-        reserve: impl FnOnce(&mut Tree) -> Result<Place, Refused>,
+        reserve: impl FnOnce(&mut Tree) -> Result<NodeId, ReserveError>,
     ) -> Result<Grant, NothingLeft> {
         let now = Instant::now();
         if self.until.is_some_and(|until| until <= now) {
             return Err(NothingLeft::Time);
         }
         let until = time.and_then(|time| now.checked_add(time));
-        let place = reserve(&mut lock(&self.tree))?;
+        let node = reserve(&mut lock(&self.tree))?;
         let tree = Arc::clone(&self.tree);
         let meter = Meter::at(
             Some(self.meter.clone()),
-            Some((Arc::clone(&self.tree), place)),
+            Some((Arc::clone(&self.tree), node)),
         );
         Ok(Grant(Self {
             tree,
-            place,
+            node,
             until: earlier(self.until, until),
             meter,
             depth: self.depth,
@@ -180,7 +180,7 @@ impl Allowance {
     #[must_use]
     pub fn left(&self) -> Limit {
         let tree = lock(&self.tree);
-        let ledger = tree.ledger(self.place);
+        let ledger = tree.ledger(self.node);
         ledger.map_or_else(nothing, |ledger| ledger.left())
     }
 
@@ -188,24 +188,24 @@ impl Allowance {
     #[must_use]
     pub fn limit(&self) -> Limit {
         let tree = lock(&self.tree);
-        tree.ledger(self.place)
+        tree.ledger(self.node)
             .map_or_else(nothing, |ledger| ledger.limit)
     }
 
     /// Returns the amounts set aside for open reservations.
     #[must_use]
-    pub fn reserved(&self) -> Used {
+    pub fn reserved(&self) -> UsedAmounts {
         let tree = lock(&self.tree);
-        tree.ledger(self.place)
-            .map_or_else(Used::default, |ledger| ledger.reserved)
+        tree.ledger(self.node)
+            .map_or_else(UsedAmounts::default, |ledger| ledger.reserved)
     }
 
     /// Returns the amounts used here and by all settled reservations.
     #[must_use]
-    pub fn used(&self) -> Used {
+    pub fn used(&self) -> UsedAmounts {
         let tree = lock(&self.tree);
-        tree.ledger(self.place)
-            .map_or_else(Used::default, |ledger| ledger.used())
+        tree.ledger(self.node)
+            .map_or_else(UsedAmounts::default, |ledger| ledger.used())
     }
 
     /// Returns the meter that records spending and can be read at any time.
@@ -228,7 +228,7 @@ impl Allowance {
 
     /// Returns the number of open reservations.
     pub(crate) fn at_work(&self) -> usize {
-        lock(&self.tree).below(self.place)
+        lock(&self.tree).below(self.node)
     }
 
     /// Returns the same allowance, ending at `until` if that is earlier.
@@ -242,7 +242,7 @@ impl Allowance {
     /// Returns the same allowance for one tool call. Usage is recorded here, but the meter covers
     /// this call only.
     pub(crate) fn for_call(&self) -> Self {
-        let books = Some((Arc::clone(&self.tree), self.place));
+        let books = Some((Arc::clone(&self.tree), self.node));
         Self {
             meter: Meter::at(Some(self.meter.clone()), books),
             ..self.clone()
@@ -304,7 +304,7 @@ impl std::ops::Deref for Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        lock(&self.0.tree).settle(self.0.place);
+        lock(&self.0.tree).settle(self.0.node);
     }
 }
 
@@ -320,26 +320,26 @@ impl Books {
     }
 
     /// Records usage by sub-agents and tools before a crash, for a run that continues after it.
-    pub(crate) fn carry(&mut self, own: &Own) {
+    pub(crate) fn carry(&mut self, own: &OwnUsage) {
         self.allowance.meter.add(&own.others);
     }
 
     /// Records the run's own usage since the last call.
-    pub(crate) fn book(&mut self, own: &Own) {
+    pub(crate) fn book(&mut self, own: &OwnUsage) {
         let more = own.spend.without(self.known);
         let tokens = own.tokens.minus(self.tokens);
         (self.known, self.tokens) = (own.spend, own.tokens);
-        let used = Used {
+        let used = UsedAmounts {
             tokens: tokens.0,
             ..amounts(&more)
         };
-        let promised = Used {
+        let promised = UsedAmounts {
             tokens: own.keeps_tokens.0,
             money: own.keeps_cost.0,
             turns: own.keeps_turns,
             tool_calls: own.keeps_tool_calls,
         };
-        lock(&self.allowance.tree).meter(self.allowance.place, used, promised);
+        lock(&self.allowance.tree).meter(self.allowance.node, used, promised);
         self.allowance.meter.seen(&more);
     }
 
@@ -355,12 +355,12 @@ impl Books {
     }
 }
 
-impl From<Refused> for NothingLeft {
-    fn from(refused: Refused) -> Self {
+impl From<ReserveError> for NothingLeft {
+    fn from(refused: ReserveError) -> Self {
         match refused {
-            Refused::UsedUp(kind) => Self::Of(kind),
-            Refused::TooMany => Self::TooMany,
-            Refused::Settled => Self::Of(Kind::Tokens),
+            ReserveError::UsedUp(kind) => Self::Of(kind),
+            ReserveError::TooMany => Self::TooMany,
+            ReserveError::Settled => Self::Of(AllowanceKind::Tokens),
         }
     }
 }
@@ -386,8 +386,8 @@ pub(crate) fn with_turns_below(limit: Limit) -> Limit {
 }
 
 /// Converts spending to amounts of the limited kinds.
-fn amounts(spend: &Spend) -> Used {
-    Used {
+fn amounts(spend: &Spend) -> UsedAmounts {
+    UsedAmounts {
         tokens: spend.usage.total_tokens().0,
         money: spend.cost.known.0,
         turns: spend.turns,
@@ -396,7 +396,7 @@ fn amounts(spend: &Spend) -> Used {
 }
 
 fn nothing() -> Limit {
-    Used::default().map(Some)
+    UsedAmounts::default().map(Some)
 }
 
 fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {

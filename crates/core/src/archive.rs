@@ -15,13 +15,13 @@ mod word_index;
 mod words;
 
 pub use bounds::ArchiveBounds;
-pub use item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
+pub use item::{ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecalledItem, recall_text};
 pub use key::{BadRecallId, MAX_KEY, RecallError, RecallId, RecallKey, resolve};
-pub use page::{Piece, RECALL_MATCHES, matches, page};
-pub use search::{SearchIndex, SearchItem, Wanted, search};
+pub use page::{RECALL_MATCHES, TextExcerpt, matches, page};
+pub use search::{MatchedTerm, SearchIndex, SearchItem, search};
 pub(crate) use shelf::Shelf;
 pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools, recall_tools};
 pub use words::{
-    Found, INDEXED_BYTES, QUERY_BYTES, QUERY_TERMS, SNIPPET, SearchQuery, Term, snippet,
+    BestMatch, INDEXED_BYTES, QUERY_BYTES, QUERY_TERMS, SNIPPET, SearchQuery, Term, snippet,
     spaced_words,
 };

@@ -17,13 +17,14 @@ use plimsoll_agent::{
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Line,
-    Memo, Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Memo,
+    Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    ViewLimits,
 };
 
 use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
 use crate::contained;
-use crate::context::{Beside, Contexts};
+use crate::context::{Contexts, RelatedSettings};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::Gate;
@@ -55,7 +56,7 @@ pub struct AgentBuilder {
     strategy: Option<ContextStrategy>,
     pub(crate) context: Contexts,
     policy: Option<Policy>,
-    line: Line,
+    line: ViewLimits,
     prune: Option<SessionPruneConfig>,
     summary: SummaryConfig,
     summarizer: Option<Arc<dyn Provider>>,
@@ -114,7 +115,7 @@ impl Agent {
             strategy: None,
             context: Contexts::default(),
             policy: None,
-            line: Line::default(),
+            line: ViewLimits::default(),
             prune: None,
             summary: SummaryConfig::default(),
             summarizer: None,
@@ -471,8 +472,8 @@ impl AgentBuilder {
             .unwrap_or_else(|| strategy.max_parallel_tools().unwrap_or(1))
     }
 
-    fn beside(&self) -> Beside {
-        Beside {
+    fn beside(&self) -> RelatedSettings {
+        RelatedSettings {
             strategy: self.strategy(),
             has_strategy: self.strategy.is_some(),
             prune: self.prune,

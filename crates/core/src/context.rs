@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
     ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy, Gap,
-    HistoryLimit, Line, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
-    SummaryConfig, Threshold, Tokens, Trigger,
+    HistoryLimit, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
+    SummaryConfig, Threshold, Tokens, Trigger, ViewLimits,
 };
 
 use crate::Window;
@@ -16,7 +16,7 @@ use crate::contained::Breakdowns;
 /// The context settings of a builder.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contexts {
-    config: Said,
+    config: ConfiguredContext,
     compaction: Option<CompactionConfig>,
     own: OwnStages,
     digest: Option<ArgumentDigest>,
@@ -26,7 +26,7 @@ pub(crate) struct Contexts {
 
 /// The configured [`ContextConfig`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Said {
+enum ConfiguredContext {
     /// Not configured.
     #[default]
     Nothing,
@@ -38,7 +38,7 @@ enum Said {
 
 /// The other settings of a builder that interact with these.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Beside {
+pub(crate) struct RelatedSettings {
     pub(crate) strategy: ContextStrategy,
     /// Whether the strategy was set explicitly.
     pub(crate) has_strategy: bool,
@@ -52,8 +52,8 @@ impl AgentBuilder {
     /// [`Economy`] is set, a plan is due exactly at its trigger.
     pub fn context_config(mut self, config: impl Into<Option<ContextConfig>>) -> Self {
         self.context.config = match config.into() {
-            Some(config) => Said::Config(config),
-            None => Said::Unlimited,
+            Some(config) => ConfiguredContext::Config(config),
+            None => ConfiguredContext::Unlimited,
         };
         self
     }
@@ -103,12 +103,12 @@ impl Contexts {
     /// Returns the combined configuration.
     pub(crate) fn config(&self, summary: SummaryConfig) -> Option<ContextConfig> {
         let mut config = match self.config {
-            Said::Unlimited => return None,
-            Said::Config(config) => config,
-            Said::Nothing if self.compaction.is_some() || self.has_own() => {
+            ConfiguredContext::Unlimited => return None,
+            ConfiguredContext::Config(config) => config,
+            ConfiguredContext::Nothing if self.compaction.is_some() || self.has_own() => {
                 ContextConfig::default()
             }
-            Said::Nothing => return None,
+            ConfiguredContext::Nothing => return None,
         };
         if let Some(compaction) = self.compaction {
             config.compaction = compaction;
@@ -126,7 +126,7 @@ impl Contexts {
     /// Returns the preset that remains after these settings are applied to `strategy`.
     pub(crate) fn strategy(&self, strategy: ContextStrategy) -> ContextStrategy {
         match (self.config, strategy) {
-            (Said::Unlimited, _) => ContextStrategy::Unlimited {},
+            (ConfiguredContext::Unlimited, _) => ContextStrategy::Unlimited {},
             (_, ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
                 if self.summarization == Summarization::Off =>
             {
@@ -137,12 +137,12 @@ impl Contexts {
     }
 
     /// Returns the timing of plans.
-    pub(crate) fn economy(&self, beside: &Beside, line: Line) -> Economy {
-        let line = self.strategy(beside.strategy).line(line);
+    pub(crate) fn economy(&self, related: &RelatedSettings, line: ViewLimits) -> Economy {
+        let line = self.strategy(related.strategy).line(line);
         let set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
-        beside
+        related
             .economy
-            .unwrap_or_else(|| match set || self.config(beside.summary).is_some() {
+            .unwrap_or_else(|| match set || self.config(related.summary).is_some() {
                 true => Economy::Fixed,
                 false => Economy::Priced,
             })
@@ -152,15 +152,15 @@ impl Contexts {
     pub(crate) fn policy(
         &self,
         own: Option<Policy>,
-        beside: &Beside,
+        related: &RelatedSettings,
         breakdowns: &Arc<Breakdowns>,
     ) -> Policy {
-        let (mut digest, mut prune) = (self.digest, beside.prune);
-        let mut policy = own.unwrap_or_else(|| match self.config(beside.summary) {
-            Some(config) => config.policy(beside.summary, digest.take(), self.own.clone()),
+        let (mut digest, mut prune) = (self.digest, related.prune);
+        let mut policy = own.unwrap_or_else(|| match self.config(related.summary) {
+            Some(config) => config.policy(related.summary, digest.take(), self.own.clone()),
             None => self
-                .strategy(beside.strategy)
-                .policy(prune.take(), beside.summary),
+                .strategy(related.strategy)
+                .policy(prune.take(), related.summary),
         });
         if let Some(prune) = prune {
             policy = policy.with_prune(prune);
@@ -181,19 +181,19 @@ impl Contexts {
 
     /// Returns the policy for an overflow, independent of the strategy: shorten results, then
     /// summarize the evicted messages.
-    pub(crate) fn recovery(&self, beside: &Beside) -> Policy {
-        let summary = match self.config(beside.summary) {
-            Some(config) => config.summary(beside.summary),
-            None => Some(beside.summary),
+    pub(crate) fn recovery(&self, related: &RelatedSettings) -> Policy {
+        let summary = match self.config(related.summary) {
+            Some(config) => config.summary(related.summary),
+            None => Some(related.summary),
         };
-        Policy::recovery(beside.prune.unwrap_or_default(), summary)
+        Policy::recovery(related.prune.unwrap_or_default(), summary)
     }
 
     /// Returns the faults of these settings in combination with the others.
     pub(crate) fn faults(
         &self,
-        beside: &Beside,
-        line: Line,
+        related: &RelatedSettings,
+        line: ViewLimits,
         window: Window,
         policy: Option<&Policy>,
     ) -> Vec<String> {
@@ -205,22 +205,24 @@ impl Contexts {
                 ));
             }
         };
-        let default = Line::default();
-        let is_set = self.config != Said::Nothing || self.compaction.is_some() || self.has_own();
+        let default = ViewLimits::default();
+        let is_set = self.config != ConfiguredContext::Nothing
+            || self.compaction.is_some()
+            || self.has_own();
         let has_trigger = line.trigger != default.trigger || line.target.is_some();
-        let preset = beside.has_strategy;
+        let preset = related.has_strategy;
         twice(is_set && preset, "context_config", "context_strategy");
         twice(is_set && policy.is_some(), "context_config", "policy");
         twice(is_set && has_trigger, "context_config", "trigger or target");
         if let Some(compaction) = self.compaction {
             let within = match self.config {
-                Said::Config(config) => config.compaction,
-                Said::Nothing | Said::Unlimited => compaction,
+                ConfiguredContext::Config(config) => config.compaction,
+                ConfiguredContext::Nothing | ConfiguredContext::Unlimited => compaction,
             };
             let differs = within != compaction && within != CompactionConfig::default();
             twice(differs, "context_config's compaction", "compaction_config");
         }
-        let unlimited = self.config == Said::Unlimited;
+        let unlimited = self.config == ConfiguredContext::Unlimited;
         let compacts = self.compaction.is_some() || self.has_own();
         twice(
             unlimited && compacts,
@@ -228,15 +230,15 @@ impl Contexts {
             "compaction_config",
         );
         if let Some(config) = self.config(SummaryConfig::default()) {
-            let (said, beside) = (
+            let (said, related) = (
                 config.compaction.max_summary_tokens,
-                beside.summary.max_summary_tokens,
+                related.summary.max_summary_tokens,
             );
-            let differ = said != MAX_SUMMARY && beside != MAX_SUMMARY && said != beside;
+            let differ = said != MAX_SUMMARY && related != MAX_SUMMARY && said != related;
             twice(
                 differ,
                 &format!("compaction_config's max_summary_tokens ({said})"),
-                &format!("summary_config's ({beside})"),
+                &format!("summary_config's ({related})"),
             );
             faults.extend(config.faults());
             if let Window::Known(window) = window {
@@ -245,7 +247,7 @@ impl Contexts {
         }
         let edits_nothing = match policy {
             Some(policy) => !policy.is_limited(),
-            None => self.strategy(beside.strategy) == ContextStrategy::Unlimited {},
+            None => self.strategy(related.strategy) == ContextStrategy::Unlimited {},
         };
         if edits_nothing && (self.digest.is_some() || self.max_history.is_some()) {
             faults.push(
@@ -298,7 +300,11 @@ impl Stage for ReportedHistoryLimit {
 }
 
 /// Returns the limits of a configuration with a system prompt of `system` tokens, or a fault.
-pub(crate) fn line(config: &ContextConfig, line: Line, system: Tokens) -> Result<Line, String> {
+pub(crate) fn line(
+    config: &ContextConfig,
+    line: ViewLimits,
+    system: Tokens,
+) -> Result<ViewLimits, String> {
     let window = line.window.unwrap_or(Tokens::MAX);
     let drawn = config.line(line, system);
     match no_room(config, system, window) {

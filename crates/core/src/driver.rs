@@ -31,11 +31,11 @@ use tracing::Instrument;
 use crate::contained::Breakdowns;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
-use crate::hooks::{Hooks, Polled, said_by};
+use crate::hooks::{Hooks, HostMessageKind, said_by};
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
-use crate::remote::{Command, Spoken};
+use crate::remote::{InboxMessage, RemoteCommand};
 use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::session::Session;
@@ -94,7 +94,7 @@ struct Underway {
     call: Option<BoxFuture<'static, Result<Reply, Failure>>>,
     summary: Option<BoxFuture<'static, Result<Reply, Failure>>>,
     count: Option<BoxFuture<'static, Option<Tokens>>>,
-    tools: JoinSet<tools::Done>,
+    tools: JoinSet<tools::FinishedCall>,
     /// The call that each task belongs to.
     running: HashMap<tokio::task::Id, CallId>,
     said: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
@@ -105,10 +105,10 @@ struct Underway {
 }
 
 /// An event that the driver waits for.
-enum Heard {
+enum DriverEvent {
     Input(Input),
     /// A message to the run.
-    Message(Spoken),
+    Message(InboxMessage),
     /// A progress update of a tool.
     Update(Update),
 }
@@ -130,7 +130,7 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
 async fn follow(
     session: &mut Session,
     underway: &mut Underway,
-    late: &mut Vec<Spoken>,
+    late: &mut Vec<InboxMessage>,
 ) -> Result<Option<Outcome>, Error> {
     let parts = Arc::clone(&session.parts);
     loop {
@@ -162,7 +162,7 @@ async fn follow(
                 flush(session).await?;
                 let losses = Arc::clone(&session.losses.summary);
                 let asked = call::summarize(Arc::clone(&parts), request, session.scene(), losses);
-                let asked = asked.instrument(session.told.of_summary());
+                let asked = asked.instrument(session.spans.of_summary());
                 underway.summary = Some(Box::pin(asked));
             }
             Step::Measure(request) => {
@@ -170,7 +170,7 @@ async fn follow(
             }
             Step::Leave(leaving) => {
                 flush(session).await?;
-                let span = session.told.leave(&leaving);
+                let span = session.spans.leave(&leaving);
                 let verdict = hooked::keep(session, &parts, &leaving);
                 let verdict = verdict.instrument(span).await;
                 session.handle(Input::Left(verdict));
@@ -191,7 +191,9 @@ async fn follow(
                 let parts = Arc::clone(&parts);
                 let traced = ToolSpan::begin(&session.scene(), &tool_call, tool.is_some());
                 let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
-                let task = underway.tools.spawn(traced.run(execute, tools::Done::told));
+                let task = underway
+                    .tools
+                    .spawn(traced.run(execute, tools::FinishedCall::told));
                 underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {
@@ -201,7 +203,7 @@ async fn follow(
             }
             Step::Abort => {
                 *underway = Underway::new();
-                session.told.forget();
+                session.spans.forget();
                 session.losses = CallLosses::default();
                 session.forget_calls();
             }
@@ -209,13 +211,13 @@ async fn follow(
                 flush(session).await?;
                 session.book();
                 match wait(session, underway).await {
-                    Heard::Update(update) if underway.runs(&update.call) => {
+                    DriverEvent::Update(update) if underway.runs(&update.call) => {
                         hooked::update(session, &parts, update).await;
                     }
                     // A tool that has returned reports no more progress.
-                    Heard::Update(_) => {}
-                    Heard::Input(input) => hear(session, &parts, input).await,
-                    Heard::Message(spoken) => {
+                    DriverEvent::Update(_) => {}
+                    DriverEvent::Input(input) => hear(session, &parts, input).await,
+                    DriverEvent::Message(spoken) => {
                         hear(session, &parts, spoken.into_input()).await;
                     }
                 }
@@ -247,7 +249,7 @@ async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
         session.called = Some(Instant::now());
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
-        hooked::poll(session, parts, Polled::Steering).await;
+        hooked::poll(session, parts, HostMessageKind::Steering).await;
     }
     session.handle(input);
 }
@@ -273,7 +275,10 @@ impl Underway {
     }
 
     /// Returns the input for a finished tool call.
-    fn returned(&mut self, ended: Result<(tokio::task::Id, tools::Done), JoinError>) -> Input {
+    fn returned(
+        &mut self,
+        ended: Result<(tokio::task::Id, tools::FinishedCall), JoinError>,
+    ) -> Input {
         let done = match ended {
             Ok((id, done)) => {
                 self.running.remove(&id);
@@ -281,7 +286,7 @@ impl Underway {
             }
             // Reached only if a tool panics while reporting its timeout.
             Err(error) => match self.running.remove(&error.id()) {
-                Some(call) => tools::Done::broken(call, &error),
+                Some(call) => tools::FinishedCall::broken(call, &error),
                 None => return Input::Interrupt,
             },
         };
@@ -319,7 +324,7 @@ fn until(session: &Session) -> BoxFuture<'static, ()> {
 
 /// Returns the next message or an interrupt. Messages wait in the inbox while the machine has no
 /// room.
-async fn command(session: &Session) -> Command {
+async fn command(session: &Session) -> RemoteCommand {
     match session.run.has_room() {
         true => session.inbox.next().await,
         false => session.inbox.interrupt().await,
@@ -334,7 +339,7 @@ fn step(session: &mut Session) -> Step {
     }
     match &step {
         Step::Record(entry) => {
-            session.told.record(entry, session.run.setup());
+            session.spans.record(entry, session.run.setup());
             if let Some(step) = session.steps.see(entry) {
                 session.parts.tell(&Event::Step(step.clone()));
             }
@@ -347,7 +352,7 @@ fn step(session: &mut Session) -> Step {
         Step::Notify(event) => {
             let setup = session.run.setup();
             let contents = session.parts.manner.contents;
-            session.told.see(event, setup, contents);
+            session.spans.see(event, setup, contents);
             session.parts.tell(event);
         }
         _ => {}
@@ -479,7 +484,7 @@ async fn remember(session: &Session, window: Tokens) {
 }
 
 /// Waits for the next event.
-async fn wait(session: &Session, underway: &mut Underway) -> Heard {
+async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
     let due = until(session);
     let Underway {
         call,
@@ -495,8 +500,8 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
     let input = tokio::select! {
         biased;
         command = command(session) => match command {
-            Command::Say(spoken) => return Heard::Message(spoken),
-            Command::Interrupt => Input::Interrupt,
+            RemoteCommand::Say(spoken) => return DriverEvent::Message(spoken),
+            RemoteCommand::Interrupt => Input::Interrupt,
         },
         () = due => Input::Tick,
         // Handled before the next attempt starts.
@@ -514,12 +519,12 @@ async fn wait(session: &Session, underway: &mut Underway) -> Heard {
             Input::Measured(reported)
         }
         // Updates of a tool come before its result.
-        Some(update) = updates.recv() => return Heard::Update(update),
+        Some(update) = updates.recv() => return DriverEvent::Update(update),
         Some(ended) = tools.join_next_with_id() => underway.returned(ended),
         Some((call, answer)) = asks.next() => Input::Answer { call, answer },
         // The machine waits although nothing is under way. That is a bug; ending the run so that it
         // can be resumed is better than hanging.
         () = std::future::ready(()), if idle => Input::Interrupt,
     };
-    Heard::Input(input)
+    DriverEvent::Input(input)
 }

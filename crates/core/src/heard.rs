@@ -4,13 +4,13 @@
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Reply, StopReason, Tokens};
 use plimsoll_wire::overflow::Overflow;
-use plimsoll_wire::overflow::silent::{self, Known, Silent};
+use plimsoll_wire::overflow::silent::{self, ReplyContext, Silent};
 
 /// Returns a reply that answers the whole request, or an error if the server dropped the beginning
 /// of the request or had no room for the answer.
 pub(crate) fn heard(reply: Reply, request: &Request) -> Result<Reply, Failure> {
     let expects = &request.expects;
-    let known = Known {
+    let known = ReplyContext {
         window: expects.window,
         max_output: request.max_output.or(expects.output),
         estimate: expects.input,

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use plimsoll_agent::{Decision, HookPoint, Leaving, Moment};
+use plimsoll_agent::{Decision, HookPoint, Moment, PendingPlan};
 use plimsoll_context::{CallId, Message, Seq, Tokens, Usage};
 use serde::Serialize;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(crate) use reply::said_by;
 use reply::{Had, Lane};
 pub use reply::{HookReply, Later, MAX_STUCK, Now};
 
-use crate::remote::Said;
+use crate::remote::UserMessage;
 use crate::session::{AgentOutput, AgentState};
 
 /// Default timeout of a hook.
@@ -40,7 +40,7 @@ pub type Messages = Vec<Arc<Message>>;
 
 /// The messages that one plan has removed from the view or shortened in it.
 #[derive(Debug, Clone)]
-pub struct Evicted {
+pub struct Eviction {
     /// The messages in view order, without summaries and markers of earlier plans.
     pub items: Vec<EvictedMessage>,
 }
@@ -78,9 +78,9 @@ pub(crate) struct Hooks {
     pub(crate) after_update: Vec<Hook<(String, CallId, String), ()>>,
     pub(crate) before_compaction: Vec<Hook<(Tokens, usize), bool>>,
     pub(crate) after_compaction: Vec<Hook<(usize, usize, Tokens, Tokens), ()>>,
-    pub(crate) on_evict: Vec<Hook<(Arc<AgentState>, Evicted), ()>>,
-    pub(crate) steering: Vec<Hook<(), Vec<Said>>>,
-    pub(crate) follow_ups: Vec<Hook<(), Vec<Said>>>,
+    pub(crate) on_evict: Vec<Hook<(Arc<AgentState>, Eviction), ()>>,
+    pub(crate) steering: Vec<Hook<(), Vec<UserMessage>>>,
+    pub(crate) follow_ups: Vec<Hook<(), Vec<UserMessage>>>,
     pub(crate) check_answer: Vec<Hook<String, Result<(), String>>>,
     /// Hooks that rewrite a request, called before those in `convert`.
     pub(crate) transform: Vec<Hook<Messages, Messages>>,
@@ -93,14 +93,14 @@ pub(crate) struct Hooks {
 
 /// The answer of the hooks and one sentence for each failure.
 #[derive(Debug)]
-pub(crate) struct Asked<T> {
+pub(crate) struct HookAnswer<T> {
     pub(crate) says: T,
     pub(crate) faults: Vec<String>,
 }
 
 /// The part of the session that a hook receives.
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct HookInput {
     pub(crate) state: Arc<AgentState>,
     /// The number of the run in its session.
     pub(crate) run: u64,
@@ -189,7 +189,7 @@ impl Hooks {
     }
 
     /// Asks whether an operation may happen.
-    pub(crate) async fn before(&self, moment: &Moment, seen: Seen) -> Asked<Decision> {
+    pub(crate) async fn before(&self, moment: &Moment, seen: HookInput) -> HookAnswer<Decision> {
         let point = moment.point();
         let messages = seen.messages.len();
         let about = self.commands.about(point, &seen);
@@ -211,7 +211,7 @@ impl Hooks {
                 let args = (seen.messages, *turn);
                 (self.ask(point, &self.before_turn, args).await, about)
             }
-            _ => return Asked::new(Decision::Go),
+            _ => return HookAnswer::new(Decision::Go),
         };
         let mut asked = self.then(asked, about).await;
         asked.go_on("it went on all the same");
@@ -219,7 +219,7 @@ impl Hooks {
     }
 
     /// Notifies the hooks. Returns their failures.
-    pub(crate) async fn after(&self, moment: Moment, seen: Seen) -> Vec<String> {
+    pub(crate) async fn after(&self, moment: Moment, seen: HookInput) -> Vec<String> {
         let point = moment.point();
         let messages = seen.messages.len();
         let about = self.commands.about(point, &seen);
@@ -266,11 +266,11 @@ impl Hooks {
     /// Asks whether a tool call may run. The caller denies the call if a hook fails.
     pub(crate) async fn before_tool(
         &self,
-        seen: &Seen,
+        seen: &HookInput,
         name: &str,
         call: &CallId,
         arguments: Value,
-    ) -> Asked<Decision> {
+    ) -> HookAnswer<Decision> {
         let point = HookPoint::BeforeToolExecution;
         let about = self.commands.about(point, seen);
         let about = about.map(|about| about.of(name, &call.0).with("arguments", arguments.clone()));
@@ -280,7 +280,10 @@ impl Hooks {
     }
 
     /// Asks whether a progress update of a tool may be published.
-    pub(crate) async fn before_update(&self, update: (String, CallId, String)) -> Asked<Decision> {
+    pub(crate) async fn before_update(
+        &self,
+        update: (String, CallId, String),
+    ) -> HookAnswer<Decision> {
         let name = "before_tool_execution_update";
         let mut asked = ask(name, &self.before_update, update, self.timeout).await;
         asked.go_on("the update was told all the same");
@@ -300,7 +303,11 @@ impl Hooks {
     }
 
     /// Asks whether a plan may be applied.
-    pub(crate) async fn before_compaction(&self, seen: Seen, leaving: &Leaving) -> Asked<Decision> {
+    pub(crate) async fn before_compaction(
+        &self,
+        seen: HookInput,
+        leaving: &PendingPlan,
+    ) -> HookAnswer<Decision> {
         let point = HookPoint::BeforeCompactionStart;
         let (tokens, messages) = (leaving.tokens, leaving.messages);
         let about = self.commands.about(point, &seen);
@@ -315,8 +322,8 @@ impl Hooks {
     /// Notifies the hooks of an applied plan. `messages` and `tokens` are the new values.
     pub(crate) async fn after_compaction(
         &self,
-        leaving: &Leaving,
-        seen: &Seen,
+        leaving: &PendingPlan,
+        seen: &HookInput,
         messages: usize,
         tokens: Tokens,
     ) -> Vec<String> {
@@ -335,7 +342,7 @@ impl Hooks {
     }
 
     /// Notifies the hooks of the messages that a plan has removed or shortened.
-    pub(crate) async fn on_evict(&self, evicted: Evicted, seen: Seen) -> Vec<String> {
+    pub(crate) async fn on_evict(&self, evicted: Eviction, seen: HookInput) -> Vec<String> {
         let point = HookPoint::OnEvict;
         let about = self.commands.about(point, &seen);
         let about = about.map(|about| about.with_all("evicted", &evicted.items));
@@ -348,21 +355,25 @@ impl Hooks {
     }
 
     /// Returns the host's messages for the next model call, or for after the answer.
-    pub(crate) async fn messages(&self, what: Polled, seen: Seen) -> Asked<Vec<Said>> {
+    pub(crate) async fn messages(
+        &self,
+        what: HostMessageKind,
+        seen: HookInput,
+    ) -> HookAnswer<Vec<UserMessage>> {
         let (name, hooks) = match what {
-            Polled::Steering => ("get_steering_messages", &self.steering),
-            Polled::FollowUps => ("get_follow_up_messages", &self.follow_ups),
+            HostMessageKind::Steering => ("get_steering_messages", &self.steering),
+            HostMessageKind::FollowUps => ("get_follow_up_messages", &self.follow_ups),
         };
-        let mut asked = Asked::new(Vec::new());
+        let mut asked = HookAnswer::new(Vec::new());
         for hook in hooks {
             match hook((), self.timeout).await {
                 Ok(said) => asked.says.extend(said),
                 Err(fault) => asked.faults.push(format!("{name} {}", fault.what())),
             }
         }
-        if what == Polled::FollowUps {
+        if what == HostMessageKind::FollowUps {
             let about = self.commands.about(HookPoint::FollowUp, &seen);
-            let Asked { says, faults } = self.commands.messages(about, self.timeout).await;
+            let HookAnswer { says, faults } = self.commands.messages(about, self.timeout).await;
             asked.says.extend(says);
             asked.faults.extend(faults);
         }
@@ -375,8 +386,8 @@ impl Hooks {
     }
 
     /// Returns the reason if an answer is refused. A failing check refuses nothing.
-    pub(crate) async fn refusal(&self, answer: String) -> Asked<Option<String>> {
-        let mut asked = Asked::new(None);
+    pub(crate) async fn refusal(&self, answer: String) -> HookAnswer<Option<String>> {
+        let mut asked = HookAnswer::new(None);
         for check in &self.check_answer {
             match check(answer.clone(), self.timeout).await {
                 Ok(Ok(())) => {}
@@ -401,10 +412,10 @@ impl Hooks {
     }
 
     /// Checks whether any hook may return messages.
-    pub(crate) fn polls(&self, what: Polled) -> bool {
+    pub(crate) fn polls(&self, what: HostMessageKind) -> bool {
         match what {
-            Polled::Steering => !self.steering.is_empty(),
-            Polled::FollowUps => true,
+            HostMessageKind::Steering => !self.steering.is_empty(),
+            HostMessageKind::FollowUps => true,
         }
     }
 
@@ -413,7 +424,7 @@ impl Hooks {
         point: HookPoint,
         hooks: &[Hook<A, bool>],
         args: A,
-    ) -> Asked<Decision> {
+    ) -> HookAnswer<Decision> {
         ask(point.name(), hooks, args, self.timeout).await
     }
 
@@ -427,9 +438,13 @@ impl Hooks {
     }
 
     /// Asks the programs, unless a closure has refused.
-    async fn then(&self, mut asked: Asked<Decision>, about: Option<About>) -> Asked<Decision> {
+    async fn then(
+        &self,
+        mut asked: HookAnswer<Decision>,
+        about: Option<About>,
+    ) -> HookAnswer<Decision> {
         if asked.says == Decision::Go {
-            let Asked { says, faults } = self.commands.ask(about, self.timeout).await;
+            let HookAnswer { says, faults } = self.commands.ask(about, self.timeout).await;
             asked.says = says;
             asked.faults.extend(faults);
         }
@@ -443,8 +458,8 @@ async fn ask<A: Clone>(
     hooks: &[Hook<A, bool>],
     args: A,
     timeout: Duration,
-) -> Asked<Decision> {
-    let mut asked = Asked::new(Decision::Go);
+) -> HookAnswer<Decision> {
+    let mut asked = HookAnswer::new(Decision::Go);
     for hook in hooks {
         match hook(args.clone(), timeout).await {
             Ok(true) => {}
@@ -477,12 +492,12 @@ async fn tell<A: Clone>(
 
 /// The kind of messages that the host is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Polled {
+pub(crate) enum HostMessageKind {
     Steering,
     FollowUps,
 }
 
-impl<T> Asked<T> {
+impl<T> HookAnswer<T> {
     fn new(says: T) -> Self {
         Self {
             says,

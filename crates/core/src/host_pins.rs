@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_agent::{Entry, Event};
-use plimsoll_context::{Message, Pinned, Seq};
+use plimsoll_context::{Message, PinnedPart, Seq};
 
 use crate::error::Error;
 use crate::session::Session;
@@ -15,7 +15,7 @@ pub(crate) struct HostPins {
     /// Pinned rules, as the host has written them.
     said: Vec<Message>,
     /// Pinned items, and the pinned part of each.
-    items: BTreeMap<Seq, Pinned>,
+    items: BTreeMap<Seq, PinnedPart>,
 }
 
 impl HostPins {
@@ -51,7 +51,7 @@ impl HostPins {
         let left: BTreeSet<Seq> = session.pinned().map(|(seq, _)| seq).collect();
         let items = session.view().transcript().items().iter();
         let lost = items.filter_map(|item| Some((item.seq, *self.items.get(&item.seq)?)));
-        let lost: Vec<(Seq, Pinned)> = lost.filter(|(seq, _)| !left.contains(seq)).collect();
+        let lost: Vec<(Seq, PinnedPart)> = lost.filter(|(seq, _)| !left.contains(seq)).collect();
         for (seq, what) in lost {
             let pinned = session.pin(seq, what).await;
             warn(session, pinned)?;

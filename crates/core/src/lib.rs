@@ -39,11 +39,11 @@ mod window;
 
 pub use agent::{Agent, Archive, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
 pub use allowance::{
-    Allowance, Amounts, Grant, Kind as AllowanceKind, MAX_TURNS_BELOW, Meter, NothingLeft,
+    Allowance, AllowanceKind, Amounts, Grant, MAX_TURNS_BELOW, Meter, NothingLeft,
 };
 pub use archive::{
-    ArchiveBounds, ArchiveRow, Archived, Hit, Kind, RecallError, RecallId, RecallKey, RecallTools,
-    Recalled, recall_tools,
+    ArchiveBounds, ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecallError, RecallId, RecallKey,
+    RecallTools, RecalledItem, recall_tools,
 };
 pub use builder::AgentBuilder;
 pub use error::Error;
@@ -51,7 +51,7 @@ pub use file_edit::{FileEdit, MAX_KEPT_FILE};
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
-    ANSWER_RETRIES, CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Later,
+    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Later,
     MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
 };
 pub use journal::{
@@ -69,7 +69,7 @@ pub use parallel::{
 };
 pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
-pub use remote::{INBOX, Remote, Said};
+pub use remote::{INBOX, Remote, UserMessage};
 pub use retry::RetryConfig;
 pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};

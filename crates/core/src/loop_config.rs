@@ -15,7 +15,7 @@ use plimsoll_context::{CacheConfig, CacheRetention, FALLBACK_WINDOW, Tokens};
 use crate::driver::{self, Parts};
 use crate::error::Error;
 use crate::provider::Provider;
-use crate::remote::Said;
+use crate::remote::UserMessage;
 use crate::retry::RetryConfig;
 use crate::session::{AgentOutput, Session};
 use crate::window;
@@ -62,7 +62,7 @@ pub(crate) struct Base {
 /// called ([`Error::Failed`]).
 pub async fn agent_loop(
     session: &mut Session,
-    prompt: impl Into<Said>,
+    prompt: impl Into<UserMessage>,
     config: &AgentLoopConfig,
 ) -> Result<AgentOutput, Error> {
     let parts = prompt.into().checked()?;

@@ -9,7 +9,7 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Seq, Tokens};
 
 use crate::archive::{
-    ArchiveBounds, ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled, Shelf,
+    ArchiveBounds, ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem, Shelf,
 };
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use crate::window::WINDOW_REMEMBERED;
@@ -17,11 +17,11 @@ use crate::window::WINDOW_REMEMBERED;
 /// An in-memory store, for tests and for agents whose sessions need not outlive the process.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<MemoryStoreState>>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct MemoryStoreState {
     logs: BTreeMap<SessionId, Log>,
     /// The number of writes to any log.
     writes: u64,
@@ -56,7 +56,7 @@ struct Kin<'a> {
 }
 
 struct MemoryGuard {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<MemoryStoreState>>,
     session: SessionId,
 }
 
@@ -69,7 +69,7 @@ impl MemoryStore {
         store
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, MemoryStoreState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -91,7 +91,7 @@ impl Log {
     }
 }
 
-impl Inner {
+impl MemoryStoreState {
     /// Returns the session, followed by the sessions it was forked from. Empty if it has no log.
     fn kin<'a>(&'a self, session: &SessionId) -> Vec<Kin<'a>> {
         let mut kin: Vec<Kin> = Vec::new();
@@ -252,7 +252,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
         self.lock().shelf.archive(lease.session(), items, now())
     }
 
@@ -261,7 +261,11 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+    async fn recall(
+        &self,
+        session: &SessionId,
+        key: &RecallKey,
+    ) -> Result<RecalledItem, RecallError> {
         let inner = self.lock();
         inner.shelf.recall(&inner.shelves(session), key, now())
     }

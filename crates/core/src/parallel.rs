@@ -15,7 +15,7 @@ use tracing::Instrument;
 use crate::allowance::{Allowance, Grant, Limit, wanted};
 use crate::driver;
 use crate::error::Error;
-use crate::remote::{Command, Said};
+use crate::remote::{RemoteCommand, UserMessage};
 use crate::session::Session;
 use crate::sub_agent::MAX_DEPTH;
 use crate::telemetry::{evaluation, timed};
@@ -34,7 +34,7 @@ pub use judge::{
 pub use outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult};
 pub use strategy::{Choice, Custom, Evaluation, EvaluationStrategy, PickFirst, TokenEfficient};
 
-use adopt::{Taken, adopt};
+use adopt::{ChosenAnswer, adopt};
 use branch::Trunk;
 use race::Race;
 
@@ -113,7 +113,7 @@ pub enum Losers {
 /// session's log cannot be read or written.
 pub async fn agent_loop_parallel(
     session: &mut Session,
-    prompt: impl Into<Said>,
+    prompt: impl Into<UserMessage>,
     branches: Vec<Branch>,
     strategy: &dyn EvaluationStrategy,
     options: ParallelOptions,
@@ -125,7 +125,7 @@ pub async fn agent_loop_parallel(
 
 async fn evaluate(
     session: &mut Session,
-    prompt: Said,
+    prompt: UserMessage,
     branches: Vec<Branch>,
     strategy: &dyn EvaluationStrategy,
     options: ParallelOptions,
@@ -178,17 +178,17 @@ async fn evaluate(
     let judged = judging.meter().total();
     let (text, taken) = match &choice {
         Choice::Branch(index) => match results.get(*index) {
-            Some(result) => (result.text.clone(), Taken::Branch(result)),
-            None => (outcome::nobody(&results), Taken::Nothing),
+            Some(result) => (result.text.clone(), ChosenAnswer::Branch(result)),
+            None => (outcome::nobody(&results), ChosenAnswer::Nothing),
         },
-        Choice::Merged { text, model } => (text.clone(), Taken::Merged { text, model }),
-        Choice::Nothing { why } => (why.clone(), Taken::Nothing),
+        Choice::Merged { text, model } => (text.clone(), ChosenAnswer::Merged { text, model }),
+        Choice::Nothing { why } => (why.clone(), ChosenAnswer::Nothing),
     };
     let winner = match taken {
-        Taken::Branch(result) => Some(result.branch),
+        ChosenAnswer::Branch(result) => Some(result.branch),
         _ => None,
     };
-    let answered = !matches!(taken, Taken::Nothing);
+    let answered = !matches!(taken, ChosenAnswer::Nothing);
     adopt(session, &trunk, taken, strategy.name(), &results, judged).await?;
     let spent = results.iter().map(ParallelLoopResult::spent);
     let spent = spent.fold(judged, Spend::combine);
@@ -274,8 +274,8 @@ async fn choose(
 async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
     loop {
         match session.inbox.next().await {
-            Command::Interrupt => return,
-            Command::Say(spoken) => late.push(spoken.parts),
+            RemoteCommand::Interrupt => return,
+            RemoteCommand::Say(spoken) => late.push(spoken.parts),
         }
     }
 }

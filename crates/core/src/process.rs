@@ -39,9 +39,9 @@ use plimsoll_context::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
-pub use capture::{Captured, CapturedText};
+pub use capture::{CapturedOutput, CapturedText};
 pub use environment::{InheritedVariables, looks_secret};
-pub use server::Server;
+pub use server::ServerProcess;
 
 use capture::Capture;
 use group::{Feed, Group, Pipe, Signal};
@@ -94,11 +94,11 @@ pub struct ProcessLimits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessOutput {
     /// How the child ended.
-    pub ended: Ended,
+    pub ended: ProcessEnd,
     /// Standard output and standard error in the order in which they arrived.
-    pub output: Captured,
+    pub output: CapturedOutput,
     /// Standard error, if it was captured separately.
-    pub errors: Captured,
+    pub errors: CapturedOutput,
     /// Whether background processes had to be killed.
     pub left: LeftBehind,
 }
@@ -113,7 +113,7 @@ pub struct Talk {
 
 /// The end of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// It exited with this code.
     Exited(i32),
     /// It was killed by this signal, which Plimsoll did not send.
@@ -251,7 +251,7 @@ impl Command {
     ///
     /// # Errors
     /// If the command cannot be started. A child that fails, hangs or is cancelled is not an error;
-    /// see [`Ended`].
+    /// see [`ProcessEnd`].
     ///
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
@@ -277,8 +277,8 @@ impl Command {
         };
         let mut output = Capture::new(limits.max_output);
         let mut errors = Capture::new(limits.max_output);
-        let mut reader = Reader::new(pipes.output);
-        let mut other = pipes.errors.map(Reader::new);
+        let mut reader = PipeReader::new(pipes.output);
+        let mut other = pipes.errors.map(PipeReader::new);
         let both = async {
             let errors = async {
                 if let Some(other) = &mut other {
@@ -291,8 +291,8 @@ impl Command {
         let mut both = Box::pin(both.fuse());
         let stopped = tokio::select! {
             biased;
-            () = cancel.cancelled() => Some(Ended::Cancelled),
-            () = tokio::time::sleep(limits.timeout) => Some(Ended::TimedOut),
+            () = cancel.cancelled() => Some(ProcessEnd::Cancelled),
+            () = tokio::time::sleep(limits.timeout) => Some(ProcessEnd::TimedOut),
             () = group.exited() => None,
             // A child may close its output and continue.
             () = (&mut both).then(|()| pending()) => None,
@@ -315,7 +315,7 @@ impl Command {
         let status = group.end().await;
         let ended = match stopped {
             Some(stopped) => stopped,
-            None => Ended::of(status.map_err(|source| self.lost(source))?),
+            None => ProcessEnd::of(status.map_err(|source| self.lost(source))?),
         };
         Ok(ProcessOutput {
             ended,
@@ -333,9 +333,13 @@ impl Command {
     ///
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
-    pub fn serve(&self, log: Bytes) -> Result<Server, ProcessError> {
+    pub fn serve(&self, log: Bytes) -> Result<ServerProcess, ProcessError> {
         let (group, pipe) = self.start()?;
-        Ok(Server::new(group, Reader::new(pipe), Capture::newest(log)))
+        Ok(ServerProcess::new(
+            group,
+            PipeReader::new(pipe),
+            Capture::newest(log),
+        ))
     }
 
     /// Starts the command as a server with its standard input and output connected to the caller.
@@ -346,14 +350,17 @@ impl Command {
     ///
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
-    pub fn talk(&self, log: Bytes) -> Result<(Server, Talk), ProcessError> {
+    pub fn talk(&self, log: Bytes) -> Result<(ServerProcess, Talk), ProcessError> {
         let (group, streams) = self.begin(Group::talk)?;
         let talk = Talk {
             input: Box::pin(streams.input),
             output: Box::pin(streams.output),
         };
-        let errors = Reader::new(streams.errors);
-        Ok((Server::new(group, errors, Capture::newest(log)), talk))
+        let errors = PipeReader::new(streams.errors);
+        Ok((
+            ServerProcess::new(group, errors, Capture::newest(log)),
+            talk,
+        ))
     }
 
     fn start(&self) -> Result<(Group, Pipe), ProcessError> {
@@ -401,7 +408,7 @@ impl Command {
     }
 }
 
-impl Ended {
+impl ProcessEnd {
     fn of(status: ExitStatus) -> Self {
         // A process that has ended has an exit code or a signal.
         status.code().map_or_else(
@@ -438,12 +445,12 @@ async fn feed(to: Option<Feed>, bytes: &[u8]) {
 }
 
 /// Reads a pipe to its end.
-struct Reader {
+struct PipeReader {
     pipe: Pipe,
     buffer: Vec<u8>,
 }
 
-impl Reader {
+impl PipeReader {
     fn new(pipe: Pipe) -> Self {
         Self {
             pipe,

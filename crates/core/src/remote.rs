@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_agent::{Input, UserMessage, Waiting};
+use plimsoll_agent::{Input, UserInput, Waiting};
 use plimsoll_context::Part;
 use tokio::sync::Notify;
 
@@ -16,7 +16,7 @@ pub const INBOX: usize = 64;
 
 /// A user message: text, or parts of any kind.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said(
+pub struct UserMessage(
     /// The parts of the message.
     pub Vec<Part>,
 );
@@ -26,28 +26,28 @@ pub struct Said(
 /// Every accepted message is either read by the model in this run or reported as undelivered, by an
 /// event or in [`AgentOutput::undelivered`](crate::AgentOutput).
 #[derive(Debug, Clone)]
-pub struct Remote(Arc<Shared>);
+pub struct Remote(Arc<SharedInbox>);
 
 /// A command from a [`Remote`].
 #[derive(Debug)]
-pub(crate) enum Command {
-    Say(Spoken),
+pub(crate) enum RemoteCommand {
+    Say(InboxMessage),
     Interrupt,
 }
 
 /// A message to a run in progress.
 #[derive(Debug)]
-pub(crate) struct Spoken {
+pub(crate) struct InboxMessage {
     pub(crate) kind: Waiting,
     pub(crate) parts: Vec<Part>,
     /// The key that identifies the message if it is sent again.
     pub(crate) key: Option<String>,
 }
 
-impl Spoken {
+impl InboxMessage {
     /// Converts the message to an input of the machine.
     pub(crate) fn into_input(self) -> Input {
-        let message = UserMessage {
+        let message = UserInput {
             parts: self.parts,
             key: self.key,
         };
@@ -60,36 +60,36 @@ impl Spoken {
 
 /// The receiving end of all [`Remote`]s of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox(Arc<Shared>);
+pub(crate) struct Inbox(Arc<SharedInbox>);
 
 /// Closes the inbox when dropped.
-pub(crate) struct Opened(Arc<Shared>);
+pub(crate) struct OpenInboxGuard(Arc<SharedInbox>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedInbox {
     /// Memory held by the current run, in bytes.
     memory: AtomicUsize,
-    inbox: Mutex<State>,
+    inbox: Mutex<InboxState>,
     arrived: Notify,
     room: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct InboxState {
     /// Whether a run accepts messages.
     open: bool,
     interrupted: bool,
-    said: VecDeque<Spoken>,
+    messages: VecDeque<InboxMessage>,
     /// The keys of messages that this process or, according to the log, an earlier one has
     /// accepted.
     keys: HashSet<String>,
 }
 
 /// The result of putting a message into the inbox.
-enum Put {
+enum PutOutcome {
     Taken,
     Closed,
-    Full(Spoken),
+    Full(InboxMessage),
 }
 
 impl Remote {
@@ -98,16 +98,16 @@ impl Remote {
     ///
     /// Returns `false`, without any effect, if no run is in progress or the message is empty.
     /// Otherwise the message has been accepted.
-    pub async fn steer(&self, said: impl Into<Said>) -> bool {
-        self.say(Waiting::Steer, said.into(), None).await
+    pub async fn steer(&self, message: impl Into<UserMessage>) -> bool {
+        self.say(Waiting::Steer, message.into(), None).await
     }
 
     /// Sends a message that the current run continues with after its answer.
     ///
     /// Returns `false`, without any effect, if no run is in progress or the message is empty.
     /// Otherwise the message has been accepted.
-    pub async fn follow_up(&self, said: impl Into<Said>) -> bool {
-        self.say(Waiting::FollowUp, said.into(), None).await
+    pub async fn follow_up(&self, message: impl Into<UserMessage>) -> bool {
+        self.say(Waiting::FollowUp, message.into(), None).await
     }
 
     /// Sends a message like [`Self::steer`] or [`Self::follow_up`], but only once: a message whose
@@ -116,8 +116,13 @@ impl Remote {
     /// If a run continues after a crash with
     /// [`Session::run_journaled`](crate::Session::run_journaled), the keys in the log count as
     /// well.
-    pub async fn say_once(&self, kind: Waiting, key: String, said: impl Into<Said>) -> bool {
-        self.say(kind, said.into(), Some(key)).await
+    pub async fn say_once(
+        &self,
+        kind: Waiting,
+        key: String,
+        message: impl Into<UserMessage>,
+    ) -> bool {
+        self.say(kind, message.into(), Some(key)).await
     }
 
     /// Ends the current run and leaves a session that can be continued. Takes precedence over all
@@ -141,22 +146,25 @@ impl Remote {
     /// Passes on a message if there is room for it, without waiting.
     pub(crate) fn pass(&self, kind: Waiting, parts: Vec<Part>) -> bool {
         let key = None;
-        matches!(self.0.put(Spoken { kind, parts, key }), Put::Taken)
+        matches!(
+            self.0.put(InboxMessage { kind, parts, key }),
+            PutOutcome::Taken
+        )
     }
 
-    async fn say(&self, kind: Waiting, said: Said, key: Option<String>) -> bool {
-        let Ok(parts) = said.checked() else {
+    async fn say(&self, kind: Waiting, message: UserMessage, key: Option<String>) -> bool {
+        let Ok(parts) = message.checked() else {
             return false;
         };
-        let mut spoken = Spoken { kind, parts, key };
+        let mut queued = InboxMessage { kind, parts, key };
         loop {
             // Listening begins before the check, so that no notification is missed.
             let mut room = std::pin::pin!(self.0.room.notified());
             room.as_mut().enable();
-            match self.0.put(spoken) {
-                Put::Taken => return true,
-                Put::Closed => return false,
-                Put::Full(back) => spoken = back,
+            match self.0.put(queued) {
+                PutOutcome::Taken => return true,
+                PutOutcome::Closed => return false,
+                PutOutcome::Full(back) => queued = back,
             }
             room.await;
         }
@@ -180,15 +188,15 @@ impl Inbox {
     }
 
     /// Opens the inbox for a new run.
-    pub(crate) fn open(&self) -> Opened {
+    pub(crate) fn open(&self) -> OpenInboxGuard {
         let mut state = self.0.lock();
         state.open = true;
         state.interrupted = false;
-        Opened(Arc::clone(&self.0))
+        OpenInboxGuard(Arc::clone(&self.0))
     }
 
     /// Returns the next command. Interrupts come first.
-    pub(crate) async fn next(&self) -> Command {
+    pub(crate) async fn next(&self) -> RemoteCommand {
         loop {
             if let Some(command) = self.0.take() {
                 return command;
@@ -198,59 +206,59 @@ impl Inbox {
     }
 
     /// Returns the next interrupt. Messages keep waiting.
-    pub(crate) async fn interrupt(&self) -> Command {
+    pub(crate) async fn interrupt(&self) -> RemoteCommand {
         loop {
             if std::mem::take(&mut self.0.lock().interrupted) {
-                return Command::Interrupt;
+                return RemoteCommand::Interrupt;
             }
             self.0.arrived.notified().await;
         }
     }
 
     /// Closes the inbox. Returns the messages that the run has not taken.
-    pub(crate) fn close(&self) -> Vec<Spoken> {
+    pub(crate) fn close(&self) -> Vec<InboxMessage> {
         self.0.close();
-        self.0.lock().said.drain(..).collect()
+        self.0.lock().messages.drain(..).collect()
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenInboxGuard {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedInbox {
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, spoken: Spoken) -> Put {
+    fn put(&self, queued: InboxMessage) -> PutOutcome {
         let mut state = self.lock();
         if !state.open {
-            return Put::Closed;
+            return PutOutcome::Closed;
         }
         let is_known = |key: &String| state.keys.contains(key);
-        if spoken.key.as_ref().is_some_and(is_known) {
-            return Put::Taken;
+        if queued.key.as_ref().is_some_and(is_known) {
+            return PutOutcome::Taken;
         }
-        if state.said.len() >= INBOX {
-            return Put::Full(spoken);
+        if state.messages.len() >= INBOX {
+            return PutOutcome::Full(queued);
         }
-        state.keys.extend(spoken.key.clone());
-        state.said.push_back(spoken);
+        state.keys.extend(queued.key.clone());
+        state.messages.push_back(queued);
         self.arrived.notify_one();
-        Put::Taken
+        PutOutcome::Taken
     }
 
-    fn take(&self) -> Option<Command> {
+    fn take(&self) -> Option<RemoteCommand> {
         let mut state = self.lock();
         if std::mem::take(&mut state.interrupted) {
-            return Some(Command::Interrupt);
+            return Some(RemoteCommand::Interrupt);
         }
-        let spoken = state.said.pop_front()?;
+        let queued = state.messages.pop_front()?;
         self.room.notify_waiters();
-        Some(Command::Say(spoken))
+        Some(RemoteCommand::Say(queued))
     }
 
     fn close(&self) {
@@ -259,7 +267,7 @@ impl Shared {
     }
 }
 
-impl Said {
+impl UserMessage {
     /// Returns the parts, or an error if the message is empty.
     pub(crate) fn checked(self) -> Result<Vec<Part>, Error> {
         let says = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
@@ -270,19 +278,19 @@ impl Said {
     }
 }
 
-impl From<&str> for Said {
+impl From<&str> for UserMessage {
     fn from(text: &str) -> Self {
         Self(vec![Part::text(text)])
     }
 }
 
-impl From<String> for Said {
+impl From<String> for UserMessage {
     fn from(text: String) -> Self {
         Self(vec![Part::text(text)])
     }
 }
 
-impl From<Vec<Part>> for Said {
+impl From<Vec<Part>> for UserMessage {
     fn from(parts: Vec<Part>) -> Self {
         Self(parts)
     }

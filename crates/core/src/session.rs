@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::{
     Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, RunStep, State,
 };
-use plimsoll_context::{Bytes, CacheTally, Message, Part, Pinned, Seq, Tokens, Usage};
+use plimsoll_context::{Bytes, CacheTally, Message, Part, PinnedPart, Seq, Tokens, Usage};
 
 use crate::agent::{Agent, Fittings};
 use crate::driver::{self, CallLosses, Parts, Purse};
@@ -19,10 +19,10 @@ use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::journal::LogChain;
 use crate::loop_config::Base;
-use crate::remote::{Inbox, Remote, Said};
+use crate::remote::{Inbox, Remote, UserMessage};
 use crate::steps::Steps;
 use crate::store::{Lease, SessionId};
-use crate::telemetry::{Scene, Told};
+use crate::telemetry::{Scene, SpanRecorder};
 use crate::tool::Tool;
 
 /// A session that this process writes to.
@@ -68,7 +68,7 @@ pub struct Session {
     /// The settings to restore after a run with other settings.
     pub(crate) base: Option<Base>,
     /// The spans in progress.
-    pub(crate) told: Told,
+    pub(crate) spans: SpanRecorder,
     /// The memory that this session holds, as part of the agent's total.
     pub(crate) held: HeldMemory,
     /// The agent's dynamic context, used if the host attaches none.
@@ -162,7 +162,7 @@ impl Session {
             endpoint: String::new(),
             cache_key: None,
             base: None,
-            told: Told::default(),
+            spans: SpanRecorder::default(),
             held: HeldMemory::new(&parts.held),
             own_context: None,
             parts,
@@ -240,7 +240,7 @@ impl Session {
     /// # Errors
     /// If the original item is not in the view, if too much would be pinned, or if the log cannot
     /// be written.
-    pub async fn pin(&mut self, seq: Seq, what: Pinned) -> Result<(), Error> {
+    pub async fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), Error> {
         driver::between_runs(self)?;
         self.run.pin(seq, what)?;
         driver::settle(self).await
@@ -307,7 +307,7 @@ impl Session {
     /// If the message is empty, the log cannot be written, or the model cannot be called
     /// ([`Error::Failed`]).
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
-        let parts = Said(parts).checked()?;
+        let parts = UserMessage(parts).checked()?;
         driver::between_runs(self)?;
         self.drive(Input::User(parts.into())).await
     }

@@ -12,7 +12,7 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
+use crate::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
 use crate::file_edit::FileEdit;
 
 /// Maximum number of forks from a session to its oldest ancestor. Reading a log visits all of them.
@@ -142,7 +142,7 @@ pub trait SessionStore: Send + Sync {
     ///
     /// # Errors
     /// If the archive cannot be written or is too small for the items. The log is not affected.
-    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
         let _ = (lease, items);
         Err(StoreError::NoArchive)
     }
@@ -162,7 +162,11 @@ pub trait SessionStore: Send + Sync {
     ///
     /// # Errors
     /// If the key matches no item, an expired one, or more than one.
-    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+    async fn recall(
+        &self,
+        session: &SessionId,
+        key: &RecallKey,
+    ) -> Result<RecalledItem, RecallError> {
         let _ = (session, key);
         Err(StoreError::NoArchive.into())
     }

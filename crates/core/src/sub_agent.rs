@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::agent::{Agent, new_session_id};
-use crate::allowance::{Grant, Kind, Limit, NothingLeft, wanted};
+use crate::allowance::{AllowanceKind, Grant, Limit, NothingLeft, wanted};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::observer::Observer;
@@ -80,7 +80,7 @@ const GRACE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct SubAgentTool {
     spec: ToolSpec,
-    agent: Arc<Source>,
+    agent: Arc<AgentSource>,
     limits: Option<ExecutionLimits>,
     max_result: Tokens,
     timeout: Duration,
@@ -88,7 +88,7 @@ pub struct SubAgentTool {
 }
 
 /// Returns the agent when it is called, or `None` if there is none yet.
-type Source = dyn Fn() -> Option<Agent> + Send + Sync;
+type AgentSource = dyn Fn() -> Option<Agent> + Send + Sync;
 
 /// What a sub-agent is told.
 #[derive(Deserialize, JsonSchema)]
@@ -252,7 +252,7 @@ impl SubAgentTool {
         let first = agent.overhead() + agent.setup.counter.text(task);
         let least = (first + LEAST_FOR_SUB_AGENT).0;
         if grant.limit().tokens.is_some_and(|tokens| tokens < least) {
-            return Err(nothing(NothingLeft::TooFew(Kind::Tokens)));
+            return Err(nothing(NothingLeft::TooFew(AllowanceKind::Tokens)));
         }
         if grant.limit().money.is_some() && agent.setup.sheet.is_none() {
             return Err(ToolError(format!(

@@ -41,8 +41,8 @@ pub(crate) use call::{Purpose, retried, trace_call};
 pub use contents::{MAX_CONTENT, MAX_CONTENT_TEXT};
 pub(crate) use run::{RunSpan, evaluation, timed};
 pub use server::ServerAddress;
-pub(crate) use session::Told;
-pub(crate) use tool::{Fault, ToolSpan};
+pub(crate) use session::SpanRecorder;
+pub(crate) use tool::{ToolErrorKind, ToolSpan};
 
 /// The target of spans and events.
 pub const TARGET: &str = "plimsoll";

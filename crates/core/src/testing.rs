@@ -21,11 +21,11 @@ use crate::provider::Provider;
 /// A model that follows a script. Clones share the script and the recorded requests.
 #[derive(Clone)]
 pub struct ScriptedProvider {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<ScriptState>>,
     counter: Arc<dyn TokenCounter>,
     dialect: Dialect,
     window: Option<Tokens>,
-    says_numbers: Numbers,
+    says_numbers: OverflowNumbers,
 }
 
 /// The model's behavior in one call.
@@ -44,7 +44,7 @@ pub enum Turn {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct ScriptState {
     script: VecDeque<Turn>,
     repeat: Option<Turn>,
     requests: Vec<Value>,
@@ -53,7 +53,7 @@ struct Inner {
 
 /// Whether an overflow error contains numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+enum OverflowNumbers {
     Told,
     Kept,
 }
@@ -84,16 +84,16 @@ impl ScriptedProvider {
     /// Creates a model that follows this script. Calls beyond its end are rejected.
     #[must_use]
     pub fn new(script: impl IntoIterator<Item = Turn>) -> Self {
-        let inner = Inner {
+        let inner = ScriptState {
             script: script.into_iter().collect(),
-            ..Inner::default()
+            ..ScriptState::default()
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
             counter: Arc::new(Memo::new(Bpe::o200k())),
             dialect: Dialect::openai(),
             window: None,
-            says_numbers: Numbers::Told,
+            says_numbers: OverflowNumbers::Told,
         }
     }
 
@@ -115,7 +115,7 @@ impl ScriptedProvider {
     /// Rejects long requests without any numbers, and reports no window.
     #[must_use]
     pub fn without_numbers(mut self) -> Self {
-        self.says_numbers = Numbers::Kept;
+        self.says_numbers = OverflowNumbers::Kept;
         self
     }
 
@@ -169,7 +169,7 @@ impl ScriptedProvider {
         list("messages").map(message).sum::<Tokens>() + tools
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ScriptState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -207,7 +207,7 @@ impl ScriptedProvider {
         }
         let used = self.weigh(request);
         match self.window {
-            Some(window) if used >= window && self.says_numbers == Numbers::Told => {
+            Some(window) if used >= window && self.says_numbers == OverflowNumbers::Told => {
                 Err(Failure::Overflow {
                     used: Some(used),
                     window: Some(window),
@@ -322,6 +322,7 @@ impl Provider for ScriptedProvider {
     }
 
     async fn window(&self) -> Option<Tokens> {
-        self.window.filter(|_| self.says_numbers == Numbers::Told)
+        self.window
+            .filter(|_| self.says_numbers == OverflowNumbers::Told)
     }
 }

@@ -175,7 +175,7 @@ impl ToolContext {
 
 /// A sender for progress updates.
 #[derive(Debug, Clone, Default)]
-pub struct Updates(Option<Arc<Telling>>);
+pub struct Updates(Option<Arc<UpdateChannel>>);
 
 /// A progress update of a tool.
 #[derive(Debug)]
@@ -186,7 +186,7 @@ pub(crate) struct Update {
 }
 
 #[derive(Debug)]
-struct Telling {
+struct UpdateChannel {
     to: mpsc::Sender<Update>,
     call: CallId,
     name: String,
@@ -197,7 +197,7 @@ struct Telling {
 impl Updates {
     pub(crate) fn new(to: mpsc::Sender<Update>, call: CallId, name: String) -> Self {
         let left = AtomicUsize::new(TOOL_UPDATES_A_CALL);
-        Self(Some(Arc::new(Telling {
+        Self(Some(Arc::new(UpdateChannel {
             to,
             call,
             name,

@@ -37,7 +37,7 @@ pub enum Window {
 }
 
 /// The window that a session begins with.
-pub(crate) struct Found {
+pub(crate) struct InitialWindow {
     pub(crate) window: Option<Tokens>,
     /// The name under which a learned window is stored.
     pub(crate) endpoint: String,
@@ -58,7 +58,11 @@ impl Window {
         }
     }
 
-    pub(crate) async fn find(self, provider: &dyn Provider, store: &dyn SessionStore) -> Found {
+    pub(crate) async fn find(
+        self,
+        provider: &dyn Provider,
+        store: &dyn SessionStore,
+    ) -> InitialWindow {
         let (known, said) = match self {
             Self::Known(tokens) => (Some(tokens), None),
             Self::Assumed(tokens) => (Some(tokens), Some(tokens)),
@@ -69,7 +73,7 @@ impl Window {
             }
         };
         let endpoint = Self::remembered_as(provider.endpoint(), said);
-        let mut found = Found {
+        let mut found = InitialWindow {
             window: known,
             endpoint,
             note: None,

@@ -33,11 +33,11 @@ fn agent(provider: impl Provider + 'static) -> AgentBuilder {
 /// A model that keeps watch, behind a cache that keeps the last request.
 #[derive(Clone, Default)]
 struct Caching {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<RecorderState>>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct RecorderState {
     last: MessageList,
     system: Arc<str>,
     requests: Vec<Request>,
@@ -203,13 +203,13 @@ async fn another_system_prompt_is_named_also_in_another_process() {
 }
 
 /// A store that says when its logs were last written.
-struct Aged {
+struct AgedStore {
     inner: MemoryStore,
     idle: Option<Duration>,
 }
 
 #[async_trait]
-impl SessionStore for Aged {
+impl SessionStore for AgedStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         self.inner.acquire(session).await
     }
@@ -266,7 +266,7 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
         let mut session = first.session(id.clone()).await.unwrap();
         assert_eq!(session.run("keep watch").await.unwrap().plans, 0);
         drop(session);
-        let aged = Aged {
+        let aged = AgedStore {
             inner: store.clone(),
             idle,
         };

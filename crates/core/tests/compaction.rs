@@ -16,7 +16,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Archive, ArchiveBounds, Archived, Error, Evicted, EvictedMessage,
+    Agent, AgentBuilder, Archive, ArchiveBounds, ArchivedItem, Error, EvictedMessage, Eviction,
     HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionId, SessionInfo,
     SessionStore, StoreError, ToolError, Window, pin_tool, tool,
 };
@@ -71,9 +71,9 @@ fn summariser(fact: &str) -> ScriptedProvider {
 
 /// Everything an observer sees.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<Event>>>);
+struct EventRecorder(Arc<Mutex<Vec<Event>>>);
 
-impl Seen {
+impl EventRecorder {
     fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let seen = Arc::clone(&self.0);
         move |event| seen.lock().unwrap().push(event.clone())
@@ -238,7 +238,7 @@ async fn on_evict_is_told_of_whole_originals_once_a_plan() {
             .store(Arc::clone(&store) as Arc<dyn SessionStore>)
             .summarizer(Arc::new(summariser("all is well")))
             .max_result(Tokens(700))
-            .on_evict(move |state, evicted: Evicted| {
+            .on_evict(move |state, evicted: Eviction| {
                 assert_eq!(state.session_id, id());
                 assert_eq!(state.extensions.get::<u32>(), Some(&7));
                 let sink = Arc::clone(&sink);
@@ -301,7 +301,7 @@ async fn a_hook_that_breaks_or_hangs_is_a_fault_of_that_hook() {
         Hangs,
     }
     for how in [How::Panics, How::PanicsLater, How::Hangs] {
-        let seen = Seen::default();
+        let seen = EventRecorder::default();
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
         let agent = agent(script(), "sliding_window")
@@ -350,7 +350,7 @@ async fn a_hook_that_breaks_or_hangs_is_a_fault_of_that_hook() {
 #[tokio::test]
 async fn before_says_no_and_after_is_told_the_numbers() {
     // Every second plan is refused; a trigger below the limit leaves room for that.
-    let seen = Seen::default();
+    let seen = EventRecorder::default();
     let (asked, told) = (
         Arc::new(Mutex::new(Vec::new())),
         Arc::new(Mutex::new(Vec::new())),
@@ -463,7 +463,7 @@ async fn tools_that_recall_and_pin_join_with_the_first_plan() {
         ];
         let calls = (0..TURNS).map(|n| Turn::call("fetch", json!({ "n": n })));
         let provider = ScriptedProvider::new(calls.chain(recalls));
-        let seen = Seen::default();
+        let seen = EventRecorder::default();
         let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
         let agent = agent(provider.clone(), strategy)
             .tools_after_plan([pin_tool()])
@@ -538,7 +538,7 @@ impl SessionStore for NoShelf {
             why: "it leaks".into(),
         })
     }
-    async fn archive(&self, _: &Lease, _: &[Archived]) -> Result<(), StoreError> {
+    async fn archive(&self, _: &Lease, _: &[ArchivedItem]) -> Result<(), StoreError> {
         self.writes.fetch_add(1, Ordering::SeqCst);
         Err(StoreError::Archive {
             place: "the hold".into(),
@@ -557,7 +557,7 @@ async fn an_archive_that_fails_is_said_and_offers_nothing() {
             opens,
             ..NoShelf::default()
         });
-        let seen = Seen::default();
+        let seen = EventRecorder::default();
         let provider = script();
         let agent = agent(provider.clone(), name)
             .store(Arc::clone(&store) as Arc<dyn SessionStore>)
@@ -592,7 +592,7 @@ async fn an_archive_that_fails_is_said_and_offers_nothing() {
 /// An archive that can hold nothing of this size is one that fails.
 #[tokio::test]
 async fn an_archive_that_is_too_small_is_said() {
-    let seen = Seen::default();
+    let seen = EventRecorder::default();
     let store = MemoryStore::with_archive(ArchiveBounds {
         session_bytes: Bytes(500),
         ..ArchiveBounds::default()
@@ -699,7 +699,7 @@ async fn a_model_that_follows_a_marker_gets_the_exact_bytes() {
 #[tokio::test]
 async fn another_model_writes_the_summaries_and_its_use_is_counted() {
     let (provider, short) = (script(), summariser("FACT-OF-THE-SUMMARY"));
-    let seen = Seen::default();
+    let seen = EventRecorder::default();
     let agent = agent(provider.clone(), "summarize")
         .summarizer(Arc::new(short.clone()))
         .observer(seen.observer())
@@ -803,7 +803,7 @@ async fn a_summariser_that_fails_or_never_answers_stops_nobody() {
     ];
     for (name, turn, why, attempts) in rows {
         let (provider, short) = (script(), ScriptedProvider::new([]).then_always(turn));
-        let seen = Seen::default();
+        let seen = EventRecorder::default();
         let agent = agent(provider.clone(), "summarize")
             .summarizer(Arc::new(short.clone()))
             .summary_timeout(Duration::from_secs(20))
@@ -924,7 +924,7 @@ impl SessionStore for Fails {
     async fn archives(&self) -> Result<(), StoreError> {
         Ok(())
     }
-    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
         if self.after_archive.load(Ordering::SeqCst) == 0 {
             self.after_archive.store(1, Ordering::SeqCst);
         }

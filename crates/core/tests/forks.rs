@@ -8,7 +8,7 @@ use plimsoll_agent::{Entry, Event, Failure, Request, loop_records};
 use plimsoll_context::{ContextStrategy, Delta, Economy, Part, Reply, Seq, StopReason, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Archived, Error, ForkFault, Lease, MemoryStore, Provider, RecallError,
+    Agent, AgentBuilder, ArchivedItem, Error, ForkFault, Lease, MemoryStore, Provider, RecallError,
     RecallKey, SessionId, SessionInfo, SessionStore, StoreError, ToolError, Window, tool,
 };
 use serde_json::{Value, json};
@@ -281,7 +281,7 @@ impl SessionStore for Stuck {
     async fn archives(&self) -> Result<(), StoreError> {
         Ok(())
     }
-    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
         self.0.archive(lease, items).await
     }
     async fn archive_up_to(&self, _: &Lease, _: Seq) -> Result<(), StoreError> {
@@ -346,10 +346,10 @@ async fn a_store_without_forks_says_so() {
 
 /// Answers, and keeps by which key it was asked for its cache.
 #[derive(Clone, Default)]
-struct Keys(Arc<Mutex<Vec<Option<String>>>>);
+struct CacheKeyRecorder(Arc<Mutex<Vec<Option<String>>>>);
 
 #[async_trait]
-impl Provider for Keys {
+impl Provider for CacheKeyRecorder {
     fn model(&self) -> &str {
         "test/keys"
     }
@@ -371,7 +371,7 @@ impl Provider for Keys {
 
 #[tokio::test]
 async fn a_fork_finds_the_cache_that_its_first_ancestor_has_filled() {
-    let provider = Keys::default();
+    let provider = CacheKeyRecorder::default();
     let agent = Agent::builder(provider.clone())
         .store(memory())
         .build()

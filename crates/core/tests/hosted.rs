@@ -19,13 +19,13 @@ struct Nothing {}
 
 /// A model with tools of its own, which writes down what it is asked.
 #[derive(Clone)]
-struct Own {
+struct HostedToolsProvider {
     script: ScriptedProvider,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
 #[async_trait]
-impl Provider for Own {
+impl Provider for HostedToolsProvider {
     fn model(&self) -> &str {
         "own/model"
     }
@@ -61,9 +61,9 @@ impl Provider for Without {
 }
 
 #[derive(Default)]
-struct Warned(Mutex<Vec<String>>);
+struct WarningRecorder(Mutex<Vec<String>>);
 
-impl Observer for Warned {
+impl Observer for WarningRecorder {
     fn see(&self, event: &Event) {
         if let Event::Warning { text } = event {
             self.0.lock().unwrap().push(text.clone());
@@ -71,8 +71,8 @@ impl Observer for Warned {
     }
 }
 
-fn own() -> Own {
-    Own {
+fn own() -> HostedToolsProvider {
+    HostedToolsProvider {
         script: ScriptedProvider::new([]).then_always(Turn::say("Aye.")),
         seen: Arc::default(),
     }
@@ -129,7 +129,7 @@ async fn what_is_denied_is_left_out_and_that_is_said() {
         (rules([("recall", Deny, "")]), true),
         (rules([]), true),
     ] {
-        let (provider, warned) = (own(), Arc::new(Warned::default()));
+        let (provider, warned) = (own(), Arc::new(WarningRecorder::default()));
         let agent = Agent::builder(provider.clone())
             .hosted_tool(search())
             .permissions(set.clone())
@@ -243,7 +243,7 @@ async fn a_longer_life_that_there_is_not_is_told_and_not_asked_for() {
         (CacheRetention::Head, true),
         (CacheRetention::Long, true),
     ] {
-        let (provider, warned) = (own(), Arc::new(Warned::default()));
+        let (provider, warned) = (own(), Arc::new(WarningRecorder::default()));
         let agent = Agent::builder(provider.clone())
             .cache_retention(retention)
             .shared_observer(Arc::clone(&warned) as Arc<dyn Observer>)

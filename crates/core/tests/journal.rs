@@ -25,7 +25,7 @@ fn id() -> SessionId {
 fn request(key: &str) -> JournaledRun {
     JournaledRun {
         key: key.to_owned(),
-        said: "do it".into(),
+        message: "do it".into(),
         config: AgentLoopConfig::default(),
     }
 }

@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 /// A store that keeps files, unless it is full.
 #[derive(Default)]
-struct Keeps {
+struct FileKeepingStore {
     inner: MemoryStore,
     is_full: bool,
     kept: Mutex<Vec<(String, u64, FileEdit)>>,
 }
 
 #[async_trait]
-impl SessionStore for Keeps {
+impl SessionStore for FileKeepingStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         self.inner.acquire(session).await
     }
@@ -86,7 +86,7 @@ fn painter() -> ScriptedProvider {
 
 #[tokio::test]
 async fn what_a_sub_agent_changes_is_kept_for_the_session_that_called_it() {
-    let store = Arc::new(Keeps::default());
+    let store = Arc::new(FileKeepingStore::default());
     let mate = Agent::builder(painter())
         .tool(Paint::new())
         .build()
@@ -118,9 +118,9 @@ async fn what_a_sub_agent_changes_is_kept_for_the_session_that_called_it() {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_kept_is_not_changed_and_the_model_is_told_why() {
-    let store = Arc::new(Keeps {
+    let store = Arc::new(FileKeepingStore {
         is_full: true,
-        ..Keeps::default()
+        ..FileKeepingStore::default()
     });
     let model = painter();
     let agent = Agent::builder(model.clone())

@@ -23,14 +23,14 @@ enum Then {
 }
 
 #[derive(Clone)]
-struct Broken {
+struct BrokenProvider {
     script: Arc<Mutex<VecDeque<Then>>>,
     calls: Arc<Mutex<u32>>,
     /// It hangs now.
     hangs: Arc<Notify>,
 }
 
-impl Broken {
+impl BrokenProvider {
     fn new(script: impl IntoIterator<Item = Then>) -> Self {
         Self {
             script: Arc::new(Mutex::new(script.into_iter().collect())),
@@ -45,7 +45,7 @@ impl Broken {
 }
 
 #[async_trait]
-impl Provider for Broken {
+impl Provider for BrokenProvider {
     fn model(&self) -> &str {
         "test/test"
     }
@@ -93,7 +93,7 @@ fn used(input: u64, output: u64) -> Usage {
 }
 
 /// A token is a billionth of a dollar.
-fn agent(provider: &Broken) -> AgentBuilder {
+fn agent(provider: &BrokenProvider) -> AgentBuilder {
     let rates = Rates {
         input: Money(1),
         output: Money(1),
@@ -119,7 +119,7 @@ async fn tries_that_broke_are_in_the_bill_and_in_the_log() {
         Then::Breaks(used(100, 5)),
         Then::Answers(used(100, 7)),
     ];
-    let provider = Broken::new(script);
+    let provider = BrokenProvider::new(script);
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
     let builder = agent(&provider).store(Arc::clone(&store));
     let agent = builder.build().unwrap();
@@ -143,7 +143,7 @@ async fn tries_that_broke_are_in_the_bill_and_in_the_log() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_given_up_is_paid_too() {
     let script = [(); 3].map(|()| Then::Breaks(used(100, 1)));
-    let provider = Broken::new(script);
+    let provider = BrokenProvider::new(script);
     let output = agent(&provider).build().unwrap().run("hi").await;
     let output = output.or_else(Error::into_output).unwrap();
     assert!(matches!(output.reason, EndReason::Failed { .. }));
@@ -153,7 +153,7 @@ async fn a_call_that_is_given_up_is_paid_too() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_a_broken_try_reaches_ends_the_run_before_the_next() {
     let script = [(); 3].map(|()| Then::Breaks(used(600, 0)));
-    let provider = Broken::new(script);
+    let provider = BrokenProvider::new(script);
     let limits = ExecutionLimits {
         max_total_tokens: Some(Tokens(1_000)),
         ..ExecutionLimits::turns(9)
@@ -176,7 +176,7 @@ async fn a_limit_that_a_broken_try_reaches_ends_the_run_before_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cut_off_is_paid_as_far_as_it_was_told() {
-    let provider = Broken::new([Then::Breaks(used(100, 1)), Then::Hangs(used(100, 2))]);
+    let provider = BrokenProvider::new([Then::Breaks(used(100, 1)), Then::Hangs(used(100, 2))]);
     let agent = agent(&provider).build().unwrap();
     let mut session = agent.session(id()).await.unwrap();
     let remote = session.remote();
@@ -192,7 +192,7 @@ async fn a_call_that_is_cut_off_is_paid_as_far_as_it_was_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_dropped_is_paid_once_the_session_goes_on() {
-    let provider = Broken::new([Then::Hangs(used(100, 2)), Then::Answers(used(50, 1))]);
+    let provider = BrokenProvider::new([Then::Hangs(used(100, 2)), Then::Answers(used(50, 1))]);
     let agent = agent(&provider).build().unwrap();
     let mut session = agent.session(id()).await.unwrap();
     tokio::select! {

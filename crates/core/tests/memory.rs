@@ -40,7 +40,7 @@ impl SessionStore for Forgetful {
 
 /// What is live and what the run says that it holds, at each model call.
 #[derive(Default)]
-struct Watched {
+struct MemoryWatch {
     remote: Mutex<Option<Remote>>,
     live: AtomicUsize,
     said: AtomicUsize,
@@ -50,7 +50,7 @@ struct Watched {
 struct Watching {
     case: Case,
     made: AtomicUsize,
-    watched: Arc<Watched>,
+    watched: Arc<MemoryWatch>,
 }
 
 #[async_trait]
@@ -118,7 +118,7 @@ fn streamed(bytes: usize) -> String {
     text
 }
 
-struct Measured {
+struct MemoryReading {
     /// Live bytes at the last call above those before the run.
     live: usize,
     /// What the run said that it held then.
@@ -127,8 +127,8 @@ struct Measured {
     left: isize,
 }
 
-async fn run(case: Case) -> Measured {
-    let watched = Arc::new(Watched::default());
+async fn run(case: Case) -> MemoryReading {
+    let watched = Arc::new(MemoryWatch::default());
     let model = Watching {
         case,
         made: AtomicUsize::new(0),
@@ -164,7 +164,7 @@ async fn run(case: Case) -> Measured {
     let live = watched.live.load(Ordering::Relaxed);
     let items = session.view().transcript().items().iter();
     let kept: usize = items.map(|item| item.message.allocated()).sum();
-    Measured {
+    MemoryReading {
         live: live.saturating_sub(before),
         said,
         left: ALLOCATOR.current_usage() as isize - before as isize - kept as isize,
@@ -173,7 +173,7 @@ async fn run(case: Case) -> Measured {
 
 /// A result that alone is larger than the memory of its run.
 async fn over_the_limit() {
-    let watched = Arc::new(Watched::default());
+    let watched = Arc::new(MemoryWatch::default());
     let case = Case {
         calls: 1,
         arguments: 1,

@@ -38,12 +38,12 @@ fn texts(request: &Value) -> Vec<String> {
 
 /// A tool that has begun, and ends when it is told to.
 #[derive(Clone, Default)]
-struct Held {
+struct HeldTool {
     begun: Arc<Notify>,
     go: Arc<Notify>,
 }
 
-impl Held {
+impl HeldTool {
     fn agent(&self, provider: &ScriptedProvider) -> AgentBuilder {
         let held = self.clone();
         let hold = move |_: Nothing| {
@@ -95,7 +95,7 @@ async fn a_steer_overtakes_what_has_not_begun() {
         ]),
         Turn::say("Left it is."),
     ]);
-    let held = Held::default();
+    let held = HeldTool::default();
     let ends = Ends::default();
     let skipped = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&skipped);
@@ -165,7 +165,7 @@ async fn messages_are_delivered_as_the_mode_says() {
     ] {
         let provider = ScriptedProvider::new([Turn::call("hold", json!({}))])
             .then_always(Turn::say("All right."));
-        let held = Held::default();
+        let held = HeldTool::default();
         let agent = held
             .agent(&provider)
             .steering_mode(mode)
@@ -203,7 +203,7 @@ async fn messages_are_delivered_as_the_mode_says() {
 #[tokio::test]
 async fn what_comes_too_late_comes_back() {
     let provider = ScriptedProvider::new([Turn::call("hold", json!({}))]);
-    let held = Held::default();
+    let held = HeldTool::default();
     let ends = Ends::default();
     let agent = held
         .agent(&provider)
@@ -238,7 +238,7 @@ async fn what_comes_too_late_comes_back() {
 #[tokio::test]
 async fn what_a_dropped_run_has_taken_is_undelivered() {
     let provider = ScriptedProvider::new([Turn::call("hold", json!({})), Turn::say("back")]);
-    let held = Held::default();
+    let held = HeldTool::default();
     let ends = Ends::default();
     let agent = held
         .agent(&provider)
@@ -272,7 +272,7 @@ async fn a_flood_is_read_exactly_once() {
     const MANY: usize = 150;
     let provider =
         ScriptedProvider::new([Turn::call("hold", json!({}))]).then_always(Turn::say("All right."));
-    let held = Held::default();
+    let held = HeldTool::default();
     let ends = Ends::default();
     let agent = held
         .agent(&provider)
@@ -333,7 +333,7 @@ async fn an_interrupt_at_any_point_leaves_a_whole_view() {
                 At::Hook => vec![Turn::calls([("look", json!({})), ("look", json!({}))])],
             };
             let provider = ScriptedProvider::new(script).then_always(Turn::say("back"));
-            let held = Held::default();
+            let held = HeldTool::default();
             let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
             let begun = Arc::clone(&held.begun);
             let hangs = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -411,7 +411,7 @@ impl plimsoll_core::Gate for Never {
 async fn filters_see_all_that_is_said() {
     let provider =
         ScriptedProvider::new([Turn::call("hold", json!({}))]).then_always(Turn::say("All right."));
-    let held = Held::default();
+    let held = HeldTool::default();
     let filter = |text: &str| match text {
         text if text.contains("secret") => FilterResult::Reject("no secrets".into()),
         text if text.contains("maybe") => FilterResult::Warn("be careful".into()),
@@ -456,7 +456,7 @@ async fn filters_see_all_that_is_said() {
 async fn a_loop_has_settings_of_its_own() {
     let provider = ScriptedProvider::new([]).then_always(Turn::say("Agent's."));
     let other = ScriptedProvider::new([]).then_always(Turn::say("Other's."));
-    let held = Held::default();
+    let held = HeldTool::default();
     let starts: Arc<Mutex<Vec<(String, TurnTrigger)>>> = Arc::default();
     let sink = Arc::clone(&starts);
     let named = Mutex::new(String::new());
@@ -544,7 +544,7 @@ async fn a_session_switches_its_agent_and_undoes_its_runs() {
     let one = ScriptedProvider::new([]).then_always(Turn::say("One's."));
     let two = ScriptedProvider::new([]).then_always(Turn::say("Two's."));
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
-    let held = Held::default();
+    let held = HeldTool::default();
     let first = held.agent(&one).store(Arc::clone(&store)).build().unwrap();
     // It would keep its own sessions elsewhere.
     let second = Agent::builder(two.clone())

@@ -25,18 +25,18 @@ type Work = dyn Fn(ToolContext) -> futures_util::future::BoxFuture<'static, Resu
     + Sync;
 
 /// A tool that does what it is given.
-struct Does {
+struct ScriptedTool {
     spec: ToolSpec,
     idempotent: bool,
     timeout: Duration,
     work: Box<Work>,
 }
 
-fn does<F>(name: &str, work: impl Fn(ToolContext) -> F + Send + Sync + 'static) -> Does
+fn does<F>(name: &str, work: impl Fn(ToolContext) -> F + Send + Sync + 'static) -> ScriptedTool
 where
     F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
 {
-    Does {
+    ScriptedTool {
         spec: ToolSpec {
             name: name.into(),
             description: "Does it.".into(),
@@ -49,7 +49,7 @@ where
 }
 
 #[async_trait]
-impl Tool for Does {
+impl Tool for ScriptedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -329,8 +329,8 @@ async fn what_tools_spend_counts() {
 /// What a dropped run leaves behind is cancelled and dropped.
 #[tokio::test]
 async fn a_dropped_run_cancels_its_tools() {
-    struct Gone(Arc<AtomicUsize>);
-    impl Drop for Gone {
+    struct DropFlag(Arc<AtomicUsize>);
+    impl Drop for DropFlag {
         fn drop(&mut self) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
@@ -344,7 +344,7 @@ async fn a_dropped_run_cancels_its_tools() {
     let kept = Arc::clone(&token);
     let mut hang = does("hang", move |cx| {
         *kept.lock().unwrap() = Some(cx.cancel.clone());
-        let guard = Gone(Arc::clone(&drops));
+        let guard = DropFlag(Arc::clone(&drops));
         let begins = Arc::clone(&begins);
         async move {
             let _guard = guard;
@@ -365,14 +365,14 @@ async fn a_dropped_run_cancels_its_tools() {
     }
 }
 
-enum Asked {
+enum ApprovalReply {
     Silent,
     Panics,
     Allows,
 }
 
 #[async_trait]
-impl Gate for Asked {
+impl Gate for ApprovalReply {
     async fn decide(&self, _: &Question) -> Answer {
         match self {
             Self::Silent => std::future::pending().await,
@@ -386,9 +386,9 @@ impl Gate for Asked {
 #[tokio::test(start_paused = true)]
 async fn silence_denies() {
     for (gate, ran, says) in [
-        (Asked::Silent, 0, "nobody has answered in time"),
-        (Asked::Panics, 0, "is out of order: out of rum"),
-        (Asked::Allows, 1, "done"),
+        (ApprovalReply::Silent, 0, "nobody has answered in time"),
+        (ApprovalReply::Panics, 0, "is out of order: out of rum"),
+        (ApprovalReply::Allows, 1, "done"),
     ] {
         let provider = once("rm");
         let runs = Arc::new(AtomicUsize::new(0));

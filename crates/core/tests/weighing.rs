@@ -12,7 +12,7 @@ use plimsoll_core::{Agent, MemoryStore, Provider, SessionId, SessionStore, Windo
 
 /// What it says of weights.
 #[derive(Clone, Copy)]
-enum Says {
+enum CountReply {
     Half,
     Nothing,
     No,
@@ -22,14 +22,14 @@ enum Says {
 
 /// A model that is asked, and how often it was.
 #[derive(Clone)]
-struct Weighing {
+struct CountingProvider {
     inner: ScriptedProvider,
-    says: Says,
+    says: CountReply,
     asked: Arc<Mutex<Vec<u64>>>,
 }
 
 #[async_trait]
-impl Provider for Weighing {
+impl Provider for CountingProvider {
     fn model(&self) -> &str {
         self.inner.model()
     }
@@ -45,21 +45,21 @@ impl Provider for Weighing {
     async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
         self.asked.lock().unwrap().push(request.counted.0);
         match self.says {
-            Says::Half => Ok(Some(Tokens(request.counted.0 / 2))),
-            Says::Nothing => Ok(None),
-            Says::No => Err(Failure::Auth {
+            CountReply::Half => Ok(Some(Tokens(request.counted.0 / 2))),
+            CountReply::Nothing => Ok(None),
+            CountReply::No => Err(Failure::Auth {
                 message: "invalid x-api-key".to_owned(),
             }),
-            Says::Never => std::future::pending().await,
-            Says::Panic => panic!("out of order"),
+            CountReply::Never => std::future::pending().await,
+            CountReply::Panic => panic!("out of order"),
         }
     }
 }
 
 /// The end of a run whose task has 9,000 tokens by our count, of 12,000 that may be sent in a window
 /// of 16,000; how often the provider was asked, what was warned of, and what it said by the log.
-async fn run(says: Says) -> (EndReason, usize, Vec<String>, Vec<Entry>) {
-    let provider = Weighing {
+async fn run(says: CountReply) -> (EndReason, usize, Vec<String>, Vec<Entry>) {
+    let provider = CountingProvider {
         inner: ScriptedProvider::new([Turn::say("Done.")]),
         says,
         asked: Arc::default(),
@@ -90,7 +90,7 @@ async fn run(says: Says) -> (EndReason, usize, Vec<String>, Vec<Entry>) {
 
 #[tokio::test]
 async fn what_it_says_is_heard_and_logged() {
-    let (reason, asked, warned, measured) = run(Says::Half).await;
+    let (reason, asked, warned, measured) = run(CountReply::Half).await;
     assert_eq!((reason, asked), (EndReason::Answered, 1));
     assert!(warned.is_empty(), "{warned:?}");
     let [Entry::Measured { counted, reported }] = measured[..] else {
@@ -102,10 +102,13 @@ async fn what_it_says_is_heard_and_logged() {
 #[tokio::test(start_paused = true)]
 async fn what_it_does_not_say_costs_a_note_at_most() {
     for (says, words) in [
-        (Says::Nothing, None),
-        (Says::No, Some("invalid x-api-key")),
-        (Says::Never, Some("nothing came within 10 s")),
-        (Says::Panic, Some("its client broke down: out of order")),
+        (CountReply::Nothing, None),
+        (CountReply::No, Some("invalid x-api-key")),
+        (CountReply::Never, Some("nothing came within 10 s")),
+        (
+            CountReply::Panic,
+            Some("its client broke down: out of order"),
+        ),
     ] {
         let (reason, asked, warned, measured) = run(says).await;
         assert_eq!((reason, asked), (EndReason::Answered, 1));

@@ -26,7 +26,7 @@ pub(crate) enum Act {
 /// The kind of tool that is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallKind {
-    Command(Command),
+    Command(ShellCommand),
     /// A tool that searches or lists.
     Search,
     /// A tool that reads or changes files.
@@ -36,7 +36,7 @@ pub(crate) enum CallKind {
 
 /// A shell command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct ShellCommand {
     /// The program and its subcommand, such as `cargo test`: a later success of the same family
     /// settles a failure.
     pub(crate) family: String,
@@ -48,7 +48,7 @@ pub(crate) struct Command {
 
 /// One tool call.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct TranscriptCall {
     pub(crate) name: String,
     pub(crate) signature: String,
     pub(crate) kind: CallKind,
@@ -59,7 +59,7 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-impl Call {
+impl TranscriptCall {
     pub(crate) fn new(name: &str, arguments: &str) -> Self {
         let value = serde_json::from_str::<Value>(arguments).unwrap_or(Value::Null);
         let command = command_of(name, &value);
@@ -118,7 +118,7 @@ impl Call {
         Self {
             name: name.to_owned(),
             signature: one_line(shown, SIGNATURE_MAX),
-            kind: CallKind::Command(Command::new(command)),
+            kind: CallKind::Command(ShellCommand::new(command)),
             files,
             text: command.to_owned(),
             arguments: Value::Null,
@@ -126,7 +126,7 @@ impl Call {
     }
 }
 
-impl Call {
+impl TranscriptCall {
     /// Returns `true` if the call builds, checks or tests.
     pub(crate) fn is_test(&self) -> bool {
         matches!(&self.kind, CallKind::Command(command) if command.is_test)
@@ -148,7 +148,7 @@ impl Call {
     }
 }
 
-impl Command {
+impl ShellCommand {
     fn new(command: &str) -> Self {
         let mut family = String::new();
         let (mut is_reader, mut is_test) = (true, false);
@@ -473,7 +473,7 @@ mod tests {
             ("npm run lint", "npm run lint", false, true),
             ("python3 run.py", "python3", false, false),
         ] {
-            let found = Command::new(command);
+            let found = ShellCommand::new(command);
             assert_eq!(
                 (found.family.as_str(), found.is_reader, found.is_test),
                 (family, is_reader, is_test),
@@ -517,7 +517,7 @@ mod tests {
             ),
             ("Grep", r#"{"pattern": "x", "path": "src"}"#, &[]),
         ] {
-            let call = Call::new(name, arguments);
+            let call = TranscriptCall::new(name, arguments);
             let found: Vec<(Act, &str)> = call
                 .files
                 .iter()

@@ -4,10 +4,10 @@
 use foldhash::HashMap;
 use std::borrow::Cow;
 
-use crate::Entry;
-use crate::calls::Call;
+use crate::TranscriptEntry;
+use crate::calls::TranscriptCall;
 use crate::cues;
-use crate::format::{self, Item, Section};
+use crate::format::{self, Section, SectionItem};
 use crate::replies::{Reply, reply};
 use crate::sentences::one_line;
 use crate::speaker::{Speech, brings_a_body, speech};
@@ -23,11 +23,11 @@ pub(crate) enum Text<'a> {
     /// The user's words, from a message or a tool result.
     Person {
         words: Cow<'a, str>,
-        source: Source,
+        source: WordsOrigin,
     },
     Agent(&'a str),
     Thinking(&'a str),
-    Call(Call),
+    Call(TranscriptCall),
     Result {
         /// The index of the call among the texts.
         call: Option<usize>,
@@ -38,14 +38,14 @@ pub(crate) enum Text<'a> {
     Decided(String),
     Notice(&'a str),
     /// The items of an earlier handover.
-    Handover(Vec<(Section, Item)>),
+    Handover(Vec<(Section, SectionItem)>),
     /// A summary by another program.
     Foreign(&'a str),
 }
 
 /// The origin of the user's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum WordsOrigin {
     /// A message.
     Message,
     /// The answer to a tool call.
@@ -53,7 +53,7 @@ pub(crate) enum Source {
 }
 
 /// Reads `entries`. Each text has the number of its entry.
-pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
+pub(crate) fn texts<'a>(entries: &[TranscriptEntry<'a>]) -> Vec<(usize, Text<'a>)> {
     let mut texts: Vec<(usize, Text<'a>)> = Vec::new();
     let mut open: HashMap<&str, usize> = HashMap::default();
     // A command within the agent's text, and its entry. It counts as a call if its output follows.
@@ -64,9 +64,9 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
         let before = at.checked_sub(1).and_then(|before| entries.get(before));
         match *entry {
             // The host adds the body of a command in the next message.
-            Entry::User(_) if matches!(before, Some(Entry::User(before)) if brings_a_body(before)) =>
+            TranscriptEntry::User(_) if matches!(before, Some(TranscriptEntry::User(text)) if brings_a_body(text)) =>
                 {}
-            Entry::User(text) => {
+            TranscriptEntry::User(text) => {
                 let command = in_text.take();
                 let is_output = is_text_only && command.is_some() && is_output(text);
                 match speech(text) {
@@ -79,33 +79,33 @@ pub(crate) fn texts<'a>(entries: &[Entry<'a>]) -> Vec<(usize, Text<'a>)> {
                         at,
                         Text::Person {
                             words,
-                            source: Source::Message,
+                            source: WordsOrigin::Message,
                         },
                     )),
                     Speech::Summary(text) => texts.push((at, Text::Foreign(text))),
                     Speech::Host => {}
                 }
             }
-            Entry::Assistant(text) => {
+            TranscriptEntry::Assistant(text) => {
                 texts.push((at, Text::Agent(text)));
                 in_text = fenced_command(text)
                     .map(|command| (at, command))
                     .or(in_text);
             }
-            Entry::Thinking(text) => texts.push((at, Text::Thinking(text))),
-            Entry::ToolCall {
+            TranscriptEntry::Thinking(text) => texts.push((at, Text::Thinking(text))),
+            TranscriptEntry::ToolCall {
                 id,
                 name,
                 arguments,
             } => {
                 open.insert(id, texts.len());
-                texts.push((at, Text::Call(Call::new(name, arguments))));
+                texts.push((at, Text::Call(TranscriptCall::new(name, arguments))));
             }
-            Entry::ToolResult { id, text, is_error } => {
+            TranscriptEntry::ToolResult { id, text, is_error } => {
                 read_result(at, open.remove(id), text, is_error, &mut texts);
             }
-            Entry::Notice(text) => texts.push((at, Text::Notice(text))),
-            Entry::Summary(text) => texts.push((
+            TranscriptEntry::Notice(text) => texts.push((at, Text::Notice(text))),
+            TranscriptEntry::Summary(text) => texts.push((
                 at,
                 format::read(text).map_or(Text::Foreign(text), Text::Handover),
             )),
@@ -123,7 +123,7 @@ fn push_output<'a>(
     texts: &mut Vec<(usize, Text<'a>)>,
 ) {
     let call = command.map(|(of, command)| {
-        texts.push((of, Text::Call(Call::command("bash", command))));
+        texts.push((of, Text::Call(TranscriptCall::command("bash", command))));
         texts.len() - 1
     });
     texts.push((
@@ -152,7 +152,7 @@ fn read_result<'a>(
     let person = |words: String| {
         let text = Text::Person {
             words: Cow::Owned(words),
-            source: Source::Reply,
+            source: WordsOrigin::Reply,
         };
         (at, text)
     };

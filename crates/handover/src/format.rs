@@ -49,7 +49,7 @@ pub(crate) const SECTIONS: [Section; 5] = [
 
 /// One entry of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct SectionItem {
     pub(crate) kind: ItemKind,
     pub(crate) text: String,
 }
@@ -77,7 +77,7 @@ impl Section {
     }
 }
 
-impl Item {
+impl SectionItem {
     pub(crate) fn note(text: impl AsRef<str>) -> Self {
         Self {
             kind: ItemKind::Note,
@@ -121,7 +121,7 @@ impl ItemKind {
 }
 
 /// Returns the text of the sections and their items, with a seal.
-pub(crate) fn write(sections: &[(Section, Vec<Item>)]) -> String {
+pub(crate) fn write(sections: &[(Section, Vec<SectionItem>)]) -> String {
     let mut body = String::new();
     for section in SECTIONS {
         let items = sections.iter().filter(|(of, _)| *of == section);
@@ -141,7 +141,7 @@ pub(crate) fn write(sections: &[(Section, Vec<Item>)]) -> String {
 
 /// Parses a text that [`write`] made. Returns `None` for any other text, and for one that was
 /// changed since.
-pub(crate) fn read(text: &str) -> Option<Vec<(Section, Item)>> {
+pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
     let (sealed, rest) = text
         .trim_start()
         .strip_prefix(HEAD)?
@@ -151,7 +151,7 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, Item)>> {
     if seal(body) != sealed && seal(&format!("{body}\n")) != sealed {
         return None;
     }
-    let mut items: Vec<(Section, Item)> = Vec::new();
+    let mut items: Vec<(Section, SectionItem)> = Vec::new();
     let mut section = Section::Transcript;
     for line in body.lines() {
         if let Some(found) = SECTIONS.iter().find(|one| one.heading() == line) {
@@ -163,7 +163,7 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, Item)>> {
             let text = line.strip_prefix(kind.mark())?;
             Some((
                 section,
-                Item {
+                SectionItem {
                     kind,
                     text: text.to_owned(),
                 },
@@ -237,15 +237,18 @@ mod tests {
             (
                 Section::Transcript,
                 vec![
-                    Item::user("never X", true),
-                    Item::user(said, false),
-                    Item::note("ran a"),
+                    SectionItem::user("never X", true),
+                    SectionItem::user(said, false),
+                    SectionItem::note("ran a"),
                 ],
             ),
-            (Section::Files, vec![Item::note("a.rs (read 1): b, c")]),
+            (
+                Section::Files,
+                vec![SectionItem::note("a.rs (read 1): b, c")],
+            ),
         ];
         let text = write(&sections);
-        let flat: Vec<(Section, Item)> = sections
+        let flat: Vec<(Section, SectionItem)> = sections
             .iter()
             .flat_map(|(of, items)| items.iter().map(|item| (*of, item.clone())))
             .collect();
@@ -278,7 +281,10 @@ mod tests {
 
     #[test]
     fn an_imitation_is_not_read() {
-        let text = write(&[(Section::Transcript, vec![Item::user("never X", true)])]);
+        let text = write(&[(
+            Section::Transcript,
+            vec![SectionItem::user("never X", true)],
+        )]);
         assert!(read(&text).is_some());
         for changed in [
             text.replace("never", "always"),

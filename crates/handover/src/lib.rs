@@ -14,21 +14,21 @@ mod names;
 mod outcome;
 mod outdated;
 mod replies;
-mod said;
 mod select;
 mod sentences;
 mod speaker;
 mod state;
 mod story;
 mod tokens;
+mod user_words;
 
 pub use format::without_frames;
-use said::{Said, SaidText};
 use story::Story;
+use user_words::{SaidText, UserWords};
 
 /// One message, or one part of a message, of the transcript.
 #[derive(Debug, Clone, Copy)]
-pub enum Entry<'a> {
+pub enum TranscriptEntry<'a> {
     /// A message in the user's role. Texts that hosts add in this role are recognised.
     User(&'a str),
     /// Text of the model.
@@ -85,7 +85,11 @@ const SLACK: u64 = 100;
 /// assert!(text.ends_with("- Last failure: cargo test → failed: error[E0425]: cannot find value `raw`"));
 /// ```
 #[must_use]
-pub fn handover(entries: &[Entry<'_>], max: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
+pub fn handover(
+    entries: &[TranscriptEntry<'_>],
+    max: u64,
+    count: &dyn Fn(&str) -> u64,
+) -> Option<String> {
     let texts = entries::texts(entries);
     let (story, mut said) = Story::of(&texts);
     let (mut tokens, mut larger) = (max, 0);
@@ -119,7 +123,7 @@ pub fn handover(entries: &[Entry<'_>], max: u64, count: &dyn Fn(&str) -> u64) ->
 /// Returns the tokens of the user's words among `entries`: the size that a summary needs to repeat
 /// all of them.
 #[must_use]
-pub fn person_tokens(entries: &[Entry<'_>], count: &dyn Fn(&str) -> u64) -> u64 {
+pub fn person_tokens(entries: &[TranscriptEntry<'_>], count: &dyn Fn(&str) -> u64) -> u64 {
     let texts = entries::texts(entries);
-    Said::of(SaidText::all(&texts)).weight(count)
+    UserWords::of(SaidText::all(&texts)).weight(count)
 }

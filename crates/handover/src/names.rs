@@ -18,7 +18,7 @@ const PATH_MAX: usize = 200;
 
 /// The author of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum TextAuthor {
     User,
     /// The agent, in its text.
     Agent,
@@ -29,7 +29,7 @@ pub(crate) enum Who {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum NameKind {
     Path,
     File,
     /// `snake_case`.
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 /// mention.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name {
-    pub(crate) kind: Kind,
+    pub(crate) kind: NameKind,
     /// The number of mentions by the agent.
     wrote: u32,
     wrote_age: Option<u32>,
@@ -107,11 +107,11 @@ impl<'t> Names<'t> {
 
     /// Records the names of `text`, which `who` wrote `age` messages before the end. `home` is the
     /// file that the text comes from.
-    pub(crate) fn read(&mut self, text: &'t str, who: Who, age: u32, home: Option<u32>) {
+    pub(crate) fn read(&mut self, text: &'t str, who: TextAuthor, age: u32, home: Option<u32>) {
         for line in lines(text) {
             // `src/a.rs:12: …`, as printed by searches: the line comes from that file.
             let mut home = home;
-            if who == Who::Tool
+            if who == TextAuthor::Tool
                 && let Some(head) = place(line)
             {
                 home = Some(self.home(head.trim_start_matches("./")));
@@ -137,18 +137,18 @@ impl<'t> Names<'t> {
 }
 
 impl Name {
-    fn note(&mut self, who: Who, age: u32) {
+    fn note(&mut self, who: TextAuthor, age: u32) {
         match who {
-            Who::User => self.user_age = Some(age),
-            Who::Agent | Who::Call => {
+            TextAuthor::User => self.user_age = Some(age),
+            TextAuthor::Agent | TextAuthor::Call => {
                 self.wrote = self.wrote.saturating_add(1);
                 self.wrote_age = Some(age);
-                if who == Who::Agent {
+                if who == TextAuthor::Agent {
                     self.text_age = Some(age);
                 }
             }
-            Who::Thinking => {}
-            Who::Tool => {
+            TextAuthor::Thinking => {}
+            TextAuthor::Tool => {
                 self.shown = self.shown.saturating_add(1);
                 self.shown_age = Some(age);
             }
@@ -163,11 +163,11 @@ impl Name {
         let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
         let is = |holds: bool| if holds { 1.0 } else { 0.0 };
         let kind = match self.kind {
-            Kind::Path => -0.8,
-            Kind::File => -1.5,
-            Kind::Snake | Kind::Camel => -1.8,
-            Kind::Hex => -2.8,
-            Kind::Number => -3.6,
+            NameKind::Path => -0.8,
+            NameKind::File => -1.5,
+            NameKind::Snake | NameKind::Camel => -1.8,
+            NameKind::Hex => -2.8,
+            NameKind::Number => -3.6,
         };
         let wrote = 0.1 * is(self.wrote > 0)
             + 0.3 * f64::from(self.wrote).ln_1p()
@@ -176,7 +176,7 @@ impl Name {
         let user = 0.5 * is(self.user_age.is_some()) + 1.2 * recent(self.user_age);
         let shown = -1.3 * is(self.shown > 0) + 2.5 * recent(self.shown_age);
         let last = word.rsplit('/').next().unwrap_or(word);
-        let is_folder = self.kind == Kind::Path && !last.contains('.');
+        let is_folder = self.kind == NameKind::Path && !last.contains('.');
         // `and/or` is no path, although it looks like `src/core`.
         let is_pair = is_folder && word.matches('/').count() == 1;
         let look = 1.6 * is(is_folder)
@@ -233,7 +233,7 @@ fn class(byte: u8) -> u8 {
 }
 
 /// Calls `tell` with every name of `line`, in order.
-pub(crate) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
+pub(crate) fn each<'t>(line: &'t str, tell: &mut dyn FnMut(&'t str, NameKind)) {
     let mut rest = line;
     while let Some((run, is_plain, behind)) = next_run(rest) {
         rest = behind;
@@ -264,7 +264,7 @@ fn next_run(line: &str) -> Option<(&str, bool, &str)> {
     Some((run, is_plain, rest))
 }
 
-fn names_of_run<'t>(line: &'t str, run: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
+fn names_of_run<'t>(line: &'t str, run: &'t str, tell: &mut dyn FnMut(&'t str, NameKind)) {
     let run = without_debris(line, run)
         .trim_start_matches(['-', '+'])
         .trim_end_matches(['.', '-', '+', '/', '@', '~']);
@@ -277,7 +277,7 @@ fn names_of_run<'t>(line: &'t str, run: &'t str, tell: &mut dyn FnMut(&'t str, K
     let bare = run.strip_prefix('@').filter(|bare| has_ending(bare));
     let path = bare.unwrap_or(run);
     if is_path(path) {
-        tell(path, Kind::Path);
+        tell(path, NameKind::Path);
     } else if run.len() <= LONG_RUN {
         run.split('/').for_each(|part| within(part, tell));
     }
@@ -314,10 +314,10 @@ fn without_debris<'t>(line: &'t str, run: &'t str) -> &'t str {
     }
 }
 
-fn within<'t>(run: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
+fn within<'t>(run: &'t str, tell: &mut dyn FnMut(&'t str, NameKind)) {
     let run = run.trim_matches(['@', '~', '+', '-']);
     if run.contains('.') && has_ending(run) && run.len() <= WORD_MAX {
-        tell(run, Kind::File);
+        tell(run, NameKind::File);
         return;
     }
     for word in run.split(['.', '-', '@', '~', '+']) {
@@ -327,31 +327,31 @@ fn within<'t>(run: &'t str, tell: &mut dyn FnMut(&'t str, Kind)) {
     }
 }
 
-fn word_kind(word: &str) -> Option<Kind> {
+fn word_kind(word: &str) -> Option<NameKind> {
     if word.len() < 3 || word.len() > WORD_MAX {
         return None;
     }
     let bytes = word.as_bytes();
     if bytes.iter().all(u8::is_ascii_digit) {
-        return (word.len() <= 20).then_some(Kind::Number);
+        return (word.len() <= 20).then_some(NameKind::Number);
     }
     let digits = bytes.iter().any(u8::is_ascii_digit);
     let is_hex = |b: &u8| b.is_ascii_digit() || matches!(b, b'a'..=b'f');
     if word.len() >= 7 && digits && bytes.iter().all(is_hex) {
-        return Some(Kind::Hex);
+        return Some(NameKind::Hex);
     }
     if word.trim_matches('_').contains('_') {
         return bytes
             .iter()
             .any(u8::is_ascii_alphabetic)
-            .then_some(Kind::Snake);
+            .then_some(NameKind::Snake);
     }
     let hump =
         |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
     // Excludes `0xA0` and `AwEB`, which are digits of larger values.
     let letters = bytes.iter().filter(|b| b.is_ascii_lowercase()).count();
     let is_word = letters >= 3 && !bytes.first().is_some_and(u8::is_ascii_digit);
-    (is_word && bytes.windows(2).any(hump)).then_some(Kind::Camel)
+    (is_word && bytes.windows(2).any(hump)).then_some(NameKind::Camel)
 }
 
 fn is_path(run: &str) -> bool {
@@ -414,25 +414,31 @@ mod tests {
     #[test]
     fn names_are_found() {
         for (text, found) in [
-            ("see `src/main.rs:12`.", &[("src/main.rs", Kind::Path)][..]),
+            (
+                "see `src/main.rs:12`.",
+                &[("src/main.rs", NameKind::Path)][..],
+            ),
             (
                 "@packages/a/b.ts and @scope/name",
-                &[("packages/a/b.ts", Kind::Path), ("@scope/name", Kind::Path)],
+                &[
+                    ("packages/a/b.ts", NameKind::Path),
+                    ("@scope/name", NameKind::Path),
+                ],
             ),
             (
                 "self.max_size, fooBar()",
-                &[("max_size", Kind::Snake), ("fooBar", Kind::Camel)],
+                &[("max_size", NameKind::Snake), ("fooBar", NameKind::Camel)],
             ),
             (
                 "--flag 1e62beb80 8431 42",
-                &[("1e62beb80", Kind::Hex), ("8431", Kind::Number)],
+                &[("1e62beb80", NameKind::Hex), ("8431", NameKind::Number)],
             ),
-            ("在main.rs中", &[("main.rs", Kind::File)]),
+            ("在main.rs中", &[("main.rs", NameKind::File)]),
             ("plain words, e.g. none", &[]),
-            (r"\nLetMe \uD83D\uDE00 x", &[("LetMe", Kind::Camel)]),
+            (r"\nLetMe \uD83D\uDE00 x", &[("LetMe", NameKind::Camel)]),
             (
                 "\u{1b}[31mtestOne\u{1b}[0;1mtest_two",
-                &[("testOne", Kind::Camel), ("test_two", Kind::Snake)],
+                &[("testOne", NameKind::Camel), ("test_two", NameKind::Snake)],
             ),
         ] {
             let mut names = Vec::new();
@@ -447,8 +453,8 @@ mod tests {
     #[test]
     fn a_file_is_one_whichever_folder_it_is_named_from() {
         let mut names = Names::default();
-        names.read("src/a.rs:1: let first_name", Who::Tool, 2, None);
-        names.read("b.rs:1: let second_name", Who::Tool, 1, None);
+        names.read("src/a.rs:1: let first_name", TextAuthor::Tool, 2, None);
+        names.read("b.rs:1: let second_name", TextAuthor::Tool, 1, None);
         let files = ["/lamp/src/a.rs", "/lamp/src/b.rs", "/lamp/test/b.rs"].map(str::to_owned);
         names.unite_with(files.iter());
         let home = |word: &str| {
@@ -464,9 +470,9 @@ mod tests {
     #[test]
     fn what_the_agent_wrote_last_is_likelier() {
         let mut names = Names::default();
-        names.read("old_name", Who::Call, 90, None);
-        names.read("seen_name", Who::Tool, 3, None);
-        names.read("new_name", Who::Call, 3, None);
+        names.read("old_name", TextAuthor::Call, 90, None);
+        names.read("seen_name", TextAuthor::Tool, 3, None);
+        names.read("new_name", TextAuthor::Call, 3, None);
         let likely = |word: &str| names.found.get(word).unwrap().likely(word, None, 0.0);
         assert!(likely("new_name") > likely("old_name"));
         assert!(likely("new_name") > likely("seen_name"));

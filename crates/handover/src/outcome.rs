@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::calls::{Call, CallKind};
+use crate::calls::{CallKind, TranscriptCall};
 use crate::sentences::{one_line, without_escapes};
 
 /// The maximum length of an outcome, in bytes.
@@ -31,7 +31,7 @@ pub(crate) enum Outcome {
 }
 
 /// Determines the outcome from a result.
-pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcome {
+pub(crate) fn outcome(call: Option<&TranscriptCall>, text: &str, is_error: bool) -> Outcome {
     let plain = without_escapes(text);
     let text = plain.trim();
     let failed = match call.map(|call| &call.kind) {
@@ -56,7 +56,8 @@ pub(crate) fn outcome(call: Option<&Call>, text: &str, is_error: bool) -> Outcom
         Some(CallKind::File | CallKind::Other) | None => {
             let bare = bare(text);
             // The result of a change is no content: a refusal may repeat the whole text.
-            let is_message = bare.len() <= MESSAGE_MAX || call.is_some_and(Call::is_change);
+            let is_message =
+                bare.len() <= MESSAGE_MAX || call.is_some_and(TranscriptCall::is_change);
             is_message && (is_failure_text(bare) || is_failure_json(bare))
         }
     };
@@ -279,7 +280,7 @@ mod tests {
     use super::*;
 
     fn failed(name: &str, arguments: &str, text: &str, is_error: bool) -> bool {
-        let call = Call::new(name, arguments);
+        let call = TranscriptCall::new(name, arguments);
         matches!(outcome(Some(&call), text, is_error), Outcome::Failed(_))
     }
 
@@ -382,7 +383,7 @@ mod tests {
         ] {
             assert!(failed(name, arguments, text, is_error), "{text}");
         }
-        let call = Call::new("bash", r#"{"command": "python a.py"}"#);
+        let call = TranscriptCall::new("bash", r#"{"command": "python a.py"}"#);
         let text = "Traceback (most recent call last):\n  File \"a\"\nValueError: x";
         assert_eq!(
             outcome(Some(&call), text, false),

@@ -10,7 +10,7 @@ mod mention;
 mod statement;
 
 use mention::Mention;
-use statement::{Form, Look, Statement, gone, is_update, words};
+use statement::{Look, Statement, StatementForm, gone, is_update, words};
 
 /// The maximum length of a sentence that states a value.
 const SENTENCE_MAX: usize = 240;
@@ -20,7 +20,7 @@ const SENTENCE_MAX: usize = 240;
 const NAMED_MAX: usize = 24;
 
 /// The statements about values in a sentence.
-pub(crate) struct Told {
+pub(crate) struct ValueStatements {
     statement: Option<Statement>,
     /// The statement of the last clause alone, if the sentence announces a change: "sorry, my
     /// fault: the port is …". Without an announcement, the rest of the sentence says which port is
@@ -30,7 +30,7 @@ pub(crate) struct Told {
     mention: Mention,
 }
 
-impl Told {
+impl ValueStatements {
     /// Reads a sentence of a message. Returns `None` if it contains no statement about values.
     pub(crate) fn of(sentence: &str, is_brief: bool) -> Option<Self> {
         if sentence.len() > SENTENCE_MAX || sentence.starts_with('#') {
@@ -67,13 +67,13 @@ impl Told {
     /// Returns `true` if the sentence states a value that a later one could update.
     pub(crate) fn is_stated(&self) -> bool {
         let statement = self.statement.as_ref();
-        statement.is_some_and(|one| one.form == Form::Assigned || one.is_update)
+        statement.is_some_and(|one| one.form == StatementForm::Assigned || one.is_update)
     }
 }
 
 /// Returns the outdated sentences, each as the indices of its message and of its sentence there, in
 /// order.
-pub(crate) fn stale(told: Vec<((usize, usize), Told)>) -> Vec<(usize, usize)> {
+pub(crate) fn stale(told: Vec<((usize, usize), ValueStatements)>) -> Vec<(usize, usize)> {
     let mut stale = Vec::new();
     let mut live = Live::default();
     // The sentences that state each value, oldest first.
@@ -130,7 +130,7 @@ struct Live {
 
 impl Live {
     fn insert(&mut self, at: (usize, usize), statement: Statement) {
-        if statement.form == Form::Assigned {
+        if statement.form == StatementForm::Assigned {
             for word in &statement.frame {
                 let named = self.named.entry(word.clone()).or_default();
                 named.push(statement.frame.clone());
@@ -150,11 +150,12 @@ impl Live {
         if let Some(found) = self.of.get(&new.frame) {
             let (_, old) = found;
             // Plain words do not look like values, and a thing can have several of them at once.
-            let assigned =
-                old.form == Form::Assigned && new.form == Form::Assigned && new.look != Look::Plain;
+            let assigned = old.form == StatementForm::Assigned
+                && new.form == StatementForm::Assigned
+                && new.look != Look::Plain;
             return ((new.is_update || assigned) && differs(found)).then(|| new.frame.clone());
         }
-        if !new.is_update || new.form == Form::Named {
+        if !new.is_update || new.form == StatementForm::Named {
             return None;
         }
         // "The port is now …" after "the staging port is …": accepted only if there is one
@@ -166,7 +167,7 @@ impl Live {
             .filter(|frame| {
                 self.of.get(*frame).is_some_and(|found| {
                     let (_, old) = found;
-                    old.form == Form::Assigned && old.look == new.look && differs(found)
+                    old.form == StatementForm::Assigned && old.look == new.look && differs(found)
                 })
             })
             .collect();
@@ -192,7 +193,7 @@ mod tests {
 
     fn is_updated(sentences: &[&str]) -> Vec<usize> {
         let told = sentences.iter().enumerate();
-        let told = told.filter_map(|(m, one)| Some(((m, 0), Told::of(one, true)?)));
+        let told = told.filter_map(|(m, one)| Some(((m, 0), ValueStatements::of(one, true)?)));
         stale(told.collect()).into_iter().map(|(m, _)| m).collect()
     }
 

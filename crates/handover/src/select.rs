@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 
 use crate::deeds::Deeds;
-use crate::format::{self, Item, Section};
-use crate::names::{self, Kind};
-use crate::said::Said;
-use crate::story::{Line, LineKind, Story};
+use crate::format::{self, Section, SectionItem};
+use crate::names::{self, NameKind};
+use crate::story::{LineKind, Story, StoryLine};
 use crate::tokens::TokenBudget;
+use crate::user_words::UserWords;
 
 /// Shares of the tokens, in percent. The user's words come first, in steps that each leave some
 /// tokens to the next one.
@@ -44,7 +44,7 @@ const NAMES_OF_FILE: usize = 6;
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
     story: &Story<'_>,
-    said: &mut Said,
+    said: &mut UserWords,
     tokens: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> Option<String> {
@@ -55,7 +55,7 @@ pub(crate) fn select(
     let all = budget.left();
     said.reset();
     let forgotten = forgotten(said);
-    let lines = |section, kind| Lines::of(section, &story.lines, kind, &forgotten);
+    let lines = |section, kind| SectionLines::of(section, &story.lines, kind, &forgotten);
     let mut former = lines(Section::Former, LineKind::Former);
     let mut findings = lines(Section::Transcript, LineKind::Finding);
     let mut calls = lines(Section::Transcript, LineKind::Call);
@@ -125,11 +125,11 @@ pub(crate) fn select(
     transcript.extend(calls.items());
     transcript.sort_by_key(|(order, _)| *order);
     let (files, names) = map.items();
-    let in_order = |items: Vec<(usize, Item)>| {
+    let in_order = |items: Vec<(usize, SectionItem)>| {
         items
             .into_iter()
             .map(|(_, item)| item)
-            .collect::<Vec<Item>>()
+            .collect::<Vec<SectionItem>>()
     };
     let sections = [
         (Section::Former, in_order(former.items())),
@@ -147,7 +147,7 @@ fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
 }
 
 /// Returns the names that occur only in outdated words of the user; they are omitted everywhere.
-fn forgotten(said: &Said) -> HashMap<String, Kind> {
+fn forgotten(said: &UserWords) -> HashMap<String, NameKind> {
     let mut forgotten = HashMap::default();
     for text in said.stale() {
         names::each(text, &mut |word, kind| {
@@ -165,9 +165,9 @@ fn forgotten(said: &Said) -> HashMap<String, Kind> {
 }
 
 /// The lines of one kind, and the choice among them.
-struct Lines<'n> {
+struct SectionLines<'n> {
     section: Section,
-    lines: &'n [Line],
+    lines: &'n [StoryLine],
     /// Indices of the lines, ordered by worth in proportion to length.
     order: Vec<usize>,
     /// The position in `order` up to which lines have been chosen.
@@ -175,12 +175,12 @@ struct Lines<'n> {
     kept: Vec<usize>,
 }
 
-impl<'n> Lines<'n> {
+impl<'n> SectionLines<'n> {
     fn of(
         section: Section,
-        lines: &'n [Line],
+        lines: &'n [StoryLine],
         kind: LineKind,
-        forgotten: &HashMap<String, Kind>,
+        forgotten: &HashMap<String, NameKind>,
     ) -> Self {
         let density = |n: &usize| {
             lines.get(*n).map_or(0.0, |line| {
@@ -191,7 +191,7 @@ impl<'n> Lines<'n> {
         let mut order: Vec<usize> = (0..lines.len()).filter(is_of_kind).collect();
         order.sort_by(|a, b| density(b).total_cmp(&density(a)).then(b.cmp(a)));
         // A line with a number that the user has updated is omitted.
-        let is_number = |kind: &Kind| matches!(kind, Kind::Number | Kind::Hex);
+        let is_number = |kind: &NameKind| matches!(kind, NameKind::Number | NameKind::Hex);
         if forgotten.values().any(is_number) {
             order.retain(|n| {
                 let mut holds = false;
@@ -247,19 +247,19 @@ impl<'n> Lines<'n> {
             Section::Former if self.kept.is_empty() => heading(self.section, budget),
             _ => 0,
         };
-        let cost = heading + budget.count(&Item::note(line.words()).written());
+        let cost = heading + budget.count(&SectionItem::note(line.words()).written());
         let is_told = budget.spend_tokens(cost);
         self.kept.extend(is_told.then_some(n));
         is_told
     }
 
     /// Returns the kept lines, with their positions in the transcript.
-    fn items(&self) -> Vec<(usize, Item)> {
+    fn items(&self) -> Vec<(usize, SectionItem)> {
         let mut kept = self.kept.clone();
         kept.sort_unstable();
         let lines = kept.iter().filter_map(|n| self.lines.get(*n));
         lines
-            .map(|line| (line.order, Item::note(line.words())))
+            .map(|line| (line.order, SectionItem::note(line.words())))
             .collect()
     }
 }
@@ -314,7 +314,7 @@ impl Candidate<'_> {
 }
 
 impl<'n> Map<'n> {
-    fn of(story: &'n Story<'n>, forgotten: &HashMap<String, Kind>, bare: u64) -> Self {
+    fn of(story: &'n Story<'n>, forgotten: &HashMap<String, NameKind>, bare: u64) -> Self {
         let density =
             |word: &str, likely: f64| likely / (1.0 + word.len() as f64 / 3.2).powf(DENSITY);
         let mut order: Vec<Candidate<'n>> = story
@@ -322,14 +322,14 @@ impl<'n> Map<'n> {
             .found
             .iter()
             // A number means nothing without the words around it.
-            .filter(|(_, name)| !matches!(name.kind, Kind::Number | Kind::Hex))
+            .filter(|(_, name)| !matches!(name.kind, NameKind::Number | NameKind::Hex))
             .map(|(word, name)| {
                 let likely = story.likely(word, name);
                 Candidate {
                     word,
                     likely,
                     density: density(word, likely),
-                    is_file: matches!(name.kind, Kind::Path | Kind::File),
+                    is_file: matches!(name.kind, NameKind::Path | NameKind::File),
                     is_used: story.files.contains_key(*word),
                     home: name.home,
                 }
@@ -369,7 +369,7 @@ impl<'n> Map<'n> {
     }
 
     /// Records the names in the chosen content.
-    fn cover(&mut self, said: &Said, sections: &[&Lines<'_>]) {
+    fn cover(&mut self, said: &UserWords, sections: &[&SectionLines<'_>]) {
         let lines = sections.iter().flat_map(|lines| lines.items());
         for (_, item) in said.items().into_iter().chain(lines) {
             names::each(&item.text, &mut |word, _| cover(&mut self.covered, word));
@@ -477,7 +477,7 @@ impl<'n> Map<'n> {
 
     /// Returns the line of a file without its names.
     fn line(&self, path: &str) -> String {
-        Item::note(self.file(path)).written()
+        SectionItem::note(self.file(path)).written()
     }
 
     fn file(&self, path: &str) -> String {
@@ -489,7 +489,7 @@ impl<'n> Map<'n> {
 
     /// Returns the files with the names seen there, and the names seen elsewhere; the likeliest
     /// first.
-    fn items(&self) -> (Vec<Item>, Vec<Item>) {
+    fn items(&self) -> (Vec<SectionItem>, Vec<SectionItem>) {
         let mut files: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
         let mut chosen: Vec<&Candidate<'_>> = self.chosen.iter().collect();
         chosen.sort_by(|a, b| b.likely.total_cmp(&a.likely).then(a.word.cmp(b.word)));
@@ -522,9 +522,9 @@ impl<'n> Map<'n> {
         files.sort();
         let files = files
             .into_iter()
-            .map(|(_, item)| Item::note(item))
+            .map(|(_, item)| SectionItem::note(item))
             .collect();
-        let elsewhere = (!elsewhere.is_empty()).then(|| Item::note(elsewhere.join(", ")));
+        let elsewhere = (!elsewhere.is_empty()).then(|| SectionItem::note(elsewhere.join(", ")));
         (files, elsewhere.into_iter().collect())
     }
 }

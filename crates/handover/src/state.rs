@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::calls::Call;
-use crate::format::Item;
+use crate::calls::TranscriptCall;
+use crate::format::SectionItem;
 use crate::sentences::one_line;
 
 /// The maximum length of an entry of a todo list, in bytes.
@@ -23,7 +23,7 @@ const CHANGED: &str = "Changed, not tested since: ";
 
 /// The state of the work.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct WorkState {
     todos: Vec<Todo>,
     /// The last failed call that did not succeed later.
     pub(crate) failed: Option<Failure>,
@@ -65,9 +65,9 @@ impl Status {
     }
 }
 
-impl State {
+impl WorkState {
     /// Updates the todo list if the call changes it.
-    pub(crate) fn call(&mut self, call: &Call) {
+    pub(crate) fn call(&mut self, call: &TranscriptCall) {
         let list = call.arguments.as_object().and_then(|map| {
             map.values()
                 .find_map(|value| value.as_array().and_then(|list| todos(list)))
@@ -132,21 +132,21 @@ impl State {
     }
 
     /// Returns the lines of the state, the most important first.
-    pub(crate) fn items(&self) -> Vec<Item> {
+    pub(crate) fn items(&self) -> Vec<SectionItem> {
         let mut items = Vec::new();
         if let Some(failure) = &self.failed {
-            items.push(Item::note(format!(
+            items.push(SectionItem::note(format!(
                 "{FAILED}{} → failed: {}",
                 failure.signature, failure.line
             )));
         }
         if let Some(question) = &self.question {
-            items.push(Item::note(format!("{QUESTION}{question}")));
+            items.push(SectionItem::note(format!("{QUESTION}{question}")));
         }
         if !self.changed.is_empty() {
             let newest = self.changed.iter().rev().take(CHANGED_MAX);
             let paths: Vec<&str> = newest.map(String::as_str).collect();
-            items.push(Item::note(format!("{CHANGED}{}", paths.join(", "))));
+            items.push(SectionItem::note(format!("{CHANGED}{}", paths.join(", "))));
         }
         let open: Vec<String> = self
             .todos
@@ -160,7 +160,7 @@ impl State {
         if !open.is_empty() {
             let done = self.todos.len() - open.len();
             let all = self.todos.len();
-            items.push(Item::note(format!(
+            items.push(SectionItem::note(format!(
                 "{TODO} ({done} of {all} done): {}",
                 open.join("; ")
             )));
@@ -168,11 +168,11 @@ impl State {
         items
     }
 
-    /// Restores a line that [`State::items`] wrote.
+    /// Restores a line that [`WorkState::items`] wrote.
     pub(crate) fn carry(&mut self, line: &str) {
         if let Some(failure) = line.strip_prefix(FAILED) {
             if let Some((signature, line)) = failure.split_once(" → failed: ") {
-                let call = Call::command("bash", signature);
+                let call = TranscriptCall::command("bash", signature);
                 self.failed = Some(Failure {
                     signature: signature.to_owned(),
                     key: call.key(),
@@ -257,9 +257,9 @@ mod tests {
 
     #[test]
     fn the_state_is_written_and_read_back() {
-        let mut state = State::default();
+        let mut state = WorkState::default();
         let list = r#"{"todos": [{"content": "parse", "status": "completed"}, {"content": "print", "status": "in_progress"}, {"content": "ship", "status": "pending"}]}"#;
-        state.call(&Call::new("TodoWrite", list));
+        state.call(&TranscriptCall::new("TodoWrite", list));
         state.change("a.rs");
         state.change("b.rs");
         state.ask(Some("Shall I ship it?"));
@@ -280,7 +280,7 @@ mod tests {
                 "Todo (1 of 3 done): print (in progress); ship",
             ]
         );
-        let mut again = State::default();
+        let mut again = WorkState::default();
         lines.iter().for_each(|line| again.carry(line));
         assert_eq!(again.items(), items);
         again.succeeded("cargo build", true);

@@ -3,16 +3,16 @@
 
 use foldhash::{HashMap, HashSet};
 
-use crate::calls::{Act, Call, CallKind};
+use crate::calls::{Act, CallKind, TranscriptCall};
 use crate::cues;
 use crate::deeds::Deeds;
 use crate::entries::Text;
-use crate::format::{Item, Section};
-use crate::names::{self, Name, Names, Who};
+use crate::format::{Section, SectionItem};
+use crate::names::{self, Name, Names, TextAuthor};
 use crate::outcome::{Outcome, outcome};
-use crate::said::{Said, SaidText};
 use crate::sentences::{one_line, sentences};
-use crate::state::{Failure, State};
+use crate::state::{Failure, WorkState};
+use crate::user_words::{SaidText, UserWords};
 
 /// The maximum length of a line from the agent's text or a former summary, in bytes.
 const LINE_MAX: usize = 320;
@@ -37,7 +37,7 @@ const NOTICE: &str = "notice: ";
 
 /// A possible line of the handover.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct StoryLine {
     /// The position in the transcript.
     pub(crate) order: usize,
     pub(crate) kind: LineKind,
@@ -59,18 +59,18 @@ pub(crate) enum LineKind {
 
 /// The possible content of a handover besides the user's words.
 pub(crate) struct Story<'t> {
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<StoryLine>,
     pub(crate) files: HashMap<String, Deeds>,
     pub(crate) names: Names<'t>,
-    pub(crate) state: State,
+    pub(crate) state: WorkState,
     /// See [`names::returns`].
     returns: f64,
 }
 
 impl<'t> Story<'t> {
     /// Reads `texts` and returns the story and the user's words.
-    pub(crate) fn of(texts: &'t [(usize, Text<'_>)]) -> (Self, Said) {
-        let mut reader = Reader {
+    pub(crate) fn of(texts: &'t [(usize, Text<'_>)]) -> (Self, UserWords) {
+        let mut reader = StoryReader {
             texts,
             end: texts.last().map_or(0, |(at, _)| at + 1),
             noted: 0,
@@ -87,7 +87,7 @@ impl<'t> Story<'t> {
                 lines: Vec::new(),
                 files: HashMap::default(),
                 names: Names::default(),
-                state: State::default(),
+                state: WorkState::default(),
                 returns: 0.0,
             },
         };
@@ -105,7 +105,7 @@ fn last(texts: &[(usize, Text<'_>)], is: impl Fn(&Text<'_>) -> bool) -> Option<u
     found.map(|(at, _)| *at)
 }
 
-struct Reader<'t, 'm> {
+struct StoryReader<'t, 'm> {
     texts: &'t [(usize, Text<'m>)],
     /// The number of entries.
     end: usize,
@@ -141,12 +141,12 @@ struct ToldCall {
     is_former: bool,
 }
 
-impl<'t> Reader<'t, '_> {
+impl<'t> StoryReader<'t, '_> {
     fn read(&mut self, at: usize, text: &'t Text<'_>) {
         let age = self.age(at);
         match text {
             Text::Person { words, source } => {
-                self.story.names.read(words, Who::User, age, None);
+                self.story.names.read(words, TextAuthor::User, age, None);
                 self.flush_changed(at);
                 self.story.state.ask(None);
                 self.noted += 1;
@@ -154,10 +154,10 @@ impl<'t> Reader<'t, '_> {
                     .push(SaidText::of_person(self.noted, words, *source));
             }
             Text::Agent(text) => {
-                self.story.names.read(text, Who::Agent, age, None);
+                self.story.names.read(text, TextAuthor::Agent, age, None);
                 self.findings(at, text);
             }
-            Text::Thinking(text) => self.story.names.read(text, Who::Thinking, age, None),
+            Text::Thinking(text) => self.story.names.read(text, TextAuthor::Thinking, age, None),
             Text::Call(call) => self.call(at, call),
             Text::Result {
                 call,
@@ -179,7 +179,7 @@ impl<'t> Reader<'t, '_> {
                 self.flush_changed(at);
             }
             Text::Foreign(text) => {
-                self.story.names.read(text, Who::Agent, age, None);
+                self.story.names.read(text, TextAuthor::Agent, age, None);
                 let is_last = self.last_foreign == Some(at);
                 self.foreign(text, if is_last { 1.0 } else { SUPERSEDED });
             }
@@ -200,7 +200,7 @@ impl<'t> Reader<'t, '_> {
     fn line(&mut self, at: usize, kind: LineKind, text: String, worth: f64) {
         let worth = worth * self.recency(at);
         self.noted += 1;
-        self.story.lines.push(Line {
+        self.story.lines.push(StoryLine {
             order: self.noted,
             kind,
             text,
@@ -281,7 +281,7 @@ impl<'t> Reader<'t, '_> {
             };
             let worth = share * (prose + 0.3 * found);
             self.noted += 1;
-            self.story.lines.push(Line {
+            self.story.lines.push(StoryLine {
                 order: self.noted,
                 kind: LineKind::Former,
                 text: one_line(&without_emphasis(bare), LINE_MAX),
@@ -291,13 +291,15 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn call(&mut self, at: usize, call: &'t Call) {
+    fn call(&mut self, at: usize, call: &'t TranscriptCall) {
         let age = self.age(at);
         let home = call
             .files
             .first()
             .map(|(_, path)| self.story.names.home(path));
-        self.story.names.read(&call.text, Who::Call, age, home);
+        self.story
+            .names
+            .read(&call.text, TextAuthor::Call, age, home);
         self.story.state.call(call);
         self.story.state.ask(None);
     }
@@ -309,7 +311,9 @@ impl<'t> Reader<'t, '_> {
         });
         let home = call.and_then(|call| call.files.first());
         let home = home.map(|(_, path)| self.story.names.home(path));
-        self.story.names.read(text, Who::Tool, self.age(at), home);
+        self.story
+            .names
+            .read(text, TextAuthor::Tool, self.age(at), home);
         let Some(call) = call else { return };
         let outcome = outcome(Some(call), text, is_error);
         let key = call.key();
@@ -398,26 +402,26 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Restores an item of an earlier handover.
-    fn carry(&mut self, at: usize, section: Section, item: &'t Item) {
+    fn carry(&mut self, at: usize, section: Section, item: &'t SectionItem) {
         let age = self.age(at);
         let text = item.text.as_str();
         if let Some(said) = SaidText::of_item(self.noted + 1, item) {
-            self.story.names.read(text, Who::User, age, None);
+            self.story.names.read(text, TextAuthor::User, age, None);
             self.noted += 1;
             self.said.push(said);
             return;
         }
         match section {
             Section::Former => {
-                self.story.names.read(text, Who::Agent, age, None);
+                self.story.names.read(text, TextAuthor::Agent, age, None);
                 self.foreign(text, 1.0);
             }
             Section::Transcript => {
                 let (line, times) = counted(text);
                 match line.rsplit_once(ARROW) {
                     Some((signature, outcome)) => {
-                        self.story.names.read(text, Who::Call, age, None);
-                        let key = Call::command("bash", signature).key();
+                        self.story.names.read(text, TextAuthor::Call, age, None);
+                        let key = TranscriptCall::command("bash", signature).key();
                         let outcome = match outcome.strip_prefix(FAILED) {
                             Some(line) => Outcome::Failed(line.to_owned()),
                             None => Outcome::Done(outcome.to_owned()),
@@ -434,7 +438,7 @@ impl<'t> Reader<'t, '_> {
                         });
                     }
                     None => {
-                        self.story.names.read(text, Who::Agent, age, None);
+                        self.story.names.read(text, TextAuthor::Agent, age, None);
                         let kind = if line.starts_with(CHANGED) {
                             LineKind::Call
                         } else {
@@ -449,7 +453,7 @@ impl<'t> Reader<'t, '_> {
                 }
             }
             Section::State => {
-                self.story.names.read(text, Who::Call, age, None);
+                self.story.names.read(text, TextAuthor::Call, age, None);
                 self.story.state.carry(text);
             }
             Section::Files => {
@@ -462,16 +466,18 @@ impl<'t> Reader<'t, '_> {
                     self.story.files.insert(path.to_owned(), deeds);
                 }
                 let home = self.story.names.home(path);
-                self.story.names.read(path, Who::Call, age, None);
-                self.story.names.read(names, Who::Call, age, Some(home));
+                self.story.names.read(path, TextAuthor::Call, age, None);
+                self.story
+                    .names
+                    .read(names, TextAuthor::Call, age, Some(home));
             }
-            Section::Names => self.story.names.read(text, Who::Call, age, None),
+            Section::Names => self.story.names.read(text, TextAuthor::Call, age, None),
         }
     }
 
-    fn finish(mut self) -> (Story<'t>, Said) {
+    fn finish(mut self) -> (Story<'t>, UserWords) {
         self.flush_changed(self.end);
-        let said = Said::of(std::mem::take(&mut self.said));
+        let said = UserWords::of(std::mem::take(&mut self.said));
         for call in std::mem::take(&mut self.calls) {
             let text = match &call.outcome {
                 // A failure that was settled later is irrelevant.
@@ -533,7 +539,7 @@ fn without_emphasis(text: &str) -> String {
     text.replace("**", "")
 }
 
-impl Line {
+impl StoryLine {
     /// Returns the line as it is written.
     pub(crate) fn words(&self) -> String {
         if self.times > 1 {
@@ -544,7 +550,7 @@ impl Line {
     }
 }
 
-/// Parses the format of [`Line::words`].
+/// Parses the format of [`StoryLine::words`].
 fn counted(text: &str) -> (&str, u32) {
     let split = text
         .strip_suffix(')')

@@ -35,12 +35,12 @@ use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens};
 use plimsoll_wire::{Document, WireError};
 use serde_json::Value;
 
-pub use cut::{Cut, CutError};
+pub use cut::{BodyCut, CutError};
 pub use plimsoll_wire::Slot;
 
 use thinking::{BoundThinking, opening};
 
-use crate::canonical::{Judged, Reasoning, Repair, Target, mend, parse};
+use crate::canonical::{Reasoning, Repair, RequestVerdict, Target, mend, parse};
 use crate::fault::Fault;
 
 /// A request, or a history, that was read.
@@ -62,7 +62,7 @@ pub struct Body<'a> {
 
 /// A request that was read and judged.
 #[derive(Debug)]
-pub enum Reading<'a> {
+pub enum RequestReading<'a> {
     /// It is valid: [`mend`] returns it unchanged.
     Valid(Body<'a>),
     /// It has no message besides a system prompt, so there is nothing to repair.
@@ -73,7 +73,7 @@ pub enum Reading<'a> {
 
 /// A body that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenBody {
     /// The request.
     pub text: String,
     /// Messages that lost their thinking, because it is bound to messages that have changed (AM10).
@@ -107,19 +107,19 @@ impl<'a> Body<'a> {
         text: &'a str,
         mut json: Value,
         target: &Target,
-    ) -> Result<Reading<'a>, WireError> {
-        let judged = Judged::new(&mut json, target);
+    ) -> Result<RequestReading<'a>, WireError> {
+        let judged = RequestVerdict::new(&mut json, target);
         let mut body = Self::read_parsed(text, judged.list(json), target)?;
         if body.is_silent() {
-            return Ok(Reading::Silent(body));
+            return Ok(RequestReading::Silent(body));
         }
         if !judged.is_accepted {
-            return Ok(Reading::Damaged);
+            return Ok(RequestReading::Damaged);
         }
         let messages = std::mem::take(&mut body.messages);
         Ok(match judged.unrepaired(messages) {
-            Some(messages) => Reading::Valid(Self { messages, ..body }),
-            None => Reading::Damaged,
+            Some(messages) => RequestReading::Valid(Self { messages, ..body }),
+            None => RequestReading::Damaged,
         })
     }
 
@@ -214,7 +214,7 @@ impl<'a> Body<'a> {
     pub fn write<'m>(
         &self,
         slots: impl IntoIterator<Item = Slot<'m>>,
-    ) -> Result<Written, WireError> {
+    ) -> Result<WrittenBody, WireError> {
         let mut slots: Vec<Slot<'m>> = slots.into_iter().collect();
         slots.retain(|slot| slot.index().is_none_or(|index| index < self.count()));
         let Some(first) = self.first_change(&slots) else {
@@ -228,11 +228,11 @@ impl<'a> Body<'a> {
         self.written(text, unthinking)
     }
 
-    fn written(&self, text: String, unthinking: Vec<usize>) -> Result<Written, WireError> {
+    fn written(&self, text: String, unthinking: Vec<usize>) -> Result<WrittenBody, WireError> {
         let json = parse(&text)?;
         let reading = Body::read_judged(&text, json, &self.target);
-        if matches!(reading, Ok(Reading::Valid(_))) {
-            return Ok(Written {
+        if matches!(reading, Ok(RequestReading::Valid(_))) {
+            return Ok(WrittenBody {
                 text,
                 unthinking,
                 repairs: Vec::new(),
@@ -240,7 +240,7 @@ impl<'a> Body<'a> {
             });
         }
         let mended = mend(&text, &self.target, Reasoning::Keep)?;
-        Ok(Written {
+        Ok(WrittenBody {
             text: mended.request,
             unthinking,
             repairs: mended.repairs,

@@ -38,9 +38,9 @@ use plimsoll_context::{Message, repair as close};
 use plimsoll_wire::WireError;
 use serde_json::Value;
 
-pub(crate) use judged::Judged;
+pub(crate) use judged::RequestVerdict;
 pub use repair::Repair;
-pub use request::{Mended, Reasoning, mend};
+pub use request::{Reasoning, RepairedRequest, mend};
 pub(crate) use request::{loops, thinking};
 pub use target::Target;
 

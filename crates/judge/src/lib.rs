@@ -22,9 +22,9 @@ pub mod body;
 pub mod canonical;
 mod fault;
 pub mod gemini;
+mod json_path;
 pub mod openai_chat;
 pub mod openai_responses;
-mod place;
 mod table;
 
 pub use fault::{Fault, MAX_FAULTS, Rule};

@@ -36,21 +36,21 @@ use plimsoll_wire::__internals::json_kind;
 use serde_json::Value;
 
 use crate::fault::{Fault, Rule, note};
-use crate::place::Place;
+use crate::json_path::JsonPath;
 
 /// A condition that is code. It receives the check, the object and the value.
 pub(crate) type Flag<P> = fn(&Check<'_, P>, &Value, Option<&Value>) -> bool;
 
 /// The rules of a protocol for single values.
 pub(crate) struct Table<P: 'static> {
-    groups: BTreeMap<&'static str, BTreeMap<&'static str, Vec<Row<P>>>>,
+    groups: BTreeMap<&'static str, BTreeMap<&'static str, Vec<RuleRow<P>>>>,
     /// Lines that cannot be read, and names of groups that do not exist. A test checks that there are
     /// none.
     pub(crate) errors: Vec<&'static str>,
 }
 
 #[derive(Clone)]
-struct Row<P: 'static> {
+struct RuleRow<P: 'static> {
     /// A prefix for the key in the place, may be empty.
     label: &'static str,
     /// The key, or a path of keys with dots between.
@@ -138,7 +138,7 @@ impl<P: Clone> Table<P> {
                 for kind in kinds.split_whitespace() {
                     table.rows((section.0, kind));
                 }
-            } else if let Some(row) = Row::parse(line, &words, flags) {
+            } else if let Some(row) = RuleRow::parse(line, &words, flags) {
                 table.rows(section).push(row);
             } else {
                 table.errors.push(line);
@@ -156,7 +156,7 @@ impl<P: Clone> Table<P> {
         table
     }
 
-    fn rows(&mut self, (group, kind): (&'static str, &'static str)) -> &mut Vec<Row<P>> {
+    fn rows(&mut self, (group, kind): (&'static str, &'static str)) -> &mut Vec<RuleRow<P>> {
         self.groups
             .entry(group)
             .or_default()
@@ -167,7 +167,7 @@ impl<P: Clone> Table<P> {
 
 impl<P> Table<P> {
     /// Returns the rows for a kind, or those of the group for any other kind.
-    fn of(&self, group: &str, kind: &str) -> &[Row<P>] {
+    fn of(&self, group: &str, kind: &str) -> &[RuleRow<P>] {
         let group = self.groups.get(group);
         let rows = group.and_then(|group| group.get(kind).or_else(|| group.get("*")));
         rows.map(Vec::as_slice).unwrap_or_default()
@@ -181,7 +181,7 @@ impl<P> Table<P> {
     }
 }
 
-impl<P> Row<P> {
+impl<P> RuleRow<P> {
     fn parse(
         line: &'static str,
         words: &BTreeMap<&str, &'static str>,
@@ -336,7 +336,7 @@ impl<'p, P> Check<'p, P> {
         &mut self,
         group: &str,
         kind: &str,
-        place: &Place<'_>,
+        place: &JsonPath<'_>,
         object: &Value,
     ) -> bool {
         let (mut is_judged, mut key, mut value) = (false, "", None);
@@ -380,7 +380,7 @@ impl<'p, P> Check<'p, P> {
     }
 
     /// Judges the entries of a list by their types.
-    pub(crate) fn each(&mut self, group: &str, place: &Place<'_>, entries: &[Value]) {
+    pub(crate) fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &[Value]) {
         for (index, entry) in entries.iter().enumerate() {
             self.judge(group, text(entry, "type"), &place.entry(index), entry);
         }
@@ -390,8 +390,8 @@ impl<'p, P> Check<'p, P> {
         &mut self,
         refusal: Refusal,
         bound: f64,
-        (at, value): (Place<'_>, Option<&Value>),
-        (place, object): (Place<'_>, &Value),
+        (at, value): (JsonPath<'_>, Option<&Value>),
+        (place, object): (JsonPath<'_>, &Value),
     ) {
         let mut words = String::with_capacity(refusal.words.len() * 2);
         let mut rest = refusal.words;

@@ -5,7 +5,7 @@
 
 use plimsoll_context::{Message, repair};
 use plimsoll_judge::anthropic::validate;
-use plimsoll_wire::anthropic::{Profile, read, render};
+use plimsoll_wire::anthropic::{MessagesProfile, read, render};
 use plimsoll_wire::openai_chat;
 use plimsoll_wire::{Effort, RenderInput};
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn every_session_is_accepted() {
         let whole = repair(chat.messages).messages;
         let whole: Vec<Message> = whole.into_iter().map(|(_, message)| message).collect();
         let model = MODELS[sessions % MODELS.len()];
-        let profile = Profile::of_model(model);
+        let profile = MessagesProfile::of_model(model);
         let input = RenderInput {
             model,
             tools: &chat.tools,

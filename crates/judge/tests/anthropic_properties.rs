@@ -10,8 +10,10 @@ use plimsoll_context::{
 };
 use plimsoll_judge::anthropic::{cautions, validate};
 use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::anthropic::{Profile, StreamState, read, read_reply, render, render_next};
-use plimsoll_wire::{Effort, RenderInput, Rendered, ToolChoice, WrittenMessages};
+use plimsoll_wire::anthropic::{
+    MessagesProfile, MessagesStreamState, read, read_reply, render, render_next,
+};
+use plimsoll_wire::{Effort, EncodedRequest, RenderInput, ToolChoice, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -237,7 +239,7 @@ fn effort() -> impl Strategy<Value = Option<Effort>> {
     ]
 }
 
-fn bytes(messages: &[Message], input: &RenderInput<'_>, profile: &Profile) -> Vec<u8> {
+fn bytes(messages: &[Message], input: &RenderInput<'_>, profile: &MessagesProfile) -> Vec<u8> {
     render(input, messages, profile).unwrap().body
 }
 
@@ -269,7 +271,7 @@ proptest! {
         let retention = RETENTIONS[usize::from(retention)];
         let cache = CachePlan { breakpoints, retention, ..CachePlan::default() };
         for model in MODELS {
-            let profile = Profile::of_model(model);
+            let profile = MessagesProfile::of_model(model);
             let input = RenderInput {
                 model,
                 system: system.as_deref(),
@@ -302,7 +304,7 @@ proptest! {
         system in proptest::option::of(some_text()),
     ) {
         for model in MODELS {
-            let profile = Profile::of_model(model);
+            let profile = MessagesProfile::of_model(model);
             // Of thinking that came without its prefix only that of the newest loop goes back to
             // models that bind it, so there older requests differ.
             if model == "claude-opus-5-5" {
@@ -352,7 +354,7 @@ proptest! {
     ) {
         let messages: Vec<&Message> = messages.iter().collect();
         for model in MODELS {
-            let profile = Profile::of_model(model);
+            let profile = MessagesProfile::of_model(model);
             let mut written = WrittenMessages::default();
             let mut list = MessageList::default();
             for end in 1..=messages.len() {
@@ -369,7 +371,7 @@ proptest! {
                 };
                 let whole = render(&input, messages[..end].iter().copied(), &profile).unwrap();
                 let grown = render_next(&mut written, &input, &list, &profile);
-                let whole = Rendered { from: Vec::new(), ..whole };
+                let whole = EncodedRequest { from: Vec::new(), ..whole };
                 prop_assert_eq!(grown.into_whole(), whole, "{}", model);
             }
         }
@@ -391,7 +393,7 @@ proptest! {
         let mended = repair(picked).messages;
         let mended: Vec<Message> = mended.into_iter().map(|(_, message)| message).collect();
         for model in MODELS {
-            let profile = Profile::of_model(model);
+            let profile = MessagesProfile::of_model(model);
             let input = RenderInput { model, effort, ..RenderInput::default() };
             let body = bytes(&mended, &input, &profile);
             let body: Value = serde_json::from_slice(&body).unwrap();
@@ -403,9 +405,9 @@ proptest! {
     #[test]
     fn what_the_wire_holds_comes_back(messages in history()) {
         // Its thinking goes back, whether or not it is asked to think on.
-        let profile = Profile {
+        let profile = MessagesProfile {
             unasked_thinking: true,
-            ..Profile::of_model("claude-sonnet-4-5")
+            ..MessagesProfile::of_model("claude-sonnet-4-5")
         };
         let held = held(messages);
         let input = RenderInput { model: "claude-sonnet-4-5", ..RenderInput::default() };
@@ -424,7 +426,7 @@ proptest! {
         edits in proptest::collection::vec((any::<proptest::sample::Index>(), 0_u8..4, any::<u8>()), 1..6),
     ) {
         let model = "claude-opus-5-5";
-        let profile = Profile::of_model(model);
+        let profile = MessagesProfile::of_model(model);
         let input = RenderInput { model, system: Some("s"), ..RenderInput::default() };
         let body = damaged(bytes(&messages, &input, &profile), &edits);
         if let Ok(chat) = read(&body) {
@@ -444,7 +446,7 @@ proptest! {
             r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}"#,
         ];
         let stream = damaged(events.join("\n").into_bytes(), &edits);
-        let mut state = StreamState::new();
+        let mut state = MessagesStreamState::new();
         for event in stream.lines() {
             let _ = state.push(event);
         }
@@ -463,7 +465,7 @@ proptest! {
         let _ = read(&format!("{{\"messages\":[{{\"role\":\"user\",\"content\":{more}}}]}}"));
         let _ = read_reply(&text);
         let _ = read_reply(&format!("{{\"content\":{more}}}"));
-        let mut state = StreamState::new();
+        let mut state = MessagesStreamState::new();
         let _ = state.push(&text);
         for (kind, key) in [
             ("message_start", "message"), ("content_block_start", "content_block"),

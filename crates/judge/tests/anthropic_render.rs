@@ -9,7 +9,7 @@ use plimsoll_context::{
     Transcript, breakpoints,
 };
 use plimsoll_judge::anthropic::{cautions, validate};
-use plimsoll_wire::anthropic::{ORIGIN, Profile, read, render};
+use plimsoll_wire::anthropic::{MessagesProfile, ORIGIN, read, render};
 use plimsoll_wire::{Delivery, Effort, LeftOut, RenderInput, ToolChoice};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn rendered(
     input: &RenderInput<'_>,
     messages: &[Message],
 ) -> (Value, Vec<(Option<usize>, LeftOut)>) {
-    let profile = Profile::of_model(input.model);
+    let profile = MessagesProfile::of_model(input.model);
     let rendered = render(input, messages, &profile).unwrap();
     let body: Value = serde_json::from_slice(&rendered.body).unwrap();
     let faults = validate(&body, &profile);
@@ -127,7 +127,7 @@ fn a_request_to_the_letter() {
         stop: &["END".to_owned()],
         ..input()
     };
-    let body = render(&input, &messages, &Profile::of_model(BUDGET))
+    let body = render(&input, &messages, &MessagesProfile::of_model(BUDGET))
         .unwrap()
         .body;
     let expected = concat!(
@@ -253,7 +253,7 @@ fn media_in_all_their_forms() {
     ];
     let question = Message::User { parts };
     let betas = |message: &Message| {
-        let profile = Profile::of_model(BUDGET);
+        let profile = MessagesProfile::of_model(BUDGET);
         render(&input(), [message], &profile).unwrap().betas
     };
     assert_eq!(betas(&question), ["files-api-2025-04-14"]);
@@ -371,7 +371,7 @@ fn blocks_of_this_wire_keep_their_bytes_and_others_stay_away() {
         parts: vec![own(search), own(found), Part::text(text), own(cited)],
     };
     let messages = [Message::user("q"), answer("It is so"), Message::user("q")];
-    let body = render(&input(), &messages, &Profile::of_model(BUDGET))
+    let body = render(&input(), &messages, &MessagesProfile::of_model(BUDGET))
         .unwrap()
         .body;
     let body = String::from_utf8(body).unwrap();
@@ -402,7 +402,7 @@ fn blocks_of_this_wire_keep_their_bytes_and_others_stay_away() {
          "cache_control":{"type":"ephemeral"}}]},
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}"#;
     let chat = read(text).unwrap();
-    let body = render(&input(), &chat.messages, &Profile::of_model(BUDGET))
+    let body = render(&input(), &chat.messages, &MessagesProfile::of_model(BUDGET))
         .unwrap()
         .body;
     let body = String::from_utf8(body).unwrap();
@@ -432,7 +432,7 @@ fn the_providers_own_tools_go_back_as_they_are() {
             data: r#"{"type":"web_search"}"#.into(),
         },
     ];
-    let (specs, profile) = (tools(), Profile::of_model(BUDGET));
+    let (specs, profile) = (tools(), MessagesProfile::of_model(BUDGET));
     let plan = CachePlan {
         breakpoints: vec![Breakpoint::Tools],
         key: None,
@@ -464,7 +464,7 @@ fn the_providers_own_tools_go_back_as_they_are() {
     assert_eq!(value["tools"][3]["cache_control"]["type"], "ephemeral");
     assert_eq!(value["tools"][1].get("cache_control"), None);
     // They alone are tools too, and what thinking is bound to.
-    let bound = Profile::of_model("claude-opus-5-5");
+    let bound = MessagesProfile::of_model("claude-opus-5-5");
     let prefix = |hosted: &[Opaque]| {
         let input = RenderInput {
             hosted_tools: hosted,
@@ -569,7 +569,7 @@ fn of_two_server_calls_with_one_id_only_the_unanswered_goes() {
     );
     assert_eq!(kinds(3), ["text"]);
     assert_eq!(notes, [(Some(3), LeftOut::ServerCall)]);
-    assert_eq!(validate(&body, &Profile::of_model(BUDGET)), []);
+    assert_eq!(validate(&body, &MessagesProfile::of_model(BUDGET)), []);
 }
 
 /// The API wants names of tools to be unique; the schema that came first counts.
@@ -829,7 +829,7 @@ fn breakpoints_stand_where_they_may() {
             ..input()
         };
         let (body, _) = rendered(&input, &messages);
-        assert!(cautions(&body, &Profile::default()).len() <= 4);
+        assert!(cautions(&body, &MessagesProfile::default()).len() <= 4);
         let mut found = Vec::new();
         marks(&body, "", &mut found);
         found
@@ -879,7 +879,7 @@ fn a_program_that_waits_for_a_result_gets_it_alone() {
     let chat = read(text).unwrap();
     let given: Value = serde_json::from_str(text).unwrap();
     for model in ["claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5"] {
-        let profile = Profile::of_model(model);
+        let profile = MessagesProfile::of_model(model);
         let input = RenderInput {
             model,
             context: Some("It is late."),
@@ -910,7 +910,7 @@ fn a_paused_turn_goes_on_from_where_it_stands() {
     };
     let asked = [Message::user("q"), paused.clone()];
     for model in ["claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5-5"] {
-        let profile = Profile::of_model(model);
+        let profile = MessagesProfile::of_model(model);
         let input = RenderInput {
             model,
             context: Some("It is late."),
@@ -1008,7 +1008,7 @@ fn a_turn_that_was_paused_to_compact_goes_back_as_it_stands() {
         })],
     };
     let messages = [Message::user("q"), compacted];
-    let profile = Profile::of_model("claude-opus-4-6");
+    let profile = MessagesProfile::of_model("claude-opus-4-6");
     let rendered = render(&RenderInput::default(), &messages, &profile).unwrap();
     let body = String::from_utf8(rendered.body).unwrap();
     assert!(body.contains(block), "{body}");

@@ -4,8 +4,8 @@
 
 use plimsoll_context::{CallId, Message, Part, ToolSpec};
 use plimsoll_judge::anthropic::{sign, validate};
-use plimsoll_wire::anthropic::{Profile, StreamState, render};
-use plimsoll_wire::{Effort, LeftOut, RenderInput, Rendered, StreamDecoder, ToolChoice};
+use plimsoll_wire::anthropic::{MessagesProfile, MessagesStreamState, render};
+use plimsoll_wire::{Effort, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice};
 use serde_json::{Value, json};
 
 /// Thinks by a budget, signs only the block.
@@ -33,7 +33,7 @@ impl Session {
         }
     }
 
-    fn rendered(&self) -> Rendered {
+    fn rendered(&self) -> EncodedRequest {
         let input = RenderInput {
             model: self.model,
             system: Some(&self.system),
@@ -42,13 +42,18 @@ impl Session {
             context: self.context,
             ..RenderInput::default()
         };
-        render(&input, &self.messages, &Profile::of_model(self.model)).unwrap()
+        render(
+            &input,
+            &self.messages,
+            &MessagesProfile::of_model(self.model),
+        )
+        .unwrap()
     }
 
     /// The request as the server reads it; it has to be valid.
     fn request(&self) -> Value {
         let body: Value = serde_json::from_slice(&self.rendered().body).unwrap();
-        let faults = validate(&body, &Profile::of_model(self.model));
+        let faults = validate(&body, &MessagesProfile::of_model(self.model));
         assert!(faults.is_empty(), "{faults:?} {body:#}");
         body
     }
@@ -63,7 +68,7 @@ impl Session {
     fn turn(&mut self) {
         let request = self.request();
         let thought = format!("thought {}", self.calls);
-        let mut state = StreamState::new();
+        let mut state = MessagesStreamState::new();
         let (one, two) = (self.calls, self.calls + 1);
         self.calls += 2;
         let block = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
@@ -276,7 +281,7 @@ fn thinking_is_turned_off_if_the_model_can_do_without() {
         ),
         ("claude-new-9", None, Some(&low), vec![LeftOut::ThinkingOn]),
     ] {
-        let profile = Profile::of_model(model);
+        let profile = MessagesProfile::of_model(model);
         let input = RenderInput {
             model,
             effort: Some(Effort::None),
@@ -294,7 +299,10 @@ fn thinking_is_turned_off_if_the_model_can_do_without() {
     // What is not known to be refused is not judged.
     let body = json!({"model": "claude-new-9", "max_tokens": 10, "thinking": {"type": "disabled"},
         "messages": [{"role": "user", "content": "go"}]});
-    assert_eq!(validate(&body, &Profile::of_model("claude-new-9")), []);
+    assert_eq!(
+        validate(&body, &MessagesProfile::of_model("claude-new-9")),
+        []
+    );
 }
 
 #[test]
@@ -304,7 +312,7 @@ fn thinking_stays_away_where_none_is_asked_for() {
     session.end_loop();
     session.turn();
     session.turn();
-    let profile = Profile::of_model(BUDGET);
+    let profile = MessagesProfile::of_model(BUDGET);
     let plain = RenderInput {
         model: BUDGET,
         system: Some(&session.system),
@@ -362,7 +370,7 @@ fn thinking_stays_away_where_none_is_asked_for() {
         effort: None,
         ..plain
     };
-    let other = Profile::compatible();
+    let other = MessagesProfile::compatible();
     let rendered = render(&input, &session.messages, &other).unwrap();
     let body = String::from_utf8(rendered.body).unwrap();
     assert_eq!(body.matches("thinking\",").count(), 6, "{body}");

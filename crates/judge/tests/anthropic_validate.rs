@@ -5,7 +5,7 @@
 use plimsoll_context::{Bytes, Tokens};
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::anthropic::{cautions, refusal, sign, validate, validate_announced};
-use plimsoll_wire::anthropic::Profile;
+use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ fn with(mut request: Value, key: &str, value: Value) -> Value {
 }
 
 fn rules(request: &Value, model: &str) -> Vec<String> {
-    let faults = validate(request, &Profile::of_model(model));
+    let faults = validate(request, &MessagesProfile::of_model(model));
     faults.iter().map(|fault| fault.rule.to_string()).collect()
 }
 
@@ -68,7 +68,7 @@ fn rules(request: &Value, model: &str) -> Vec<String> {
 #[track_caller]
 fn row(model: &str, broken: &[&str], words: &str, bad: &Value, good: &Value) {
     assert_eq!(rules(bad, model), broken, "{bad}");
-    let faults = validate(bad, &Profile::of_model(model));
+    let faults = validate(bad, &MessagesProfile::of_model(model));
     assert!(faults[0].words.contains(words), "{}", faults[0].words);
     assert_eq!(rules(good, model), [""; 0], "{good}");
     let (status, body) = refusal(&faults[0]);
@@ -491,9 +491,9 @@ fn am11_breakpoints() {
 
 #[test]
 fn am12_breakpoints_that_do_nothing_are_told_and_not_refused() {
-    let profile = Profile {
+    let profile = MessagesProfile {
         min_cacheable: Tokens(512),
-        ..Profile::of_model(BUDGET)
+        ..MessagesProfile::of_model(BUDGET)
     };
     let marked = |text: &str| json!({"type": "text", "text": text, "cache_control": mark(None)});
     let small = request(&[user(json!([marked("q")]))]);
@@ -518,9 +518,9 @@ fn am12_breakpoints_that_do_nothing_are_told_and_not_refused() {
 
 #[test]
 fn am13_a_body_has_a_largest_size() {
-    let profile = Profile {
+    let profile = MessagesProfile {
         max_body: Bytes(1_000),
-        ..Profile::of_model(BUDGET)
+        ..MessagesProfile::of_model(BUDGET)
     };
     let large = request(&[user(json!("q".repeat(1_000)))]);
     let faults = validate(&large, &profile);
@@ -536,7 +536,7 @@ fn am13_a_body_has_a_largest_size() {
         Verdict::BodyTooLarge
     );
     assert!(validate(&request(&[question()]), &profile).is_empty());
-    assert_eq!(Profile::default().max_body, Bytes(32 * 1024 * 1024));
+    assert_eq!(MessagesProfile::default().max_body, Bytes(32 * 1024 * 1024));
 }
 
 #[test]
@@ -659,11 +659,11 @@ fn the_shape_of_a_request() {
             "Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
         ),
     ] {
-        let faults = validate(&bad, &Profile::of_model(BUDGET));
+        let faults = validate(&bad, &MessagesProfile::of_model(BUDGET));
         assert!(faults[0].words.contains(words), "{faults:?}");
         assert_eq!(faults[0].rule.to_string().as_str(), "shape", "{faults:?}");
     }
-    assert!(validate(&good, &Profile::of_model(BUDGET)).is_empty());
+    assert!(validate(&good, &MessagesProfile::of_model(BUDGET)).is_empty());
     let system = || json!({"role": "system", "content": "Be kind."});
     messages(
         "claude-opus-4-8",
@@ -754,7 +754,7 @@ fn thinking_and_what_goes_with_it() {
             "`temperature` is deprecated for this model.",
         ),
     ] {
-        let faults = validate(&bad, &Profile::of_model(model));
+        let faults = validate(&bad, &MessagesProfile::of_model(model));
         assert_eq!(faults.len(), 1, "{faults:?}");
         assert!(faults[0].words.contains(words), "{faults:?}");
     }
@@ -845,7 +845,7 @@ proptest! {
         let request = json!({"model": "m", "max_tokens": 9, "messages": messages, "system": system,
             "tools": tools, "thinking": thinking, "context_management": whole.clone()});
         for model in [BUDGET, ADAPTIVE, BOUND, "gopher"] {
-            let profile = Profile::of_model(model);
+            let profile = MessagesProfile::of_model(model);
             for request in [&request, &whole] {
                 prop_assert!(validate(request, &profile).len() <= MAX_FAULTS);
                 let _ = cautions(request, &profile);
@@ -1018,7 +1018,7 @@ fn thinking_between_calls_may_take_more_than_one_reply_has() {
         "thinking",
         json!({"type": "enabled", "budget_tokens": 8_000}),
     );
-    let profile = Profile::of_model(BUDGET);
+    let profile = MessagesProfile::of_model(BUDGET);
     assert_eq!(rules(&asked, BUDGET), ["shape"]);
     let betas = "another, interleaved-thinking-2025-05-14";
     assert_eq!(validate_announced(&asked, &profile, betas), []);

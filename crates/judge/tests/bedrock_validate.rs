@@ -4,7 +4,7 @@
 
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::bedrock::{refusal, validate};
-use plimsoll_wire::bedrock::Profile;
+use plimsoll_wire::bedrock::ConverseProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn request(messages: &[Value]) -> Value {
 }
 
 fn told(request: &Value, model: &str) -> Vec<(String, String)> {
-    let faults = validate(request, &Profile::of_model(model));
+    let faults = validate(request, &ConverseProfile::of_model(model));
     let told = faults.into_iter().map(|fault| {
         let (status, body) = refusal(&fault);
         // Whoever gets it must not send the same request again.
@@ -297,7 +297,7 @@ fn shapes() {
     let ids = [user("q"), asks(&["a b"]), results(&["a b"])];
     assert_eq!(told(&request(&ids), CLAUDE).len(), 2);
     let many = vec![json!({"role": "robot"}); 1000];
-    let faults = validate(&json!({ "messages": many }), &Profile::default());
+    let faults = validate(&json!({ "messages": many }), &ConverseProfile::default());
     assert_eq!(faults.len(), MAX_FAULTS);
 }
 
@@ -367,7 +367,7 @@ proptest! {
         messages in proptest::collection::vec(message(), 0..8),
     ) {
         for model in [CLAUDE, MISTRAL, ""] {
-            let profile = Profile::of_model(model);
+            let profile = ConverseProfile::of_model(model);
             let _ = validate(&value, &profile);
             let _ = validate(&json!([value]), &profile);
             for fault in validate(&json!({ "messages": messages }), &profile) {

@@ -60,8 +60,8 @@ fn a_result_without_text_is_valid_in_every_dialect_of_chat() {
 
 #[test]
 fn a_result_without_text_is_valid_on_responses() {
-    for name in openai_responses::Profile::NAMES {
-        let profile = openai_responses::Profile::named(name).unwrap();
+    for name in openai_responses::ResponsesProfile::NAMES {
+        let profile = openai_responses::ResponsesProfile::named(name).unwrap();
         for messages in histories() {
             let input = RenderInput {
                 model: "gpt-5",
@@ -84,7 +84,7 @@ fn a_result_without_text_is_valid_on_responses() {
 /// Blank text blocks are refused; a result without content is not.
 #[test]
 fn a_result_without_text_has_no_text_block_on_messages() {
-    let profile = anthropic::Profile::of_model("claude-sonnet-4-5");
+    let profile = anthropic::MessagesProfile::of_model("claude-sonnet-4-5");
     for messages in histories() {
         let input = RenderInput {
             model: "claude-sonnet-4-5",

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CallId, Chars4, Line, Message, Part, Policy, SessionPruneConfig, Source, SummaryConfig,
-    TokenCounter, Tokens, ToolCall, ToolResult,
+    CallId, Chars4, Message, Part, Policy, SessionPruneConfig, Source, SummaryConfig, TokenCounter,
+    Tokens, ToolCall, ToolResult, ViewLimits,
 };
 use plimsoll_judge as judge;
 use plimsoll_judge::anthropic::sign;
-use plimsoll_judge::body::{Body, CutError, Slot, Written};
+use plimsoll_judge::body::{Body, CutError, Slot, WrittenBody};
 use plimsoll_judge::canonical::Target;
 use plimsoll_wire::frames::framed_summary;
 use plimsoll_wire::{WireError, openai_responses};
@@ -29,7 +29,7 @@ fn write(text: &str, target: &Target, slots: &[Slot<'_>]) -> String {
     let written = Body::read(text, target)
         .unwrap()
         .write(slots.iter().copied());
-    let Written {
+    let WrittenBody {
         text,
         unthinking,
         repairs,
@@ -460,11 +460,11 @@ fn cut(
     target: &Target,
     budget: u64,
     policy: &Policy,
-) -> Result<Option<plimsoll_judge::body::Cut>, CutError> {
+) -> Result<Option<plimsoll_judge::body::BodyCut>, CutError> {
     let counter: Arc<dyn TokenCounter> = Arc::new(Chars4);
     let mut body = Body::read(text, target).unwrap();
     let view = body.transcript(&counter);
-    let line = Line::exactly(Tokens(budget));
+    let line = ViewLimits::exactly(Tokens(budget));
     body.cut(&view, &policy.clone().for_filter(), &line)
 }
 
@@ -711,7 +711,7 @@ fn odd_slots_break_nothing() {
             .is_silent()
     );
     assert!(!Body::read(CLAUDE, &claude()).unwrap().is_silent());
-    let profile = openai_responses::Profile::openai();
+    let profile = openai_responses::ResponsesProfile::openai();
     assert!(
         Body::read(
             r#"{"instructions":"s","input":[]}"#,

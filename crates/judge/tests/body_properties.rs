@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter};
 use plimsoll_judge as judge;
-use plimsoll_judge::body::{Body, Cut, CutError, Reading, Slot};
+use plimsoll_judge::body::{Body, BodyCut, CutError, RequestReading, Slot};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
@@ -36,7 +36,7 @@ fn cut(
     budget: u64,
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
-) -> (String, Result<Option<Cut>, CutError>) {
+) -> (String, Result<Option<BodyCut>, CutError>) {
     let mended = mend(text, target, Reasoning::Keep).unwrap().request;
     let cut = cutting::cut(&mended, target, budget, policy, counter);
     (mended, cut)
@@ -224,7 +224,7 @@ proptest! {
             let mended = mend(&text, &target, Reasoning::Keep);
             let body = Body::read_judged(&text, request.clone(), &target);
             let body = match body {
-                Ok(Reading::Valid(body)) => Some(body.messages),
+                Ok(RequestReading::Valid(body)) => Some(body.messages),
                 _ => None,
             };
             let whole = mended.is_ok_and(|mended| mended.request == text && mended.faults.is_empty());
@@ -297,15 +297,15 @@ fn every_recorded_session_can_be_cut() {
             ),
             (
                 as_responses(messages),
-                Target::Responses(openai_responses::Profile::openai()),
+                Target::Responses(openai_responses::ResponsesProfile::openai()),
             ),
             (
                 as_claude(messages),
-                Target::Messages(anthropic::Profile::of_model("claude-sonnet-4-5")),
+                Target::Messages(anthropic::MessagesProfile::of_model("claude-sonnet-4-5")),
             ),
             (
                 as_claude(messages),
-                Target::Messages(anthropic::Profile::of_model("claude-opus-5-5")),
+                Target::Messages(anthropic::MessagesProfile::of_model("claude-opus-5-5")),
             ),
         ];
         // Each on one wire, and the larger ones on another.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Estimate, Line, TokenCounter, Tokens};
+use plimsoll_context::{Estimate, TokenCounter, Tokens, ViewLimits};
 use plimsoll_judge::body::Body;
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
@@ -43,7 +43,7 @@ fn the_budget_is_used() {
         for (at, policy) in policies().iter().take(NAMES.len()).enumerate() {
             for (nth, share) in SHARES.iter().enumerate() {
                 let budget = fixed + (view.tokens().0 - fixed) * share / 100;
-                let line = Line::exactly(Tokens(budget));
+                let line = ViewLimits::exactly(Tokens(budget));
                 match body.cut(&view, policy, &line) {
                     Ok(Some(cut)) => {
                         let share = cut.tokens.0 as f64 / budget as f64;

@@ -9,7 +9,7 @@
 )]
 
 use plimsoll_judge::Rule;
-use plimsoll_judge::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, mend};
 use plimsoll_wire::openai_chat::{Dialect, Template};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
@@ -23,16 +23,16 @@ fn template(template: Template) -> Target {
 }
 
 fn claude(model: &str) -> Target {
-    Target::Messages(anthropic::Profile::of_model(model))
+    Target::Messages(anthropic::MessagesProfile::of_model(model))
 }
 
 fn responses() -> Target {
-    Target::Responses(openai_responses::Profile::openai())
+    Target::Responses(openai_responses::ResponsesProfile::openai())
 }
 
 /// What it is mended to, after it was found to be refused for that rule.
 #[track_caller]
-fn mended(request: &Value, target: &Target, rule: Rule) -> Mended {
+fn mended(request: &Value, target: &Target, rule: Rule) -> RepairedRequest {
     let faults = target.validate(request);
     assert!(
         faults.iter().any(|fault| fault.rule == rule),
@@ -50,7 +50,7 @@ fn mended(request: &Value, target: &Target, rule: Rule) -> Mended {
     mended
 }
 
-fn told(mended: &Mended) -> Vec<String> {
+fn told(mended: &RepairedRequest) -> Vec<String> {
     mended.repairs.iter().map(ToString::to_string).collect()
 }
 
@@ -72,7 +72,7 @@ fn user(text: &str) -> Value {
 }
 
 /// The messages in short: who, and which calls.
-fn shape(mended: &Mended) -> String {
+fn shape(mended: &RepairedRequest) -> String {
     let request: Value = serde_json::from_str(&mended.request).unwrap();
     let messages = request["messages"].as_array().unwrap();
     let one = |message: &Value| {
@@ -495,7 +495,7 @@ fn rs(id: &str) -> Value {
 }
 
 /// The items in short.
-fn items(mended: &Mended) -> String {
+fn items(mended: &RepairedRequest) -> String {
     let request: Value = serde_json::from_str(&mended.request).unwrap();
     let one = |item: &Value| match item["type"].as_str() {
         Some("function_call") => format!("c{}", item["call_id"].as_str().unwrap()),
@@ -599,7 +599,7 @@ fn request(messages: &str) -> Value {
     json!({"model": "claude", "max_tokens": 9000, "messages": messages})
 }
 
-fn notation(mended: &Mended) -> String {
+fn notation(mended: &RepairedRequest) -> String {
     let request: Value = serde_json::from_str(&mended.request).unwrap();
     let one = |message: &Value| {
         let role = &message["role"].as_str().unwrap()[..1];

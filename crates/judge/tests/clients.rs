@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{Estimate, TokenCounter};
-use plimsoll_judge::body::{Cut, CutError};
+use plimsoll_judge::body::{BodyCut, CutError};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ fn judge(
     before: &Value,
     target: &Target,
     budget: u64,
-    cut: &Cut,
+    cut: &BodyCut,
     counter: &Arc<dyn TokenCounter>,
     place: &str,
 ) {

@@ -5,7 +5,7 @@
 use plimsoll_context::{CallId, Message, Part, ToolResult};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_judge::openai_chat::validate;
-use plimsoll_wire::openai_chat::{Dialect, StreamState, read, read_reply, render};
+use plimsoll_wire::openai_chat::{ChatStreamState, Dialect, read, read_reply, render};
 use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn a_reply_with_them_is_read() {
     let whole = json!({"id": "r", "choices": [{"index": 0, "finish_reason": "tool_calls",
         "message": {"role": "assistant", "content": null, "tool_calls": [call()]}}]});
     let whole = read_reply(&whole.to_string()).unwrap();
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     for (custom, id) in [
         (json!({"name": "sh", "input": ""}), Some("c1")),
         (json!({"input": "ls "}), None),

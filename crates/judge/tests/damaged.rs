@@ -132,13 +132,13 @@ fn dialects() -> Vec<Dialect> {
     dialects
 }
 
-fn profiles() -> Vec<openai_responses::Profile> {
-    let named = openai_responses::Profile::NAMES.iter();
-    let named = named.filter_map(|name| openai_responses::Profile::named(name));
+fn profiles() -> Vec<openai_responses::ResponsesProfile> {
+    let named = openai_responses::ResponsesProfile::NAMES.iter();
+    let named = named.filter_map(|name| openai_responses::ResponsesProfile::named(name));
     let mut profiles: Vec<_> = named.collect();
-    profiles.push(openai_responses::Profile {
+    profiles.push(openai_responses::ResponsesProfile {
         strict: true,
-        ..openai_responses::Profile::openai()
+        ..openai_responses::ResponsesProfile::openai()
     });
     profiles
 }
@@ -182,9 +182,9 @@ fn told(faults: &[Fault], refusal: impl Fn(&Fault) -> (u16, Value)) -> Result<()
 fn what_is_damaged_here_was_valid() {
     let [chat, responses, messages] = requests();
     assert_eq!(judge::openai_chat::validate(&chat, &Dialect::openai()), []);
-    let openai = openai_responses::Profile::openai();
+    let openai = openai_responses::ResponsesProfile::openai();
     assert_eq!(judge::openai_responses::validate(&responses, &openai), []);
-    let claude = anthropic::Profile::of_model("claude-sonnet-4-5");
+    let claude = anthropic::MessagesProfile::of_model("claude-sonnet-4-5");
     assert_eq!(judge::anthropic::validate(&messages, &claude), []);
 }
 
@@ -197,7 +197,7 @@ proptest! {
         told(&judge::openai_chat::validate(&request, &dialect), |fault| judge::openai_chat::refusal(fault, &dialect))?;
         let profile = one(&profiles(), which);
         told(&judge::openai_responses::validate(&request, &profile), judge::openai_responses::refusal)?;
-        let profile = anthropic::Profile::of_model(one(&MODELS, which));
+        let profile = anthropic::MessagesProfile::of_model(one(&MODELS, which));
         told(&judge::anthropic::validate(&request, &profile), judge::anthropic::refusal)?;
         let _ = judge::anthropic::cautions(&request, &profile);
     }
@@ -233,7 +233,7 @@ proptest! {
         for target in [
             Target::Chat(one(&dialects(), which)),
             Target::Responses(one(&profiles(), which)),
-            Target::Messages(anthropic::Profile::of_model(one(&MODELS, which))),
+            Target::Messages(anthropic::MessagesProfile::of_model(one(&MODELS, which))),
         ] {
             let whole = canonical(messages.clone(), &target).messages;
             let whole: Vec<Message> = whole.into_iter().map(|(_, message)| message).collect();

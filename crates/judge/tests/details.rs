@@ -5,12 +5,12 @@
 use plimsoll_context::{CallId, Message, Part, Reply};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_judge::openai_chat::validate;
-use plimsoll_wire::openai_chat::{Dialect, StreamState, read_reply, render};
+use plimsoll_wire::openai_chat::{ChatStreamState, Dialect, read_reply, render};
 use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
 fn streamed(deltas: &[Value]) -> Reply {
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     for delta in deltas {
         let chunk = json!({"id": "r", "choices": [{"index": 0, "delta": delta}]});
         state.push(&chunk.to_string()).unwrap();

@@ -7,7 +7,9 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_chat::{refusal, validate};
 use plimsoll_wire::frames;
-use plimsoll_wire::openai_chat::{CacheMarks, Dialect, StreamState, Template, read_reply, render};
+use plimsoll_wire::openai_chat::{
+    CacheMarks, ChatStreamState, Dialect, Template, read_reply, render,
+};
 use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
@@ -252,7 +254,7 @@ fn mistral() {
     let body: Value = serde_json::from_slice(&rendered.body).unwrap();
     assert_eq!((&body["random_seed"], body.get("seed")), (&json!(7), None));
     // Its reasoning models write lists of parts.
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     let parts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "x"}]);
     let chunk = json!({"choices": [{"index": 0, "delta": {"content": parts},
@@ -268,7 +270,7 @@ fn mistral() {
 fn groq() {
     is_plain(&sent(&named("groq")));
     // Its streams report usage beside the wire, and reasoning under another key.
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     let chunk = json!({"choices": [{"index": 0, "delta": {"content": "x", "reasoning": "hm"},
         "finish_reason": "stop"}],
         "x_groq": {"id": "req_1", "usage": {"prompt_tokens": 7, "completion_tokens": 2}}});

@@ -95,7 +95,7 @@ fn text(body: Vec<u8>) -> String {
 }
 
 /// One exception: what it is called, what is said, what comes back and what is told of it.
-type Row<N> = (&'static str, Vec<Message>, Vec<Message>, Vec<N>);
+type ExceptionRow<N> = (&'static str, Vec<Message>, Vec<Message>, Vec<N>);
 
 fn q() -> Message {
     Message::user("q")
@@ -132,7 +132,7 @@ fn what_chat_completions_cannot_hold() {
         })])
     };
     let silent = says([Part::text("")]);
-    let rows: Vec<Row<LeftOut>> = vec![
+    let rows: Vec<ExceptionRow<LeftOut>> = vec![
         (
             "whether a tool failed",
             vec![q(), asks("a"), result("a", vec![Part::text("no")], true)],
@@ -335,7 +335,7 @@ fn what_responses_cannot_hold() {
     let (x, y) = (|| Message::assistant("x"), || Message::assistant("y"));
     let plan = r#"{"type":"mcp_approval_response","approval_request_id":"a","approve":true}"#;
     let approval = || Part::Opaque(own(plan));
-    let rows: Vec<Row<LeftOut>> = vec![
+    let rows: Vec<ExceptionRow<LeftOut>> = vec![
         (
             "whether a tool failed; images stay in results",
             vec![
@@ -448,7 +448,7 @@ fn what_responses_cannot_hold() {
         ),
     ];
     let specs = tools();
-    let plain = openai_responses::Profile::compatible();
+    let plain = openai_responses::ResponsesProfile::compatible();
     for (name, said, back, notes) in rows {
         let input = RenderInput {
             model: "m",
@@ -471,7 +471,7 @@ fn what_responses_cannot_hold() {
         (text(rendered.body), rendered.notes)
     };
     assert!(body(&plain).0.contains(item));
-    let (openai, notes) = body(&openai_responses::Profile::openai());
+    let (openai, notes) = body(&openai_responses::ResponsesProfile::openai());
     assert!(!openai.contains("rs_1"));
     assert_eq!(notes[0].what, Reasoning);
     // Long ids are mapped, always to the same, and the result with its call.
@@ -516,7 +516,7 @@ fn what_messages_cannot_hold() {
     let marked = r#"{"type":"search_result","cache_control":{"type":"ephemeral"},"title":"t"}"#;
     let wrapped = json!({"malformed_arguments": "{\"x"}).to_string();
     let x = || Message::assistant("x");
-    let rows: Vec<Row<LeftOut>> = vec![
+    let rows: Vec<ExceptionRow<LeftOut>> = vec![
         (
             "a notice; a summary has its frame, also among neighbours",
             vec![
@@ -669,9 +669,9 @@ fn what_messages_cannot_hold() {
     ];
     let specs = tools();
     // No row asks for thinking; a model that refuses any then has its own test.
-    let profile = anthropic::Profile {
+    let profile = anthropic::MessagesProfile {
         unasked_thinking: true,
-        ..anthropic::Profile::of_model("claude-sonnet-4-5")
+        ..anthropic::MessagesProfile::of_model("claude-sonnet-4-5")
     };
     for (name, said, back, notes) in rows {
         let input = RenderInput {
@@ -723,11 +723,11 @@ fn what_was_signed_or_hidden_keeps_its_bytes() {
         r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}"#.to_owned(),
         r#"{"type":"message_stop"}"#.to_owned(),
     ];
-    let mut state = anthropic::StreamState::new();
+    let mut state = anthropic::MessagesStreamState::new();
     for event in &events {
         state.push(event).unwrap();
     }
-    let profile = anthropic::Profile::of_model("claude-opus-5-5");
+    let profile = anthropic::MessagesProfile::of_model("claude-opus-5-5");
     let input = RenderInput {
         model: "claude-opus-5-5",
         ..Default::default()

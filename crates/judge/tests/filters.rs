@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Chars4, ClearToolUses, ClearTrigger, Line, Message, Policy, TokenCounter, Tokens, Trim,
-    TrimRole, TrimStrategy,
+    Chars4, ClearToolUses, ClearTrigger, Message, Policy, TokenCounter, Tokens, Trim, TrimRole,
+    TrimStrategy, ViewLimits,
 };
-use plimsoll_judge::body::{Body, Cut, CutError};
+use plimsoll_judge::body::{Body, BodyCut, CutError};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -24,23 +24,23 @@ use cutting::weighs;
 use random_chats::{chat, claude, history, step};
 use targets::{chats, claudes, responses};
 
-type Filtered = Result<Option<Cut>, CutError>;
+type FilterOutcome = Result<Option<BodyCut>, CutError>;
 
 fn chars4() -> Arc<dyn TokenCounter> {
     Arc::new(Chars4)
 }
 
-fn trim(text: &str, target: &Target, trim: &Trim, max: u64) -> Filtered {
+fn trim(text: &str, target: &Target, trim: &Trim, max: u64) -> FilterOutcome {
     let mut body = Body::read(text, target).unwrap();
     let view = body.transcript(&chars4());
     body.trim(&view, trim, Tokens(max))
 }
 
-fn clear(text: &str, target: &Target, clear: &ClearToolUses) -> Filtered {
+fn clear(text: &str, target: &Target, clear: &ClearToolUses) -> FilterOutcome {
     let mut body = Body::read(text, target).unwrap();
     let view = body.transcript(&chars4());
     let policy = Policy::new(vec![Arc::new(clear.clone())]);
-    body.cut(&view, &policy, &Line::exactly(Tokens::MAX))
+    body.cut(&view, &policy, &ViewLimits::exactly(Tokens::MAX))
 }
 
 /// The results of a body, and its instructions.
@@ -52,7 +52,12 @@ fn told(text: &str, target: &Target) -> (usize, Vec<String>) {
     (messages.iter().filter(is_result).count(), system)
 }
 
-fn check(text: &str, target: &Target, cut: &Cut, again: Filtered) -> Result<(), TestCaseError> {
+fn check(
+    text: &str,
+    target: &Target,
+    cut: &BodyCut,
+    again: FilterOutcome,
+) -> Result<(), TestCaseError> {
     let what = || format!("{target:?}\n{text}\n{}", cut.text);
     let sent: Value = serde_json::from_str(&cut.text).unwrap();
     let mut faults = target.validate(&sent);

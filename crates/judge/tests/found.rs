@@ -8,14 +8,14 @@ use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
 
 fn anthropic_reply(events: &[Value]) -> Reply {
-    let mut state = anthropic::StreamState::new();
+    let mut state = anthropic::MessagesStreamState::new();
     for event in events {
         state.push(&event.to_string()).unwrap();
     }
     state.finish().unwrap()
 }
 
-fn responses_request(reply: Reply, profile: &openai_responses::Profile) -> Value {
+fn responses_request(reply: Reply, profile: &openai_responses::ResponsesProfile) -> Value {
     let said = [
         Message::user("q"),
         Message::Assistant { parts: reply.parts },
@@ -67,7 +67,7 @@ fn a_block_of_messages_that_nobody_named_is_not_sent_back() {
         Message::Assistant { parts: reply.parts },
         Message::user("and?"),
     ];
-    let profile = anthropic::Profile::of_model("claude-opus-4-8");
+    let profile = anthropic::MessagesProfile::of_model("claude-opus-4-8");
     let input = RenderInput {
         model: "claude-opus-4-8",
         ..RenderInput::default()
@@ -88,11 +88,11 @@ fn reasoning_of_another_server_does_not_go_to_openai() {
             "content": [{"type": "output_text", "text": "t"}]});
         let body = json!({"id": "r", "status": "completed", "output": [item, said]}).to_string();
         let reply = openai_responses::read_reply(&body).unwrap();
-        let openai = openai_responses::Profile::openai();
+        let openai = openai_responses::ResponsesProfile::openai();
         let request = responses_request(reply.clone(), &openai);
         assert_eq!(judge::openai_responses::validate(&request, &openai), []);
         // Its own server gets it as it was.
-        let own = openai_responses::Profile::compatible();
+        let own = openai_responses::ResponsesProfile::compatible();
         let request = responses_request(reply, &own);
         assert_eq!(request["input"][1], item);
         assert_eq!(judge::openai_responses::validate(&request, &own), []);
@@ -107,7 +107,7 @@ fn the_model_does_not_say_what_it_is_told() {
     ]);
     let text = heard.to_string();
     let chat = openai_responses::read(&text).unwrap();
-    let profile = openai_responses::Profile::openai();
+    let profile = openai_responses::ResponsesProfile::openai();
     let input = RenderInput {
         model: "m",
         ..RenderInput::default()
@@ -147,7 +147,7 @@ fn the_schema_of_a_tool_is_an_objects() {
             tools: std::slice::from_ref(&tool),
             ..RenderInput::default()
         };
-        let profile = anthropic::Profile::of_model("claude-opus-4-8");
+        let profile = anthropic::MessagesProfile::of_model("claude-opus-4-8");
         let body = anthropic::render(&input, &[Message::user("q")], &profile).unwrap();
         let request: Value = serde_json::from_slice(&body.body).unwrap();
         assert_eq!(judge::anthropic::validate(&request, &profile), []);
@@ -165,7 +165,7 @@ fn an_item_that_nobody_named_is_no_part_of_the_message_after_it() {
             "content": [{"type": "output_text", "text": "t"}]});
         let body = json!({"id": "r", "status": "completed", "output": [item, said]}).to_string();
         let reply = openai_responses::read_reply(&body).unwrap();
-        let profile = openai_responses::Profile::openai();
+        let profile = openai_responses::ResponsesProfile::openai();
         let request = responses_request(reply, &profile);
         let kept =
             json!({"type": "message", "role": "assistant", "content": "t", "phase": "commentary"});
@@ -204,7 +204,7 @@ fn a_tool_has_a_legal_name_everywhere() {
             tool_choice: ToolChoice::Tool(odd.into()),
             ..RenderInput::default()
         };
-        let profile = anthropic::Profile::of_model("claude-opus-4-6");
+        let profile = anthropic::MessagesProfile::of_model("claude-opus-4-6");
         let sent = anthropic::render(&input, &messages, &profile).unwrap();
         let body: Value = serde_json::from_slice(&sent.body).unwrap();
         assert_eq!(judge::anthropic::validate(&body, &profile), [], "{odd:?}");
@@ -226,7 +226,7 @@ fn a_tool_has_a_legal_name_everywhere() {
             tool_choice: ToolChoice::Tool(odd.into()),
             ..RenderInput::default()
         };
-        let profile = openai_responses::Profile::openai();
+        let profile = openai_responses::ResponsesProfile::openai();
         let sent = openai_responses::render(&input, &messages, &profile).unwrap();
         let body: Value = serde_json::from_slice(&sent.body).unwrap();
         assert_eq!(

@@ -56,9 +56,9 @@ const GEMINI_AND_CONVERSE: [&str; 7] = [
 ];
 
 /// Numbers that look random and are the same each time.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, end: usize) -> usize {
         let step = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = step.wrapping_add(1_442_695_040_888_963_407);
@@ -217,8 +217,8 @@ fn rendered_elsewhere(messages: &[Message], model: &str, effort: Option<Effort>)
         ..RenderInput::default()
     };
     let rendered = match model.starts_with("gemini") {
-        true => gemini::render(&input, messages, &gemini::Profile::of_model(model)),
-        false => bedrock::render(&input, messages, &bedrock::Profile::of_model(model)),
+        true => gemini::render(&input, messages, &gemini::GeminiProfile::of_model(model)),
+        false => bedrock::render(&input, messages, &bedrock::ConverseProfile::of_model(model)),
     };
     let rendered = rendered.unwrap();
     let body = String::from_utf8(rendered.body).unwrap();
@@ -244,7 +244,7 @@ fn requests_to_gemini_and_converse_are_what_they_were() {
 #[test]
 fn verdicts_and_repairs_are_what_they_were() {
     let mut frozen = Frozen::open("verdicts");
-    let mut numbers = Numbers(1);
+    let mut numbers = RandomNumbers(1);
     for (name, target, request) in requests() {
         frozen.check(
             &name,
@@ -389,7 +389,7 @@ macro_rules! streamed {
 #[test]
 fn streams_are_put_together_as_they_were() {
     let mut frozen = Frozen::open("streams");
-    let mut numbers = Numbers(2);
+    let mut numbers = RandomNumbers(2);
     for (name, events) in streams() {
         for n in 0..100 {
             let mut events = events.clone();
@@ -405,9 +405,9 @@ fn streams_are_put_together_as_they_were() {
                 }
             }
             let told = match name {
-                "chat" => streamed!(openai_chat::StreamState::new(), &events),
-                "responses" => streamed!(openai_responses::StreamState::new(), &events),
-                _ => streamed!(anthropic::StreamState::new(), &events),
+                "chat" => streamed!(openai_chat::ChatStreamState::new(), &events),
+                "responses" => streamed!(openai_responses::ResponsesStreamState::new(), &events),
+                _ => streamed!(anthropic::MessagesStreamState::new(), &events),
             };
             frozen.check(name, &format!("stream {n}"), &told);
         }

@@ -11,7 +11,8 @@ use plimsoll_context::{
 use plimsoll_judge as judge;
 use plimsoll_judge::Fault;
 use plimsoll_wire::{
-    Effort, RenderInput, Rendered, StreamDecoder, ToolChoice, WrittenMessages, bedrock, gemini,
+    Effort, EncodedRequest, RenderInput, StreamDecoder, ToolChoice, WrittenMessages, bedrock,
+    gemini,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -164,17 +165,21 @@ fn tools(name: &str) -> Vec<ToolSpec> {
 }
 
 /// Returns the request to a model, and the faults that its server finds in it.
-fn judged(model: &str, input: &RenderInput<'_>, messages: &[Message]) -> (Rendered, Vec<Fault>) {
+fn judged(
+    model: &str,
+    input: &RenderInput<'_>,
+    messages: &[Message],
+) -> (EncodedRequest, Vec<Fault>) {
     let value = |body: &[u8]| -> Value { serde_json::from_slice(body).unwrap() };
     match GEMINIS.contains(&model) {
         true => {
-            let profile = gemini::Profile::of_model(model);
+            let profile = gemini::GeminiProfile::of_model(model);
             let rendered = gemini::render(input, messages, &profile).unwrap();
             let faults = judge::gemini::validate(&value(&rendered.body), &profile);
             (rendered, faults)
         }
         false => {
-            let profile = bedrock::Profile::of_model(model);
+            let profile = bedrock::ConverseProfile::of_model(model);
             let rendered = bedrock::render(input, messages, &profile).unwrap();
             let faults = judge::bedrock::validate(&value(&rendered.body), &profile);
             (rendered, faults)
@@ -282,10 +287,10 @@ proptest! {
                 };
                 let (whole, _) = judged(model, &input, &messages[..end]);
                 let grown = match GEMINIS.contains(&model) {
-                    true => gemini::render_next(&mut at_gemini, &input, &list, &gemini::Profile::of_model(model)),
-                    false => bedrock::render_next(&mut at_bedrock, &input, &list, &bedrock::Profile::of_model(model)),
+                    true => gemini::render_next(&mut at_gemini, &input, &list, &gemini::GeminiProfile::of_model(model)),
+                    false => bedrock::render_next(&mut at_bedrock, &input, &list, &bedrock::ConverseProfile::of_model(model)),
                 };
-                prop_assert_eq!(grown.into_whole(), Rendered { from: Vec::new(), ..whole }, "{}", model);
+                prop_assert_eq!(grown.into_whole(), EncodedRequest { from: Vec::new(), ..whole }, "{}", model);
             }
         }
     }
@@ -294,7 +299,7 @@ proptest! {
     fn what_a_gemini_signed_comes_back_as_it_came(
         pieces in proptest::collection::vec((0_u8..3, "[a-zé🦀]{0,5}", any::<bool>()), 1..8),
     ) {
-        let mut state = gemini::StreamState::new(0);
+        let mut state = gemini::GeminiStreamState::new(0);
         let mut sent: Vec<Value> = Vec::new();
         for (kind, text, is_signed) in pieces {
             let mut part = match kind {

@@ -5,7 +5,7 @@
 use plimsoll_context::Tokens;
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::gemini::{refusal, validate, validate_cache};
-use plimsoll_wire::gemini::Profile;
+use plimsoll_wire::gemini::GeminiProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -47,8 +47,8 @@ fn answers(names: &[&str]) -> Value {
     json!({"role": "user", "parts": parts})
 }
 
-fn of(model: &str) -> Profile {
-    Profile::of_model(model)
+fn of(model: &str) -> GeminiProfile {
+    GeminiProfile::of_model(model)
 }
 
 fn told(contents: &[Value], model: &str) -> Vec<(String, String)> {

@@ -20,7 +20,7 @@ fn definition(tool: &Value, origin: &str) -> Opaque {
 
 /// What the rules of Messages say of a request with this tool, and what announces it.
 fn of_messages(tool: &Value) -> (Vec<String>, Vec<&'static str>) {
-    let profile = anthropic::Profile::of_model("claude-opus-5");
+    let profile = anthropic::MessagesProfile::of_model("claude-opus-5");
     let hosted = [definition(tool, anthropic::ORIGIN)];
     let input = RenderInput {
         model: "claude-opus-5",
@@ -36,7 +36,7 @@ fn of_messages(tool: &Value) -> (Vec<String>, Vec<&'static str>) {
 }
 
 fn of_responses(tool: &Value) -> Vec<String> {
-    let profile = openai_responses::Profile::openai();
+    let profile = openai_responses::ResponsesProfile::openai();
     let hosted = [definition(tool, openai_responses::ORIGIN)];
     let input = RenderInput {
         model: "gpt-5",
@@ -203,7 +203,7 @@ fn what_the_client_has_a_part_in_is_not_asked_for_as_hosted() {
 
 #[test]
 fn calls_and_results_are_told_while_they_come_and_once() {
-    let mut stream = anthropic::StreamState::default();
+    let mut stream = anthropic::MessagesStreamState::default();
     let mut told = Vec::new();
     for event in [
         json!({"type": "message_start", "message": {"model": "m", "usage": {}}}),
@@ -225,7 +225,7 @@ fn calls_and_results_are_told_while_they_come_and_once() {
         Delta::HostedResult { call, is_error: false, .. },
     ] if name == "web_search" && text == r#"{"query":"sea"}"# && call.0 == "s1"));
 
-    let mut stream = openai_responses::StreamState::default();
+    let mut stream = openai_responses::ResponsesStreamState::default();
     let item = json!({"type": "web_search_call", "id": "ws_1", "status": "completed",
         "action": {"type": "search", "query": "sea"}});
     let response = json!({"id": "r", "status": "completed", "output": [item]});
@@ -246,7 +246,7 @@ fn calls_and_results_are_told_while_they_come_and_once() {
 /// Thinking behind a pause is bound to what was said before the pause, too.
 #[test]
 fn thinking_that_came_after_a_pause_is_verified_with_what_was_paused() {
-    let profile = anthropic::Profile::of_model("claude-opus-5-5");
+    let profile = anthropic::MessagesProfile::of_model("claude-opus-5-5");
     let question = json!({"role": "user", "content": "What does the sea do?"});
     let call = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});
     let said = json!({"type": "text", "text": "I look."});

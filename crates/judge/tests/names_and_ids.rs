@@ -179,9 +179,9 @@ fn reused() -> impl Strategy<Value = Vec<Message>> {
 }
 
 /// The ids and arguments of the calls in a request, and the ids and texts of the results.
-type Exchanged = (Vec<(String, String)>, Vec<(String, String)>);
+type ExchangedIds = (Vec<(String, String)>, Vec<(String, String)>);
 
-fn exchanged(request: &Value) -> Exchanged {
+fn exchanged(request: &Value) -> ExchangedIds {
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let list = request.get("messages").or_else(|| request.get("input"));
@@ -225,8 +225,8 @@ fn requests(messages: &[Message]) -> Vec<(String, Value)> {
         assert_eq!(validate(&request, &dialect), [], "{}", dialect.name);
         requests.push((dialect.name.to_string(), request));
     }
-    for name in openai_responses::Profile::NAMES {
-        let profile = openai_responses::Profile::named(name).unwrap();
+    for name in openai_responses::ResponsesProfile::NAMES {
+        let profile = openai_responses::ResponsesProfile::named(name).unwrap();
         let input = RenderInput {
             model: "m",
             ..RenderInput::default()
@@ -240,7 +240,7 @@ fn requests(messages: &[Message]) -> Vec<(String, Value)> {
         );
         requests.push((name.to_string(), request));
     }
-    let profile = anthropic::Profile::of_model("claude-sonnet-4-5");
+    let profile = anthropic::MessagesProfile::of_model("claude-sonnet-4-5");
     let input = RenderInput {
         model: "claude-sonnet-4-5",
         ..RenderInput::default()
@@ -302,7 +302,7 @@ fn responses_refuses_a_reused_id_and_mending_gives_it_another() {
     };
     let input: Vec<Value> = [pair(1), pair(2), pair(3)].concat();
     let given = json!({"model": "m", "input": input});
-    let profile = openai_responses::Profile::openai();
+    let profile = openai_responses::ResponsesProfile::openai();
     let faults = judge::openai_responses::validate(&given, &profile);
     let places: Vec<&str> = faults.iter().map(|fault| fault.place.as_str()).collect();
     assert_eq!(
@@ -318,7 +318,7 @@ fn responses_refuses_a_reused_id_and_mending_gives_it_another() {
     let mended = mend(&given.to_string(), &target, Reasoning::Keep).unwrap();
     let request: Value = serde_json::from_str(&mended.request).unwrap();
     assert_eq!(
-        judge::openai_responses::validate(&request, &openai_responses::Profile::openai()),
+        judge::openai_responses::validate(&request, &openai_responses::ResponsesProfile::openai()),
         []
     );
     let (calls, results) = exchanged(&request);

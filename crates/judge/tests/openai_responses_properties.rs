@@ -12,7 +12,7 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
-    Profile, ReasoningItems, read, read_reply, render, render_next,
+    ReasoningItems, ResponsesProfile, read, read_reply, render, render_next,
 };
 use plimsoll_wire::{Effort, RenderInput, Slot, WrittenMessages};
 use proptest::prelude::*;
@@ -212,20 +212,20 @@ fn history() -> impl Strategy<Value = Vec<Message>> {
         .prop_map(|exchanges| exchanges.into_iter().flatten().collect())
 }
 
-fn profiles() -> Vec<Profile> {
-    let named = Profile::NAMES
+fn profiles() -> Vec<ResponsesProfile> {
+    let named = ResponsesProfile::NAMES
         .iter()
-        .filter_map(|name| Profile::named(name));
-    let mut profiles: Vec<Profile> = named.collect();
-    profiles.push(Profile {
+        .filter_map(|name| ResponsesProfile::named(name));
+    let mut profiles: Vec<ResponsesProfile> = named.collect();
+    profiles.push(ResponsesProfile {
         strict: true,
         efforts: vec![Effort::None, Effort::High, Effort::Xhigh],
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     });
     profiles
 }
 
-fn bytes(messages: &[Message], profile: &Profile) -> Vec<u8> {
+fn bytes(messages: &[Message], profile: &ResponsesProfile) -> Vec<u8> {
     let input = RenderInput {
         model: "m",
         system: Some("s"),
@@ -314,7 +314,7 @@ proptest! {
 
     #[test]
     fn what_the_wire_holds_comes_back(messages in history()) {
-        let profile = Profile { reasoning: ReasoningItems::Plain, ..Profile::openai() };
+        let profile = ResponsesProfile { reasoning: ReasoningItems::Plain, ..ResponsesProfile::openai() };
         let held = held(messages);
         let body = String::from_utf8(bytes(&held, &profile)).unwrap();
         let chat = read(&body).unwrap();
@@ -334,7 +334,7 @@ proptest! {
     /// What a model said goes back as it came: its items are the items of the next request.
     #[test]
     fn a_reply_goes_back_as_it_came(parts in said(), before in prop::option::of(thinking())) {
-        let profile = Profile { reasoning: ReasoningItems::Plain, ..Profile::openai() };
+        let profile = ResponsesProfile { reasoning: ReasoningItems::Plain, ..ResponsesProfile::openai() };
         let turn = Message::Assistant { parts: before.into_iter().chain(parts).collect() };
         let body: Value = serde_json::from_slice(&bytes(&[turn], &profile)).unwrap();
         let whole = json!({"status": "completed", "output": body["input"]}).to_string();

@@ -7,8 +7,10 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_responses::{MIN_OUTPUT, Profile, read, render};
-use plimsoll_wire::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, Slot, ToolChoice};
+use plimsoll_wire::openai_responses::{MIN_OUTPUT, ResponsesProfile, read, render};
+use plimsoll_wire::{
+    Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, Slot, ToolChoice,
+};
 use serde_json::{Value, json};
 
 const REASONING: &str =
@@ -41,7 +43,11 @@ fn assistant(parts: Vec<Part>) -> Message {
     Message::Assistant { parts }
 }
 
-fn rendered(input: &RenderInput<'_>, messages: &[Message], profile: &Profile) -> (Value, Rendered) {
+fn rendered(
+    input: &RenderInput<'_>,
+    messages: &[Message],
+    profile: &ResponsesProfile,
+) -> (Value, EncodedRequest) {
     let rendered = render(input, messages, profile).unwrap();
     let body: Value = serde_json::from_slice(&rendered.body).unwrap();
     assert_eq!(validate(&body, profile), [], "{body}");
@@ -53,7 +59,7 @@ fn sent(messages: &[Message]) -> (Value, Vec<Note>) {
         model: "gpt-5",
         ..RenderInput::default()
     };
-    let (mut body, rendered) = rendered(&input, messages, &Profile::openai());
+    let (mut body, rendered) = rendered(&input, messages, &ResponsesProfile::openai());
     (body["input"].take(), rendered.notes)
 }
 
@@ -82,7 +88,7 @@ fn a_turn_is_written_item_by_item() {
         context: Some("It is late."),
         ..RenderInput::default()
     };
-    let (body, rendered) = rendered(&input, &messages, &Profile::openai());
+    let (body, rendered) = rendered(&input, &messages, &ResponsesProfile::openai());
     assert_eq!(rendered.notes, []);
     let text = String::from_utf8(rendered.body).unwrap();
     assert!(text.contains(REASONING), "byte for byte: {text}");
@@ -139,8 +145,8 @@ fn reasoning_is_sent_with_what_came_of_it_or_not_at_all() {
     let own = thinking(REASONING);
     let with_id = || call("a", Some(r#"{"id":"fc_1"}"#));
     // What it is, the turn, what is noted, whether reasoning and whether the call's id are sent.
-    type Row = (&'static str, Vec<Part>, Vec<LeftOut>, bool, bool);
-    let rows: Vec<Row> = vec![
+    type RenderRow = (&'static str, Vec<Part>, Vec<LeftOut>, bool, bool);
+    let rows: Vec<RenderRow> = vec![
         ("both", vec![own.clone(), with_id()], vec![], true, true),
         ("no reasoning", vec![with_id()], vec![], false, false),
         (
@@ -226,7 +232,7 @@ fn ids_of_items_are_sent_where_they_may_be() {
         ]),
         Message::result(CallId("a".into()), "A"),
     ];
-    let (body, rendered) = rendered(&input, &turn, &Profile::plain());
+    let (body, rendered) = rendered(&input, &turn, &ResponsesProfile::plain());
     assert_eq!(left_out(&rendered.notes), [LeftOut::Reasoning]);
     assert_eq!(body["input"][1]["id"], "fc_1");
     assert_eq!(body.get("include"), None);
@@ -326,9 +332,9 @@ fn images_and_files_go_where_they_belong() {
     let text = input.to_string();
     assert_eq!(read(&text).unwrap().messages, messages);
 
-    let blind = Profile {
+    let blind = ResponsesProfile {
         images: false,
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     };
     let input = RenderInput {
         model: "m",
@@ -377,7 +383,7 @@ fn items_of_the_providers_own_pass_through() {
         model: "m",
         ..RenderInput::default()
     };
-    let (body, rendered) = rendered(&input, &messages, &Profile::openai());
+    let (body, rendered) = rendered(&input, &messages, &ResponsesProfile::openai());
     assert_eq!(rendered.notes, []);
     let text = String::from_utf8(rendered.body).unwrap();
     for item in [search, compaction, shell, shown, REASONING] {
@@ -458,7 +464,7 @@ fn settings_are_sent_as_the_profile_has_them() {
         ..RenderInput::default()
     };
     let messages = [Message::user("q")];
-    let (body, rendered_) = rendered(&input, &messages, &Profile::openai());
+    let (body, rendered_) = rendered(&input, &messages, &ResponsesProfile::openai());
     assert_eq!(
         body["tools"],
         json!([
@@ -496,12 +502,12 @@ fn settings_are_sent_as_the_profile_has_them() {
         json!({"type": "json_schema", "name": "answer", "schema": format, "strict": true})
     );
 
-    let other = Profile {
+    let other = ResponsesProfile {
         strict: true,
         summaries: true,
         parallel_calls: false,
         developer_role: false,
-        ..Profile::plain()
+        ..ResponsesProfile::plain()
     };
     let plain = RenderInput {
         extra: None,
@@ -524,9 +530,9 @@ fn settings_are_sent_as_the_profile_has_them() {
     assert_eq!(left_out(&rendered_.notes), [LeftOut::Effort]);
 
     // Who does not think takes a temperature.
-    let newer = Profile {
+    let newer = ResponsesProfile {
         efforts: vec![Effort::None, Effort::Low],
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     };
     for (effort, sent) in [(Effort::None, json!(0.5)), (Effort::Low, Value::Null)] {
         let input = RenderInput {
@@ -539,9 +545,9 @@ fn settings_are_sent_as_the_profile_has_them() {
         assert_eq!(body["temperature"], sent);
     }
 
-    let reasons = Profile {
+    let reasons = ResponsesProfile {
         summaries: true,
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     };
     let bare = RenderInput {
         model: "m",

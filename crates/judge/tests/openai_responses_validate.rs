@@ -5,7 +5,7 @@
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::openai_responses::{refusal, tied, untied, validate};
 use plimsoll_wire::Effort;
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn request(input: &[Value]) -> Value {
         "include": ["reasoning.encrypted_content"]})
 }
 
-fn rules(request: &Value, profile: &Profile) -> Vec<String> {
+fn rules(request: &Value, profile: &ResponsesProfile) -> Vec<String> {
     let faults = validate(request, profile);
     faults.iter().map(|fault| fault.rule.to_string()).collect()
 }
@@ -62,7 +62,7 @@ fn rules(request: &Value, profile: &Profile) -> Vec<String> {
 /// Breaks exactly these rules, the first in these words; the second list breaks none.
 #[track_caller]
 fn row(broken: &[&str], words: &str, bad: &[Value], good: &[Value]) {
-    let openai = Profile::openai();
+    let openai = ResponsesProfile::openai();
     let faults = validate(&request(bad), &openai);
     let found: Vec<String> = faults.iter().map(|fault| fault.rule.to_string()).collect();
     assert_eq!(found, broken, "{bad:?}\n{faults:?}");
@@ -144,7 +144,7 @@ fn calls_and_outputs() {
         vec![user("q"), call("a"), said("hm"), output("a")],
     ] {
         assert_eq!(
-            rules(&request(&list), &Profile::openai()),
+            rules(&request(&list), &ResponsesProfile::openai()),
             [""; 0],
             "{list:?}"
         );
@@ -185,7 +185,7 @@ fn other_calls_are_paired_too() {
     assert_eq!(
         rules(
             &request(&[user("q"), search, said("x")]),
-            &Profile::openai()
+            &ResponsesProfile::openai()
         ),
         [""; 0]
     );
@@ -229,7 +229,7 @@ fn reasoning_is_followed_by_what_came_of_it() {
 fn what_came_of_reasoning_has_it_before_it() {
     let item = with(call("a"), "id", "fc_1");
     let message = with(said("x"), "id", "msg_1");
-    let openai = Profile::openai();
+    let openai = ResponsesProfile::openai();
     let alone = [user("q"), item.clone(), output("a"), message.clone()];
     assert_eq!(rules(&request(&alone), &openai), [""; 0]);
 
@@ -276,7 +276,7 @@ fn a_long_input_is_judged_quickly() {
     list.push(said("x"));
     list.extend((0..many).map(|at| call(&format!("c{at}"))));
     list.extend((0..many).rev().map(|at| output(&format!("c{at}"))));
-    assert_eq!(rules(&request(&list), &Profile::openai()), [""; 0]);
+    assert_eq!(rules(&request(&list), &ResponsesProfile::openai()), [""; 0]);
 }
 
 #[test]
@@ -301,10 +301,10 @@ fn where_nothing_is_stored_reasoning_brings_its_content() {
         &[user("q"), thought(), said("x")],
     );
     let stored = json!({"model": "m", "input": [user("q"), empty.clone(), said("x")]});
-    assert_eq!(rules(&stored, &Profile::openai()), [""; 0]);
+    assert_eq!(rules(&stored, &ResponsesProfile::openai()), [""; 0]);
     // A server that gives reasoning in the open.
     let open = json!({"model": "m", "store": false, "input": [user("q"), empty, said("x")]});
-    assert_eq!(rules(&open, &Profile::compatible()), [""; 0]);
+    assert_eq!(rules(&open, &ResponsesProfile::compatible()), [""; 0]);
 }
 
 #[test]
@@ -438,10 +438,13 @@ fn items_have_their_shape() {
         ),
     ];
     for (words, bad) in rows {
-        let faults = validate(&request(&[user("q"), bad.clone()]), &Profile::openai());
+        let faults = validate(
+            &request(&[user("q"), bad.clone()]),
+            &ResponsesProfile::openai(),
+        );
         assert_eq!(faults[0].rule.to_string(), "shape", "{bad} {faults:?}");
         assert!(faults[0].words.contains(words), "{}", faults[0].words);
-        assert_eq!(rules(&request(&good), &Profile::openai()), [""; 0]);
+        assert_eq!(rules(&request(&good), &ResponsesProfile::openai()), [""; 0]);
     }
     let image = json!([{"type": "input_image", "image_url": "https://x/y.png"}]);
     let shown = with(output("a"), "output", image);
@@ -456,17 +459,20 @@ fn items_have_their_shape() {
         &[user("q"), call("a"), shown],
     );
     for input in [json!(null), json!([])] {
-        let faults = validate(&json!({"model": "m", "input": input}), &Profile::openai());
+        let faults = validate(
+            &json!({"model": "m", "input": input}),
+            &ResponsesProfile::openai(),
+        );
         assert!(
             faults[0].words.starts_with("One of \"input\" or"),
             "{faults:?}"
         );
     }
     let text = json!({"model": "m", "input": "hi", "store": false});
-    assert_eq!(rules(&text, &Profile::openai()), [""; 0]);
+    assert_eq!(rules(&text, &ResponsesProfile::openai()), [""; 0]);
     let number = json!({"model": "m", "input": 5});
     assert!(
-        validate(&number, &Profile::openai())[0]
+        validate(&number, &ResponsesProfile::openai())[0]
             .words
             .contains("but got a number")
     );
@@ -474,16 +480,16 @@ fn items_have_their_shape() {
 
 #[test]
 fn settings_are_what_the_model_takes() {
-    let newer = Profile {
+    let newer = ResponsesProfile {
         efforts: vec![Effort::None, Effort::Low, Effort::Medium, Effort::High],
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     };
     let fits =
         json!({"type": "object", "additionalProperties": false, "properties": {}, "required": []});
     let loose = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let tool = |schema: &Value, strict: bool| json!([{"type": "function", "name": "f", "parameters": schema, "strict": strict}]);
     let format = |schema: &Value| json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": true}});
-    let rows: Vec<(&Profile, &str, Value, Value, &str)> = vec![
+    let rows: Vec<(&ResponsesProfile, &str, Value, Value, &str)> = vec![
         (
             &newer,
             "max_output_tokens",
@@ -614,7 +620,7 @@ fn settings_are_what_the_model_takes() {
     }
     let asked = json!({"model": "m", "input": "q", "include": ["reasoning.encrypted_content"],
         "reasoning": {"effort": "low"}});
-    let faults = validate(&asked, &Profile::plain());
+    let faults = validate(&asked, &ResponsesProfile::plain());
     let words: Vec<&str> = faults.iter().map(|fault| fault.words.as_str()).collect();
     assert_eq!(
         words,
@@ -623,23 +629,27 @@ fn settings_are_what_the_model_takes() {
             "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
         ]
     );
-    assert_eq!(rules(&asked, &Profile::openai()), [""; 0]);
+    assert_eq!(rules(&asked, &ResponsesProfile::openai()), [""; 0]);
     let warm = json!({"model": "m", "input": "q", "temperature": 0.5});
-    assert_eq!(rules(&warm, &Profile::plain()), [""; 0]);
+    assert_eq!(rules(&warm, &ResponsesProfile::plain()), [""; 0]);
     // A model that can do without thinking is sampled while it does.
-    let newer = Profile {
+    let newer = ResponsesProfile {
         efforts: vec![Effort::None, Effort::Low],
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     };
     for key in ["temperature", "top_p"] {
         let asked = |effort: &str| json!({"model": "m", "input": "q", key: 0.5, "reasoning": {"effort": effort}});
         assert_eq!(rules(&asked("none"), &newer), [""; 0], "{key}");
         assert_eq!(rules(&asked("low"), &newer), ["shape"], "{key}");
         let unsaid = json!({"model": "m", "input": "q", key: 0.5});
-        assert_eq!(rules(&unsaid, &Profile::openai()), ["shape"], "{key}");
+        assert_eq!(
+            rules(&unsaid, &ResponsesProfile::openai()),
+            ["shape"],
+            "{key}"
+        );
     }
-    assert!(Profile::plain().sampling);
-    assert_eq!(Profile::plain().reasoning, ReasoningItems::None);
+    assert!(ResponsesProfile::plain().sampling);
+    assert_eq!(ResponsesProfile::plain().reasoning, ReasoningItems::None);
 }
 
 #[test]
@@ -656,7 +666,7 @@ fn a_choice_names_a_tool_or_the_server_of_one() {
         json!({"type": "mcp", "server_label": "deep"}),
     ] {
         assert_eq!(
-            rules(&asked(choice.clone()), &Profile::openai()),
+            rules(&asked(choice.clone()), &ResponsesProfile::openai()),
             [""; 0],
             "{choice}"
         );
@@ -666,7 +676,7 @@ fn a_choice_names_a_tool_or_the_server_of_one() {
         json!({"type": "mcp", "server_label": "other", "name": "ask"}),
     ] {
         assert_eq!(
-            rules(&asked(choice.clone()), &Profile::openai()),
+            rules(&asked(choice.clone()), &ResponsesProfile::openai()),
             ["shape"],
             "{choice}"
         );
@@ -675,7 +685,7 @@ fn a_choice_names_a_tool_or_the_server_of_one() {
 
 #[test]
 fn a_refusal_is_in_the_real_form_and_is_understood() {
-    let openai = Profile::openai();
+    let openai = ResponsesProfile::openai();
     for (input, status, param, code) in [
         (vec![user("q"), call("a")], 400, "input", Value::Null),
         (vec![user("q"), thought()], 400, "input", Value::Null),
@@ -735,7 +745,7 @@ fn a_refusal_is_in_the_real_form_and_is_understood() {
 fn faults_are_bounded() {
     let input = vec![json!({"role": "tool"}); 1000];
     assert_eq!(
-        validate(&json!(input), &Profile::openai()).len(),
+        validate(&json!(input), &ResponsesProfile::openai()).len(),
         MAX_FAULTS
     );
 }
@@ -809,7 +819,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_json_breaks_it(value in any_json(), input in prop::collection::vec(any_json(), 0..6)) {
-        for profile in Profile::NAMES.iter().filter_map(|name| Profile::named(name)) {
+        for profile in ResponsesProfile::NAMES.iter().filter_map(|name| ResponsesProfile::named(name)) {
             let _ = validate(&value, &profile);
             for fault in validate(&json!({"input": input, "tools": [value]}), &profile) {
                 let _ = refusal(&fault);

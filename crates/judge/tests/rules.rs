@@ -200,12 +200,12 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
 /// Who judges.
 enum Judge {
     Chat(Dialect),
-    Responses(openai_responses::Profile),
-    Messages(anthropic::Profile),
+    Responses(openai_responses::ResponsesProfile),
+    Messages(anthropic::MessagesProfile),
     /// What is not refused, and told all the same.
-    Cautions(anthropic::Profile),
-    Gemini(gemini::Profile),
-    Bedrock(bedrock::Profile),
+    Cautions(anthropic::MessagesProfile),
+    Gemini(gemini::GeminiProfile),
+    Bedrock(bedrock::ConverseProfile),
 }
 
 impl Judge {
@@ -246,7 +246,7 @@ fn responses(rule: Rule, bad: Value, good: Value) -> Case {
     let request = |input: Value| json!({"model": "m", "store": false, "input": input});
     Case {
         rule,
-        judge: Judge::Responses(openai_responses::Profile::openai()),
+        judge: Judge::Responses(openai_responses::ResponsesProfile::openai()),
         bad: request(bad),
         good: request(good),
     }
@@ -260,7 +260,7 @@ fn messages_request(messages: Value) -> Value {
 fn messages(rule: Rule, model: &str, bad: Value, good: Value) -> Case {
     Case {
         rule,
-        judge: Judge::Messages(anthropic::Profile::of_model(model)),
+        judge: Judge::Messages(anthropic::MessagesProfile::of_model(model)),
         bad: messages_request(bad),
         good: messages_request(good),
     }
@@ -276,7 +276,7 @@ fn with(mut case: Case, settings: impl Fn(&mut Value)) -> Case {
 fn contents(rule: Rule, model: &str, bad: Value, good: Value) -> Case {
     Case {
         rule,
-        judge: Judge::Gemini(gemini::Profile::of_model(model)),
+        judge: Judge::Gemini(gemini::GeminiProfile::of_model(model)),
         bad: json!({ "contents": bad }),
         good: json!({ "contents": good }),
     }
@@ -289,7 +289,7 @@ fn converse(rule: Rule, model: &str, bad: Value, good: Value) -> Case {
     };
     Case {
         rule,
-        judge: Judge::Bedrock(bedrock::Profile::of_model(model)),
+        judge: Judge::Bedrock(bedrock::ConverseProfile::of_model(model)),
         bad: request(bad),
         good: request(good),
     }
@@ -680,11 +680,11 @@ fn of_messages_beside_pairs() -> Vec<Case> {
         edits(json!([{"type": "compact_20260112",
             "trigger": {"type": "input_tokens", "value": value}}]))
     };
-    let budget = || Judge::Messages(anthropic::Profile::of_model(BUDGET));
+    let budget = || Judge::Messages(anthropic::MessagesProfile::of_model(BUDGET));
     let least = || {
-        Judge::Cautions(anthropic::Profile {
+        Judge::Cautions(anthropic::MessagesProfile {
             min_cacheable: Tokens(512),
-            ..anthropic::Profile::of_model(BUDGET)
+            ..anthropic::MessagesProfile::of_model(BUDGET)
         })
     };
     let long = |bytes: usize, blocks: usize| {
@@ -694,9 +694,9 @@ fn of_messages_beside_pairs() -> Vec<Case> {
         content.push(json!({"type": "text", "text": "end", "cache_control": mark("5m")}));
         messages_request(json!([{"role": "user", "content": content}]))
     };
-    let small = anthropic::Profile {
+    let small = anthropic::MessagesProfile {
         max_body: Bytes(1_000),
-        ..anthropic::Profile::of_model(BUDGET)
+        ..anthropic::MessagesProfile::of_model(BUDGET)
     };
     vec![
         messages(

@@ -2,7 +2,7 @@
 //! removed, and every change is reported with its place.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use plimsoll_judge::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
@@ -13,11 +13,11 @@ fn chat() -> Target {
 }
 
 fn claude() -> Target {
-    Target::Messages(anthropic::Profile::of_model("claude-sonnet-4-5"))
+    Target::Messages(anthropic::MessagesProfile::of_model("claude-sonnet-4-5"))
 }
 
 fn responses() -> Target {
-    Target::Responses(openai_responses::Profile::openai())
+    Target::Responses(openai_responses::ResponsesProfile::openai())
 }
 
 /// The list of the request that it is mended to, after it was found to be no request.
@@ -31,7 +31,7 @@ fn mended(list: &Value, target: &Target) -> (Value, Vec<String>) {
     if key == "messages" {
         request["max_tokens"] = json!(100);
     }
-    let Mended {
+    let RepairedRequest {
         request,
         repairs,
         faults,

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use crate::agent::Agent;
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::input::{Line, for_each_line};
-use crate::match_up::{Matched, match_up};
+use crate::input::{LogLine, for_each_line};
+use crate::match_up::{MatchedBlock, match_up};
 use crate::session::{Role, SessionLog};
 use crate::{claude_code, codex, gemini, opencode, pi};
 
@@ -62,13 +62,13 @@ pub(crate) struct Group<'m> {
     pub(crate) role: Role,
     /// The entry of the log; `None` if the blocks are new.
     pub(crate) source: Option<usize>,
-    pub(crate) blocks: Vec<&'m Matched>,
+    pub(crate) blocks: Vec<&'m MatchedBlock>,
     /// Whether the entry is unchanged.
     pub(crate) same: bool,
 }
 
 /// Groups blocks by their entries, in order.
-pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [Matched]) -> Vec<Group<'m>> {
+pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [MatchedBlock]) -> Vec<Group<'m>> {
     let mut counts: HashMap<usize, usize> = HashMap::new();
     for block in &log.blocks {
         *counts.entry(block.source).or_default() += 1;
@@ -101,7 +101,7 @@ pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [Matched]) -> Vec<Group<'
 /// its call. Each entry has the position of its first block.
 pub(crate) fn joined<'m>(
     log: &SessionLog,
-    blocks: &'m [Matched],
+    blocks: &'m [MatchedBlock],
 ) -> Result<Vec<Group<'m>>, LogError> {
     let mut counts: HashMap<usize, usize> = HashMap::new();
     for block in &log.blocks {
@@ -142,7 +142,7 @@ pub(crate) fn joined<'m>(
     }
     for group in &mut joined {
         let whole = group.source.and_then(|source| counts.get(&source));
-        let is_same = |block: &&Matched| block.same;
+        let is_same = |block: &&MatchedBlock| block.same;
         group.same = whole == Some(&group.blocks.len()) && group.blocks.iter().all(is_same);
     }
     Ok(joined)
@@ -152,11 +152,11 @@ pub(crate) fn joined<'m>(
 pub(crate) fn sources(
     path: &Path,
     groups: &[Group<'_>],
-) -> Result<HashMap<usize, Entry>, LogError> {
+) -> Result<HashMap<usize, JsonEntry>, LogError> {
     let wanted: HashSet<usize> = groups.iter().filter_map(|group| group.source).collect();
     let mut entries = HashMap::with_capacity(wanted.len());
     for_each_line(path, |number, line| {
-        if let (true, Line::Whole(line)) = (wanted.contains(&number), line)
+        if let (true, LogLine::Whole(line)) = (wanted.contains(&number), line)
             && let Ok(entry) = serde_json::from_slice(line)
         {
             entries.insert(number, entry);
@@ -166,7 +166,7 @@ pub(crate) fn sources(
 }
 
 /// An entry of a log as JSON.
-pub(crate) type Entry = Map<String, Value>;
+pub(crate) type JsonEntry = Map<String, Value>;
 
 /// Sets a key of an object. Does nothing for any other value.
 pub(crate) fn set(value: &mut Value, key: &str, to: Value) {

@@ -83,7 +83,7 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 /// One line of a log.
-pub(crate) enum Line<'a> {
+pub(crate) enum LogLine<'a> {
     /// The bytes of the line, without the line end.
     Whole(&'a [u8]),
     /// The line exceeds [`MAX_LINE`].
@@ -93,7 +93,7 @@ pub(crate) enum Line<'a> {
 /// Calls `each` with the number (from 1) and the content of each line that is not blank.
 pub(crate) fn for_each_line(
     path: &Path,
-    mut each: impl FnMut(usize, Line<'_>),
+    mut each: impl FnMut(usize, LogLine<'_>),
 ) -> Result<(), LogError> {
     let failed = |source| LogError::Read {
         path: path.to_owned(),
@@ -108,13 +108,13 @@ pub(crate) fn for_each_line(
             break;
         }
         if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
-            each(number, Line::TooLong);
+            each(number, LogLine::TooLong);
             skip_line(&mut input).map_err(failed)?;
             continue;
         }
         let text = line.trim_ascii();
         if !text.is_empty() {
-            each(number, Line::Whole(text));
+            each(number, LogLine::Whole(text));
         }
     }
     Ok(())

@@ -33,4 +33,4 @@ pub use find::{Candidate, MAX_CANDIDATES, find, folders};
 pub use ids::Ids;
 pub use input::{MAX_LINE, MAX_LOG, open};
 pub use read::agent_of;
-pub use session::{Damage, MAX_DAMAGE, Reported, SessionLog, Wire};
+pub use session::{Damage, MAX_DAMAGE, ReportedSize, SessionLog, Wire};

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::LogError;
-use crate::session::{Block, Role, SessionLog, Wire, text_block};
+use crate::session::{HistoryBlock, Role, SessionLog, Wire, text_block};
 
 /// A block of the new history.
 #[derive(Debug)]
-pub(crate) struct Matched {
+pub(crate) struct MatchedBlock {
     pub(crate) role: Role,
     pub(crate) json: String,
     /// The index of the block in the log; `None` if the block is new.
@@ -31,7 +31,7 @@ struct History<'t> {
 }
 
 #[derive(Deserialize)]
-struct Turn<'t> {
+struct HistoryTurn<'t> {
     #[serde(default)]
     role: String,
     #[serde(borrow)]
@@ -41,7 +41,7 @@ struct Turn<'t> {
 /// The keys that identify a block.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Keys<'t> {
+struct MatchKeys<'t> {
     #[serde(rename = "type")]
     kind: String,
     #[serde(borrow)]
@@ -54,7 +54,7 @@ struct Keys<'t> {
 }
 
 /// Matches the blocks of a history with those of the log from which it was made.
-pub(crate) fn match_up(log: &SessionLog, history: &str) -> Result<Vec<Matched>, LogError> {
+pub(crate) fn match_up(log: &SessionLog, history: &str) -> Result<Vec<MatchedBlock>, LogError> {
     let mut places: HashMap<(Role, String), VecDeque<usize>> = HashMap::new();
     for (at, block) in log.blocks.iter().enumerate() {
         let key = (block.role, identity(&block.json));
@@ -70,13 +70,13 @@ pub(crate) fn match_up(log: &SessionLog, history: &str) -> Result<Vec<Matched>, 
         block.origin = candidates.remove(behind.unwrap_or_default());
         last = last.max(block.origin);
         let origin = block.origin.and_then(|at| log.blocks.get(at));
-        block.same = origin.is_some_and(|origin: &Block| origin.json == block.json);
+        block.same = origin.is_some_and(|origin: &HistoryBlock| origin.json == block.json);
     }
     Ok(matched)
 }
 
 /// Splits a history into its blocks.
-fn split(wire: Wire, history: &str) -> Result<Vec<Matched>, LogError> {
+fn split(wire: Wire, history: &str) -> Result<Vec<MatchedBlock>, LogError> {
     let failed = |error: serde_json::Error| LogError::Write {
         why: error.to_string(),
     };
@@ -84,7 +84,7 @@ fn split(wire: Wire, history: &str) -> Result<Vec<Matched>, LogError> {
     let mut blocks = Vec::new();
     for (turn, raw) in parsed.input.iter().chain(&parsed.messages).enumerate() {
         let mut push = |role: Role, json: String| {
-            blocks.push(Matched {
+            blocks.push(MatchedBlock {
                 role,
                 json,
                 origin: None,
@@ -96,7 +96,7 @@ fn split(wire: Wire, history: &str) -> Result<Vec<Matched>, LogError> {
             push(Role::Other, raw.get().to_owned());
             continue;
         }
-        let message: Turn<'_> = serde_json::from_str(raw.get()).map_err(failed)?;
+        let message: HistoryTurn<'_> = serde_json::from_str(raw.get()).map_err(failed)?;
         let role = match message.role.as_str() {
             "assistant" => Role::Assistant,
             _ => Role::User,
@@ -116,8 +116,8 @@ fn split(wire: Wire, history: &str) -> Result<Vec<Matched>, LogError> {
 
 /// Returns the text that identifies a block: the id of its call, its text, or the whole block.
 fn identity(json: &str) -> String {
-    let keys: Keys<'_> = serde_json::from_str(json).unwrap_or_default();
-    let Keys {
+    let keys: MatchKeys<'_> = serde_json::from_str(json).unwrap_or_default();
+    let MatchKeys {
         kind,
         text,
         id,

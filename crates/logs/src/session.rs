@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::{Line, MAX_LINE};
+use crate::input::{LogLine, MAX_LINE};
 
 /// The maximum number of descriptions of damaged lines; further ones are only counted.
 pub const MAX_DAMAGE: usize = 100;
-/// The maximum size of an image in [`Reported::covered`], in bytes, since base64 does not
+/// The maximum size of an image in [`ReportedSize::covered`], in bytes, since base64 does not
 /// correspond to tokens.
 const IMAGE_BYTES: usize = 6_000;
 
@@ -32,7 +32,7 @@ pub struct SessionLog {
     /// The model's window in tokens, if the log contains it.
     pub window: Option<u64>,
     /// The size of the last request as counted by its provider.
-    pub reported: Option<Reported>,
+    pub reported: Option<ReportedSize>,
     /// The error with which the session ends, in the provider's words.
     pub last_error: Option<String>,
     /// Descriptions of damaged lines, at most [`MAX_DAMAGE`].
@@ -47,7 +47,7 @@ pub struct SessionLog {
     pub wire: Wire,
     /// The system prompt, if the log contains it.
     pub instructions: Option<String>,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<HistoryBlock>,
 }
 
 /// The protocol of a history.
@@ -63,7 +63,7 @@ pub enum Wire {
 
 /// The size of a request as counted by its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reported {
+pub struct ReportedSize {
     /// Input and output tokens together.
     pub tokens: u64,
     /// Bytes of the history up to and including the answer to this request.
@@ -93,7 +93,7 @@ pub(crate) enum Role {
 /// The smallest unit of a history that a policy may change: a block of Messages, an item of
 /// Responses or a message of a chat.
 #[derive(Debug, Clone)]
-pub(crate) struct Block {
+pub(crate) struct HistoryBlock {
     pub(crate) role: Role,
     /// The block in the format of the protocol.
     pub(crate) json: String,
@@ -184,9 +184,9 @@ impl SessionLog {
     pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(
         &mut self,
         number: usize,
-        line: &Line<'a>,
+        line: &LogLine<'a>,
     ) -> Option<T> {
-        let Line::Whole(bytes) = line else {
+        let LogLine::Whole(bytes) = line else {
             self.damaged(number, format!("longer than {MAX_LINE} bytes"));
             return None;
         };
@@ -222,13 +222,13 @@ impl SessionLog {
     }
 
     pub(crate) fn push(&mut self, role: Role, source: usize, json: String) {
-        self.blocks.push(Block { role, json, source });
+        self.blocks.push(HistoryBlock { role, json, source });
     }
 
     /// Records the provider's token count for the request that was answered by the last of `blocks`
     /// blocks.
     pub(crate) fn report(&mut self, tokens: u64, blocks: usize) {
-        let bytes = |blocks: &[Block]| -> u64 {
+        let bytes = |blocks: &[HistoryBlock]| -> u64 {
             let weights = blocks.iter().map(|block| {
                 match block.json.contains(";base64,") || block.json.contains("\"base64\"") {
                     true => block.json.len().min(IMAGE_BYTES),
@@ -237,7 +237,7 @@ impl SessionLog {
             });
             weights.sum::<usize>() as u64
         };
-        self.reported = Some(Reported {
+        self.reported = Some(ReportedSize {
             tokens,
             covered: bytes(self.blocks.get(..blocks).unwrap_or_default()),
             all: bytes(&self.blocks),

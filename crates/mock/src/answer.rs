@@ -1,4 +1,4 @@
-//! [`Answer`]: one HTTP answer, whole or streamed, and how it ends. The content comes from an
+//! [`HttpAnswer`]: one HTTP answer, whole or streamed, and how it ends. The content comes from an
 //! [`Api`](crate::api::Api).
 
 use std::io;
@@ -12,16 +12,16 @@ use tokio::sync::oneshot;
 
 /// One HTTP answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Said,
+    pub(crate) body: AnswerBody,
     pub(crate) pace: Pace,
 }
 
 /// The body of an answer.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum AnswerBody {
     /// A JSON body.
     Whole(Value),
     /// Server-sent events, each in wire format.
@@ -61,12 +61,12 @@ pub(crate) enum End {
     Hang,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(crate) fn new(status: u16, body: Value) -> Self {
-        Self::of(status, Said::Whole(body))
+        Self::of(status, AnswerBody::Whole(body))
     }
 
-    pub(crate) fn of(status: u16, body: Said) -> Self {
+    pub(crate) fn of(status: u16, body: AnswerBody) -> Self {
         Self {
             status,
             headers: Vec::new(),
@@ -88,14 +88,14 @@ impl Answer {
             text.truncate(half);
         };
         match &mut self.body {
-            Said::Whole(body) => {
+            AnswerBody::Whole(body) => {
                 let mut text = body.to_string();
                 half(&mut text);
-                self.body = Said::Text(text);
+                self.body = AnswerBody::Text(text);
                 self = self.header(header::CONTENT_TYPE.as_str(), JSON);
             }
-            Said::Text(text) => half(text),
-            Said::Events(events) => match events.as_mut_slice() {
+            AnswerBody::Text(text) => half(text),
+            AnswerBody::Events(events) => match events.as_mut_slice() {
                 [one] => half(one),
                 _ => events.truncate(events.len() / 2),
             },
@@ -105,9 +105,9 @@ impl Answer {
 
     pub(crate) fn into_response(self) -> Response<Body> {
         let (kind, pieces) = match self.body {
-            Said::Whole(body) => (Some(JSON), vec![body.to_string()]),
-            Said::Events(events) => (Some("text/event-stream; charset=utf-8"), events),
-            Said::Text(text) => (None, vec![text]),
+            AnswerBody::Whole(body) => (Some(JSON), vec![body.to_string()]),
+            AnswerBody::Events(events) => (Some("text/event-stream; charset=utf-8"), events),
+            AnswerBody::Text(text) => (None, vec![text]),
         };
         let mut response = Response::new(Body::from_stream(paced(pieces, self.pace)));
         *response.status_mut() =
@@ -130,7 +130,7 @@ impl Answer {
 const JSON: &str = "application/json";
 
 /// One step of a body.
-enum Step {
+enum BodyStep {
     Send(Bytes),
     Wait(oneshot::Receiver<()>),
 }
@@ -141,20 +141,20 @@ fn paced(pieces: Vec<String>, pace: Pace) -> impl Stream<Item = Result<Bytes, io
         Pieces::Events => pieces.collect(),
         Pieces::Bytes => pieces.flat_map(single_bytes).collect(),
     };
-    let mut steps: Vec<Step> = pieces.into_iter().map(Step::Send).collect();
+    let mut steps: Vec<BodyStep> = pieces.into_iter().map(BodyStep::Send).collect();
     if let Some((at, gate)) = pace.gate {
-        steps.insert(at.min(steps.len()), Step::Wait(gate));
+        steps.insert(at.min(steps.len()), BodyStep::Wait(gate));
     }
     let wait = pace.wait;
     let said = stream::iter(steps).filter_map(move |step| async move {
         match step {
-            Step::Send(piece) => {
+            BodyStep::Send(piece) => {
                 if wait > Duration::ZERO {
                     tokio::time::sleep(wait).await;
                 }
                 Some(Ok(piece))
             }
-            Step::Wait(gate) => {
+            BodyStep::Wait(gate) => {
                 let _ = gate.await;
                 None
             }

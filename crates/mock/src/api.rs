@@ -8,9 +8,9 @@ use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_judge::Fault;
 use serde_json::Value;
 
-use crate::answer::{Answer, Said};
-use crate::cache::{Cached, Caching};
-use crate::pieces::Piece;
+use crate::answer::{AnswerBody, HttpAnswer};
+use crate::cache::{CachedTokens, Caching};
+use crate::pieces::RequestPiece;
 use crate::turn::Turn;
 
 /// A function that returns a header of a request by its lower-case name.
@@ -22,21 +22,21 @@ pub(crate) trait Api: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns the kind of request at a path, or `None` for an unknown path.
-    fn asked(&self, path: &str) -> Option<Asked>;
+    fn asked(&self, path: &str) -> Option<RequestKind>;
 
     /// Returns the refusal of a request with wrong headers, or `None` if they are accepted.
-    fn turned_away(&self, _header: Header<'_>, _request: &Value) -> Option<Answer> {
+    fn turned_away(&self, _header: Header<'_>, _request: &Value) -> Option<HttpAnswer> {
         None
     }
 
     /// Returns the first rule that a request breaks, or `None` if it is valid.
-    fn fault(&self, header: Header<'_>, request: &Value, asked: Asked) -> Option<Fault>;
+    fn fault(&self, header: Header<'_>, request: &Value, asked: RequestKind) -> Option<Fault>;
 
     /// Returns the refusal for a broken rule.
-    fn refusal(&self, fault: &Fault) -> Answer;
+    fn refusal(&self, fault: &Fault) -> HttpAnswer;
 
     /// Splits a request into pieces, in the order of a prompt.
-    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<Piece>;
+    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece>;
 
     /// Returns the requested output size, if it counts towards the window.
     fn output(&self, request: &Value) -> Option<Tokens>;
@@ -52,13 +52,13 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// Returns the refusal of a request that does not fit the window.
-    fn too_long(&self, request: &Value, size: Size) -> Answer;
+    fn too_long(&self, request: &Value, size: Size) -> HttpAnswer;
 
     /// Returns the refusal of a request that exceeds the token limit per minute.
-    fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> Answer;
+    fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> HttpAnswer;
 
     /// Returns a failure that is unrelated to the request.
-    fn failure(&self, status: u16, message: Option<&str>) -> Answer;
+    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer;
 
     /// Returns the stop reason of a model that stops at the end of the window, or `None` if the
     /// protocol has no such stop reason.
@@ -67,21 +67,21 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// Returns the body for a turn, streamed if the request asks for it.
-    fn say(&self, turn: &Turn, call: &Called<'_>) -> Said;
+    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody;
 
     /// Returns the number of events at the beginning of a stream before any content.
     fn opening(&self) -> usize;
 
     /// Returns the event that ends a stream with a failure; `after` is the number of events before
     /// it.
-    fn broken(&self, failure: &Answer, call: &Called<'_>, after: usize) -> String;
+    fn broken(&self, failure: &HttpAnswer, call: &PendingReply<'_>, after: usize) -> String;
 
     /// Returns the answer to a count request.
     fn counted(&self, tokens: Tokens) -> Value;
 
     /// Returns the answer to a request about the server itself, such as its models, or `None` for
     /// an unknown path.
-    fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer>;
+    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer>;
 
     /// Returns the name of the header with the request id.
     fn names_request(&self) -> &'static str {
@@ -89,12 +89,12 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// Returns the answer for an unknown path.
-    fn nowhere(&self, method: &str, path: &str) -> Answer;
+    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer;
 }
 
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestKind {
     /// A request for a reply.
     Reply,
     /// A request for a token count.
@@ -112,19 +112,19 @@ pub(crate) struct Size {
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub(crate) struct Called<'r> {
+pub(crate) struct PendingReply<'r> {
     pub(crate) request: &'r Value,
     /// The number of the request, from 1.
     pub(crate) number: u64,
-    pub(crate) used: Used,
+    pub(crate) used: ReportedUsage,
 }
 
 /// The reported usage of a request.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Used {
+pub(crate) struct ReportedUsage {
     /// All input, cached or not.
     pub(crate) input: Tokens,
-    pub(crate) cached: Cached,
+    pub(crate) cached: CachedTokens,
     /// All output, including reasoning.
     pub(crate) output: Tokens,
     pub(crate) reasoning: Tokens,
@@ -132,12 +132,12 @@ pub(crate) struct Used {
 
 /// The data that a server reports about itself.
 #[derive(Debug)]
-pub(crate) struct Place<'m> {
+pub(crate) struct ServerInfo<'m> {
     pub(crate) models: &'m [String],
     pub(crate) window: Option<Tokens>,
 }
 
-impl Called<'_> {
+impl PendingReply<'_> {
     pub(crate) fn streams(&self) -> bool {
         self.request.get("stream") == Some(&Value::Bool(true))
     }

@@ -6,7 +6,7 @@ mod prefix;
 use plimsoll_context::Tokens;
 use tokio::time::Instant;
 
-use crate::pieces::Piece;
+use crate::pieces::RequestPiece;
 use marked::MarkedCache;
 use prefix::PrefixCache;
 
@@ -31,7 +31,7 @@ pub(crate) struct Cache {
 
 /// The tokens of a request that were read from the cache and written to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Cached {
+pub(crate) struct CachedTokens {
     pub(crate) read: Tokens,
     /// Tokens written for five minutes.
     pub(crate) five_minutes: Tokens,
@@ -40,18 +40,18 @@ pub(crate) struct Cached {
 }
 
 impl Cache {
-    pub(crate) fn read(&mut self, request: &[Piece], caching: Caching) -> Cached {
+    pub(crate) fn read(&mut self, request: &[RequestPiece], caching: Caching) -> CachedTokens {
         match caching {
-            Caching::Prefix => Cached {
+            Caching::Prefix => CachedTokens {
                 read: self.prefix.read(request),
-                ..Cached::default()
+                ..CachedTokens::default()
             },
             Caching::Marked { minimum } => self.marked.read(request, minimum, Instant::now()),
         }
     }
 }
 
-impl Cached {
+impl CachedTokens {
     pub(crate) fn written(self) -> Tokens {
         self.five_minutes + self.hour
     }

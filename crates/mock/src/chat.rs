@@ -10,9 +10,9 @@ use plimsoll_judge::openai_chat::{refusal, validate};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Said};
-use crate::api::{Api, Asked, Called, Header, Place, Size, list};
-use crate::pieces::{Piece, weigh};
+use crate::answer::{AnswerBody, HttpAnswer};
+use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, list};
+use crate::pieces::{RequestPiece, weigh};
 use crate::turn::Turn;
 
 /// The tokens of a message in addition to its text.
@@ -27,26 +27,27 @@ impl Api for Chat {
         "openai"
     }
 
-    fn asked(&self, path: &str) -> Option<Asked> {
-        path.ends_with("/chat/completions").then_some(Asked::Reply)
+    fn asked(&self, path: &str) -> Option<RequestKind> {
+        path.ends_with("/chat/completions")
+            .then_some(RequestKind::Reply)
     }
 
-    fn fault(&self, _: Header<'_>, request: &Value, _: Asked) -> Option<Fault> {
+    fn fault(&self, _: Header<'_>, request: &Value, _: RequestKind) -> Option<Fault> {
         validate(request, &self.0).into_iter().next()
     }
 
-    fn refusal(&self, fault: &Fault) -> Answer {
+    fn refusal(&self, fault: &Fault) -> HttpAnswer {
         let (status, body) = refusal(fault, &self.0);
-        Answer::new(status, body)
+        HttpAnswer::new(status, body)
     }
 
-    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
+    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {
         let tools = request.get("tools").map(Value::to_string);
-        let tools = tools.map(|text| Piece::new(&text, counter.text(&text) + FRAME));
+        let tools = tools.map(|text| RequestPiece::new(&text, counter.text(&text) + FRAME));
         let messages = list(request, "messages").iter();
         let messages = messages.map(|message| {
             let tokens = weight(message, counter) + FRAME;
-            Piece::new(&message.to_string(), tokens)
+            RequestPiece::new(&message.to_string(), tokens)
         });
         tools.into_iter().chain(messages).collect()
     }
@@ -57,19 +58,19 @@ impl Api for Chat {
         asked.map(Tokens).filter(|_| refuse::counts_output(&self.0))
     }
 
-    fn too_long(&self, _: &Value, size: Size) -> Answer {
+    fn too_long(&self, _: &Value, size: Size) -> HttpAnswer {
         refuse::too_long(size, &self.0)
     }
 
-    fn too_many(&self, _: &Value, asked: Tokens, limit: Tokens) -> Answer {
+    fn too_many(&self, _: &Value, asked: Tokens, limit: Tokens) -> HttpAnswer {
         refuse::too_many(asked, limit)
     }
 
-    fn failure(&self, status: u16, message: Option<&str>) -> Answer {
+    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
         refuse::failure(status, message)
     }
 
-    fn say(&self, turn: &Turn, call: &Called<'_>) -> Said {
+    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         say::say(turn, call, &self.0)
     }
 
@@ -77,7 +78,7 @@ impl Api for Chat {
         1
     }
 
-    fn broken(&self, failure: &Answer, call: &Called<'_>, _: usize) -> String {
+    fn broken(&self, failure: &HttpAnswer, call: &PendingReply<'_>, _: usize) -> String {
         say::broken(failure, call, &self.0)
     }
 
@@ -85,22 +86,26 @@ impl Api for Chat {
         json!({ "input_tokens": tokens })
     }
 
-    fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer> {
+    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer> {
         if path == "/props" {
-            let window = place.window?;
+            let window = info.window?;
             let props = json!({"default_generation_settings": {"n_ctx": window}, "total_slots": 1});
-            return Some(Answer::new(200, props));
+            return Some(HttpAnswer::new(200, props));
         }
-        models(path, place, place.window)
+        models(path, info, info.window)
     }
 
-    fn nowhere(&self, method: &str, path: &str) -> Answer {
+    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
         nowhere(method, path, "Chat Completions, at /v1/chat/completions")
     }
 }
 
 /// Returns OpenAI's list of models, or one of them.
-pub(crate) fn models(path: &str, place: &Place<'_>, window: Option<Tokens>) -> Option<Answer> {
+pub(crate) fn models(
+    path: &str,
+    info: &ServerInfo<'_>,
+    window: Option<Tokens>,
+) -> Option<HttpAnswer> {
     let model = |id: &str| {
         let mut model = json!({"id": id, "object": "model", "created": 0, "owned_by": "plimsoll"});
         if let (Some(keys), Some(window)) = (model.as_object_mut(), window) {
@@ -109,19 +114,22 @@ pub(crate) fn models(path: &str, place: &Place<'_>, window: Option<Tokens>) -> O
         model
     };
     if matches!(path, "/v1/models" | "/models") {
-        let data: Vec<Value> = place.models.iter().map(|id| model(id)).collect();
-        return Some(Answer::new(200, json!({"object": "list", "data": data})));
+        let data: Vec<Value> = info.models.iter().map(|id| model(id)).collect();
+        return Some(HttpAnswer::new(
+            200,
+            json!({"object": "list", "data": data}),
+        ));
     }
     let (_, id) = path.split_once("/v1/models/")?;
-    Some(Answer::new(200, model(id)))
+    Some(HttpAnswer::new(200, model(id)))
 }
 
 /// Returns OpenAI's answer for an unknown path.
-pub(crate) fn nowhere(method: &str, path: &str, speaks: &str) -> Answer {
+pub(crate) fn nowhere(method: &str, path: &str, speaks: &str) -> HttpAnswer {
     let words = format!("Invalid URL ({method} {path}); this mock speaks {speaks}");
     let error =
         json!({"message": words, "type": "invalid_request_error", "param": null, "code": null});
-    Answer::new(404, json!({ "error": error }))
+    HttpAnswer::new(404, json!({ "error": error }))
 }
 
 /// Returns the number of tokens in a message.

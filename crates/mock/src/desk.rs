@@ -8,11 +8,11 @@ use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
 use plimsoll_judge::Fault;
 use serde_json::Value;
 
-use crate::answer::{Answer, End, Pace, Pieces, Said};
-use crate::api::{Api, Asked, Called, Header, Size, Used, text};
+use crate::answer::{AnswerBody, End, HttpAnswer, Pace, Pieces};
+use crate::api::{Api, Header, PendingReply, ReportedUsage, RequestKind, Size, text};
 use crate::cache::Cache;
 use crate::mock::{Mock, Over};
-use crate::pieces::Piece;
+use crate::pieces::RequestPiece;
 use crate::script::Script;
 use crate::turn::Turn;
 
@@ -33,8 +33,8 @@ struct Now {
 
 /// The result of handling a request.
 #[derive(Debug)]
-pub(crate) struct Handled {
-    pub(crate) answer: Answer,
+pub(crate) struct HandledRequest {
+    pub(crate) answer: HttpAnswer,
     /// The size of the request.
     pub(crate) tokens: Tokens,
     /// The broken rule, if there is one.
@@ -59,10 +59,15 @@ impl Desk {
     }
 
     /// Handles one request of the protocol.
-    pub(crate) fn handle(&self, header: Header<'_>, request: &Value, asked: Asked) -> Handled {
+    pub(crate) fn handle(
+        &self,
+        header: Header<'_>,
+        request: &Value,
+        asked: RequestKind,
+    ) -> HandledRequest {
         let api = self.api();
         if let Some(answer) = api.turned_away(header, request) {
-            return Handled {
+            return HandledRequest {
                 answer,
                 tokens: Tokens::ZERO,
                 fault: None,
@@ -76,17 +81,17 @@ impl Desk {
         let fault = api.fault(header, request, asked);
         let answer = match (&fault, asked) {
             (Some(fault), _) => api.refusal(fault),
-            (None, Asked::Count) => Answer::new(200, api.counted(tokens)),
-            (None, Asked::Reply) => self.reply(request, &pieces, tokens),
+            (None, RequestKind::Count) => HttpAnswer::new(200, api.counted(tokens)),
+            (None, RequestKind::Reply) => self.reply(request, &pieces, tokens),
         };
-        Handled {
+        HandledRequest {
             answer,
             tokens,
             fault,
         }
     }
 
-    fn reply(&self, request: &Value, pieces: &[Piece], sent: Tokens) -> Answer {
+    fn reply(&self, request: &Value, pieces: &[RequestPiece], sent: Tokens) -> HttpAnswer {
         let api = self.api();
         let number = {
             let mut now = self.lock();
@@ -103,12 +108,12 @@ impl Desk {
         if let Some(limit) = self.mock.per_minute.filter(|limit| rated > *limit) {
             return api.too_many(request, rated, limit);
         }
-        let mut call = Called {
+        let mut call = PendingReply {
             request,
             number,
-            used: Used {
+            used: ReportedUsage {
                 input: sent,
-                ..Used::default()
+                ..ReportedUsage::default()
             },
         };
         let mut left = None;
@@ -148,13 +153,13 @@ impl Desk {
     }
 
     /// Returns the answer for a turn of the script.
-    fn play(&self, turn: &Turn, pieces: &[Piece], mut call: Called<'_>) -> Answer {
+    fn play(&self, turn: &Turn, pieces: &[RequestPiece], mut call: PendingReply<'_>) -> HttpAnswer {
         let api = self.api();
         if turn.events.is_none() && (turn.body.is_some() || turn.fail.is_some()) {
             let status = turn.fail.unwrap_or(200);
             let answer = match &turn.body {
-                Some(Value::String(body)) => Answer::of(status, Said::Text(body.clone())),
-                Some(body) => Answer::new(status, body.clone()),
+                Some(Value::String(body)) => HttpAnswer::of(status, AnswerBody::Text(body.clone())),
+                Some(body) => HttpAnswer::new(status, body.clone()),
                 None => api.failure(status, turn.message.as_deref()),
             };
             return dressed(answer, turn);
@@ -165,7 +170,7 @@ impl Desk {
         (call.used.output, call.used.reasoning) = self.output(turn);
         if let Some(events) = &turn.events {
             let events = events.iter().map(raw_event).collect();
-            return dressed(Answer::of(200, Said::Events(events)), turn);
+            return dressed(HttpAnswer::of(200, AnswerBody::Events(events)), turn);
         }
         if let Some(status) = turn.fail_in_stream {
             let failure = api.failure(status, turn.message.as_deref());
@@ -174,7 +179,7 @@ impl Desk {
                 false => dressed(failure, turn),
             };
         }
-        let answer = Answer::of(200, api.say(turn, &call));
+        let answer = HttpAnswer::of(200, api.say(turn, &call));
         dressed(
             match turn.cut || turn.hang {
                 true => answer.halved(),
@@ -186,14 +191,19 @@ impl Desk {
 
     /// Returns a stream that fails: in the middle of the turn, or after the opening events if there
     /// is no turn.
-    fn broken(&self, turn: Option<&Turn>, call: &Called<'_>, failure: Answer) -> Answer {
+    fn broken(
+        &self,
+        turn: Option<&Turn>,
+        call: &PendingReply<'_>,
+        failure: HttpAnswer,
+    ) -> HttpAnswer {
         let api = self.api();
         match api.say(turn.unwrap_or(&Turn::default()), call) {
-            Said::Events(mut events) => {
+            AnswerBody::Events(mut events) => {
                 let half = turn.map_or(0, |_| events.len() / 2);
                 events.truncate(half.max(api.opening()));
                 events.push(api.broken(&failure, call, events.len()));
-                Answer::of(200, Said::Events(events))
+                HttpAnswer::of(200, AnswerBody::Events(events))
             }
             _ => failure,
         }
@@ -250,7 +260,7 @@ impl std::fmt::Debug for Desk {
 }
 
 /// Adds the headers and the timing of the turn to an answer.
-fn dressed(mut answer: Answer, turn: &Turn) -> Answer {
+fn dressed(mut answer: HttpAnswer, turn: &Turn) -> HttpAnswer {
     if let Some(seconds) = turn.retry_after {
         answer = answer.header("retry-after", seconds.to_string());
     }

@@ -38,7 +38,7 @@ pub use cache::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_PREFIXES, MAX_CACHED_REQUES
 pub use error::MockError;
 pub use gate::{Gate, Opener};
 pub use mock::Mock;
-pub use record::{MAX_RECORDED, MAX_RECORDED_BYTES, Recorded, Tally};
+pub use record::{MAX_RECORDED, MAX_RECORDED_BYTES, RecordedRequest, Tally};
 pub use responses::MAX_STORED;
 pub use script::{MAX_SCRIPT, Script};
 pub use server::{MAX_BODY, Server};

@@ -7,37 +7,37 @@ mod weigh;
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_judge::anthropic::{admission, refusal, unsigned, validate_announced, validate_count};
-use plimsoll_wire::anthropic::Profile;
+use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Said};
-use crate::api::{Api, Asked, Called, Header, Place, Size, text};
+use crate::answer::{AnswerBody, HttpAnswer};
+use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, text};
 use crate::cache::Caching;
-use crate::pieces::Piece;
+use crate::pieces::RequestPiece;
 use crate::turn::Turn;
 
 /// Anthropic's API. The rules for a request depend on the model that it names.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeyPolicy,
 }
 
 /// Whether a client needs an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keys {
+pub(crate) enum KeyPolicy {
     /// Any key is accepted.
     Needed,
     /// No key is needed.
     Unneeded,
 }
 
-fn profile(request: &Value) -> Profile {
-    Profile::of_model(text(request, "model"))
+fn profile(request: &Value) -> MessagesProfile {
+    MessagesProfile::of_model(text(request, "model"))
 }
 
-fn error(status: u16, kind: &str, message: &str) -> Answer {
+fn error(status: u16, kind: &str, message: &str) -> HttpAnswer {
     let error = json!({"type": kind, "message": message});
-    Answer::new(status, json!({"type": "error", "error": error}))
+    HttpAnswer::new(status, json!({"type": "error", "error": error}))
 }
 
 impl Api for Messages {
@@ -45,21 +45,21 @@ impl Api for Messages {
         "anthropic"
     }
 
-    fn asked(&self, path: &str) -> Option<Asked> {
+    fn asked(&self, path: &str) -> Option<RequestKind> {
         match path {
-            _ if path.ends_with("/v1/messages") => Some(Asked::Reply),
-            _ if path.ends_with("/v1/messages/count_tokens") => Some(Asked::Count),
+            _ if path.ends_with("/v1/messages") => Some(RequestKind::Reply),
+            _ if path.ends_with("/v1/messages/count_tokens") => Some(RequestKind::Count),
             _ => None,
         }
     }
 
-    fn turned_away(&self, header: Header<'_>, request: &Value) -> Option<Answer> {
+    fn turned_away(&self, header: Header<'_>, request: &Value) -> Option<HttpAnswer> {
         let header = |name: &str| match (name, self.keys) {
-            ("x-api-key", Keys::Unneeded) => Some("none".to_owned()),
+            ("x-api-key", KeyPolicy::Unneeded) => Some("none".to_owned()),
             _ => header(name),
         };
         if let Err((status, body)) = admission(&header, request) {
-            return Some(Answer::new(status, body));
+            return Some(HttpAnswer::new(status, body));
         }
         // The SDK's own loop asks for a thread, and then sends only new messages.
         let words = "thread: this mock keeps no threads; send the whole history";
@@ -67,24 +67,24 @@ impl Api for Messages {
         kept.then(|| error(400, "invalid_request_error", words))
     }
 
-    fn fault(&self, header: Header<'_>, request: &Value, asked: Asked) -> Option<Fault> {
+    fn fault(&self, header: Header<'_>, request: &Value, asked: RequestKind) -> Option<Fault> {
         let profile = profile(request);
         let faults = match asked {
-            Asked::Reply => {
+            RequestKind::Reply => {
                 let betas = header("anthropic-beta").unwrap_or_default();
                 validate_announced(request, &profile, &betas)
             }
-            Asked::Count => validate_count(request, &profile),
+            RequestKind::Count => validate_count(request, &profile),
         };
         faults.into_iter().next().or_else(|| unsigned(request))
     }
 
-    fn refusal(&self, fault: &Fault) -> Answer {
+    fn refusal(&self, fault: &Fault) -> HttpAnswer {
         let (status, body) = refusal(fault);
-        Answer::new(status, body)
+        HttpAnswer::new(status, body)
     }
 
-    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
+    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {
         weigh::pieces(request, counter)
     }
 
@@ -103,7 +103,7 @@ impl Api for Messages {
         }
     }
 
-    fn too_long(&self, _: &Value, size: Size) -> Answer {
+    fn too_long(&self, _: &Value, size: Size) -> HttpAnswer {
         let Size {
             used,
             output,
@@ -119,7 +119,7 @@ impl Api for Messages {
         error(400, "invalid_request_error", &words)
     }
 
-    fn too_many(&self, request: &Value, _: Tokens, limit: Tokens) -> Answer {
+    fn too_many(&self, request: &Value, _: Tokens, limit: Tokens) -> HttpAnswer {
         let model = text(request, "model");
         let words = format!(
             "This request would exceed your organization's rate limit of {limit} input tokens per \
@@ -131,7 +131,7 @@ impl Api for Messages {
         error(429, "rate_limit_error", &words)
     }
 
-    fn failure(&self, status: u16, message: Option<&str>) -> Answer {
+    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
         let (kind, words) = match status {
             400 => ("invalid_request_error", "Invalid request"),
             401 => ("authentication_error", "invalid x-api-key"),
@@ -161,7 +161,7 @@ impl Api for Messages {
         Some("model_context_window_exceeded")
     }
 
-    fn say(&self, turn: &Turn, call: &Called<'_>) -> Said {
+    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         say::say(turn, call)
     }
 
@@ -169,9 +169,9 @@ impl Api for Messages {
         1
     }
 
-    fn broken(&self, failure: &Answer, _: &Called<'_>, _: usize) -> String {
+    fn broken(&self, failure: &HttpAnswer, _: &PendingReply<'_>, _: usize) -> String {
         match &failure.body {
-            Said::Whole(error) => say::event(error),
+            AnswerBody::Whole(error) => say::event(error),
             _ => String::new(),
         }
     }
@@ -180,7 +180,7 @@ impl Api for Messages {
         json!({ "input_tokens": tokens })
     }
 
-    fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer> {
+    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer> {
         let model = |id: &str| {
             json!({
                 "type": "model",
@@ -188,25 +188,25 @@ impl Api for Messages {
                 "display_name": id,
                 "created_at": "2025-01-01T00:00:00Z",
                 "lifecycle": "active",
-                "max_input_tokens": place.window,
-                "max_tokens": Profile::of_model(id).max_output,
+                "max_input_tokens": info.window,
+                "max_tokens": MessagesProfile::of_model(id).max_output,
             })
         };
         if path.ends_with("/v1/models") {
-            let data: Vec<Value> = place.models.iter().map(|id| model(id)).collect();
+            let data: Vec<Value> = info.models.iter().map(|id| model(id)).collect();
             let list = json!({"data": data, "has_more": false,
-                "first_id": place.models.first(), "last_id": place.models.last()});
-            return Some(Answer::new(200, list));
+                "first_id": info.models.first(), "last_id": info.models.last()});
+            return Some(HttpAnswer::new(200, list));
         }
         let (_, id) = path.split_once("/v1/models/")?;
-        Some(Answer::new(200, model(id)))
+        Some(HttpAnswer::new(200, model(id)))
     }
 
     fn names_request(&self) -> &'static str {
         "request-id"
     }
 
-    fn nowhere(&self, method: &str, path: &str) -> Answer {
+    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
         let words = format!(
             "Not Found: {method} {path}; this mock speaks Anthropic Messages, at /v1/messages"
         );

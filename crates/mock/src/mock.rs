@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::openai_chat::Dialect;
-use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::chat::Chat;
 use crate::error::MockError;
-use crate::messages::{Keys, Messages};
+use crate::messages::{KeyPolicy, Messages};
 use crate::record::Keep;
 use crate::responses::Responses;
 use crate::script::Script;
@@ -30,7 +30,7 @@ pub struct Mock {
     pub(crate) then: Option<Arc<Then>>,
     pub(crate) scales: Option<Arc<Scales>>,
     pub(crate) models: Vec<String>,
-    pub(crate) pages: Vec<Page>,
+    pub(crate) pages: Vec<FixedPage>,
     pub(crate) window: Option<Tokens>,
     pub(crate) over: Over,
     pub(crate) per_minute: Option<Tokens>,
@@ -47,7 +47,7 @@ pub(crate) type Scales = dyn Fn(&Value) -> u64 + Send + Sync;
 
 /// A fixed answer for a path.
 #[derive(Debug, Clone)]
-pub(crate) struct Page {
+pub(crate) struct FixedPage {
     pub(crate) path: String,
     pub(crate) status: u16,
     pub(crate) body: Value,
@@ -78,7 +78,9 @@ impl Mock {
     /// model, signs its thinking, and verifies thinking that is sent back.
     #[must_use]
     pub fn messages() -> Self {
-        Self::of(Messages { keys: Keys::Needed })
+        Self::of(Messages {
+            keys: KeyPolicy::Needed,
+        })
     }
 
     /// Creates a server of Anthropic Messages without API keys, like compatible servers of other
@@ -86,7 +88,7 @@ impl Mock {
     #[must_use]
     pub fn messages_without_keys() -> Self {
         Self::of(Messages {
-            keys: Keys::Unneeded,
+            keys: KeyPolicy::Unneeded,
         })
     }
 
@@ -94,13 +96,15 @@ impl Mock {
     /// reasoning, and decrypts reasoning that is sent back.
     #[must_use]
     pub fn responses() -> Self {
-        Self::responses_by(|_| Profile::openai())
+        Self::responses_by(|_| ResponsesProfile::openai())
     }
 
     /// Creates a server of OpenAI Responses whose models have the profile that `profile` returns
     /// for their name.
     #[must_use]
-    pub fn responses_by(profile: impl Fn(&str) -> Profile + Send + Sync + 'static) -> Self {
+    pub fn responses_by(
+        profile: impl Fn(&str) -> ResponsesProfile + Send + Sync + 'static,
+    ) -> Self {
         Self::of(Responses::new(Arc::new(profile)))
     }
 
@@ -161,7 +165,7 @@ impl Mock {
     pub fn page(mut self, path: impl Into<String>, status: u16, body: Value) -> Self {
         let path = path.into();
         self.pages.retain(|page| page.path != path);
-        self.pages.push(Page { path, status, body });
+        self.pages.push(FixedPage { path, status, body });
         self
     }
 

@@ -1,5 +1,5 @@
-//! [`Piece`]: a part of a request in prompt order, with its size. The simulated caches compare
-//! pieces. Each protocol splits its own requests.
+//! [`RequestPiece`]: a part of a request in prompt order, with its size. The simulated caches
+//! compare pieces. Each protocol splits its own requests.
 
 use plimsoll_context::{TokenCounter, Tokens};
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(crate) type Print = [u8; 16];
 
 /// One piece of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub(crate) struct RequestPiece {
     /// The fingerprint of the whole piece.
     pub(crate) print: Print,
     pub(crate) tokens: Tokens,
@@ -35,7 +35,7 @@ pub(crate) enum Mark {
     Hour,
 }
 
-impl Piece {
+impl RequestPiece {
     /// Creates a piece. `text` is only compared, and does not determine the number of tokens.
     pub(crate) fn new(text: &str, tokens: Tokens) -> Self {
         let length = text.len().max(1) as u64;

@@ -1,4 +1,4 @@
-//! [`Recorded`]: a received request. A server keeps a limited list of them for tests.
+//! [`RecordedRequest`]: a received request. A server keeps a limited list of them for tests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub const MAX_RECORDED_BYTES: usize = 256 * 1024 * 1024;
 
 /// A request as received.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
+pub struct RecordedRequest {
     /// The path.
     pub path: String,
     /// The headers, including keys, with names in lower case. Empty if they are not kept.
@@ -56,7 +56,7 @@ pub(crate) enum Keep {
 /// The recorded requests.
 #[derive(Debug)]
 pub(crate) struct Record {
-    kept: VecDeque<(Recorded, usize)>,
+    kept: VecDeque<(RecordedRequest, usize)>,
     keep: Keep,
     /// The number of oldest requests that have lost their body and headers.
     outlines: usize,
@@ -84,7 +84,7 @@ impl Record {
     }
 
     /// Records a request and returns its number, from 1.
-    pub(crate) fn push(&mut self, mut one: Recorded) -> u64 {
+    pub(crate) fn push(&mut self, mut one: RecordedRequest) -> u64 {
         self.so_far += 1;
         if one.bytes > 0 {
             self.tally.asked += 1;
@@ -112,7 +112,7 @@ impl Record {
         self.so_far
     }
 
-    pub(crate) fn all(&self) -> Vec<Recorded> {
+    pub(crate) fn all(&self) -> Vec<RecordedRequest> {
         self.kept.iter().map(|(one, _)| one.clone()).collect()
     }
 
@@ -121,7 +121,7 @@ impl Record {
     }
 }
 
-impl Recorded {
+impl RecordedRequest {
     fn size(&self) -> usize {
         let headers = self.headers.iter();
         let headers: usize = headers.map(|(name, given)| name.len() + given.len()).sum();
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn one(status: u16, bytes: usize) -> Recorded {
-        Recorded {
+    fn one(status: u16, bytes: usize) -> RecordedRequest {
+        RecordedRequest {
             path: "/p".into(),
             headers: BTreeMap::from([("a".into(), "b".into())]),
             body: json!({"n": bytes}),

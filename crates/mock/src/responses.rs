@@ -12,40 +12,40 @@ use std::sync::Arc;
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_responses::{refusal, unreadable, validate, validate_count};
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Said};
-use crate::api::{Api, Asked, Called, Header, Place, Size, text};
+use crate::answer::{AnswerBody, HttpAnswer};
+use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, text};
 use crate::chat;
-use crate::pieces::Piece;
+use crate::pieces::RequestPiece;
 use crate::turn::Turn;
 
 pub use stored::MAX_STORED;
-use stored::Stored;
+use stored::StoredItems;
 
 /// The server's message for a request that is too long. It contains no numbers.
 const TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust your \
                         input and try again.";
 
 /// A function that returns the requirements of the model with this name.
-pub(crate) type ProfileOf = dyn Fn(&str) -> Profile + Send + Sync;
+pub(crate) type ProfileOf = dyn Fn(&str) -> ResponsesProfile + Send + Sync;
 
 /// OpenAI's API, or a compatible one.
 pub(crate) struct Responses {
     profile: Arc<ProfileOf>,
-    stored: Stored,
+    stored: StoredItems,
 }
 
 impl Responses {
     pub(crate) fn new(profile: Arc<ProfileOf>) -> Self {
         Self {
             profile,
-            stored: Stored::default(),
+            stored: StoredItems::default(),
         }
     }
 
-    fn profile(&self, request: &Value) -> Profile {
+    fn profile(&self, request: &Value) -> ResponsesProfile {
         (self.profile)(text(request, "model"))
     }
 }
@@ -56,9 +56,9 @@ impl fmt::Debug for Responses {
     }
 }
 
-fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Answer {
+fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> HttpAnswer {
     let error = json!({"message": message, "type": kind, "param": null, "code": code});
-    Answer::new(status, json!({ "error": error }))
+    HttpAnswer::new(status, json!({ "error": error }))
 }
 
 impl Api for Responses {
@@ -66,23 +66,23 @@ impl Api for Responses {
         "openai-responses"
     }
 
-    fn asked(&self, path: &str) -> Option<Asked> {
+    fn asked(&self, path: &str) -> Option<RequestKind> {
         match path {
-            _ if path.ends_with("/responses") => Some(Asked::Reply),
-            _ if path.ends_with("/responses/input_tokens") => Some(Asked::Count),
+            _ if path.ends_with("/responses") => Some(RequestKind::Reply),
+            _ if path.ends_with("/responses/input_tokens") => Some(RequestKind::Count),
             _ => None,
         }
     }
 
-    fn turned_away(&self, _: Header<'_>, request: &Value) -> Option<Answer> {
+    fn turned_away(&self, _: Header<'_>, request: &Value) -> Option<HttpAnswer> {
         stored::goes_on(request)
     }
 
-    fn fault(&self, _: Header<'_>, request: &Value, asked: Asked) -> Option<Fault> {
+    fn fault(&self, _: Header<'_>, request: &Value, asked: RequestKind) -> Option<Fault> {
         let profile = self.profile(request);
         let faults = match asked {
-            Asked::Reply => validate(request, &profile),
-            Asked::Count => validate_count(request, &profile),
+            RequestKind::Reply => validate(request, &profile),
+            RequestKind::Count => validate_count(request, &profile),
         };
         let refers = profile.reasoning == ReasoningItems::Encrypted;
         let unknown = || self.stored.unknown(request).filter(|_| refers);
@@ -91,12 +91,12 @@ impl Api for Responses {
         broken.or_else(|| unreadable(request)).or_else(unknown)
     }
 
-    fn refusal(&self, fault: &Fault) -> Answer {
+    fn refusal(&self, fault: &Fault) -> HttpAnswer {
         let (status, body) = refusal(fault);
-        Answer::new(status, body)
+        HttpAnswer::new(status, body)
     }
 
-    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
+    fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {
         weigh::pieces(request, counter)
     }
 
@@ -110,13 +110,13 @@ impl Api for Responses {
         sent + Tokens(output.unwrap_or_default())
     }
 
-    fn too_long(&self, _: &Value, _: Size) -> Answer {
+    fn too_long(&self, _: &Value, _: Size) -> HttpAnswer {
         let error = json!({"message": TOO_LONG, "type": "invalid_request_error", "param": "input",
             "code": "context_length_exceeded"});
-        Answer::new(400, json!({ "error": error }))
+        HttpAnswer::new(400, json!({ "error": error }))
     }
 
-    fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> Answer {
+    fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> HttpAnswer {
         let model = text(request, "model");
         let words = format!(
             "Request too large for {model} in organization org-mock on tokens per min (TPM): Limit \
@@ -126,7 +126,7 @@ impl Api for Responses {
         error(429, "tokens", Some("rate_limit_exceeded"), &words)
     }
 
-    fn failure(&self, status: u16, message: Option<&str>) -> Answer {
+    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
         let (kind, code, words) = match status {
             401 => (
                 "invalid_request_error",
@@ -165,12 +165,12 @@ impl Api for Responses {
         error(status, kind, code, message.unwrap_or(words))
     }
 
-    fn say(&self, turn: &Turn, call: &Called<'_>) -> Said {
+    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         let items = say::items(turn, call, &self.profile(call.request));
         self.stored.keep(call.request, &items);
         match call.streams() {
-            true => Said::Events(events::events(turn, call, &items)),
-            false => Said::Whole(say::ended(turn, call, &items)),
+            true => AnswerBody::Events(events::events(turn, call, &items)),
+            false => AnswerBody::Whole(say::ended(turn, call, &items)),
         }
     }
 
@@ -178,7 +178,7 @@ impl Api for Responses {
         events::OPENING
     }
 
-    fn broken(&self, failure: &Answer, call: &Called<'_>, after: usize) -> String {
+    fn broken(&self, failure: &HttpAnswer, call: &PendingReply<'_>, after: usize) -> String {
         events::broken(failure, call, after)
     }
 
@@ -186,12 +186,12 @@ impl Api for Responses {
         json!({"object": "response.input_tokens", "input_tokens": tokens})
     }
 
-    fn about(&self, path: &str, place: &Place<'_>) -> Option<Answer> {
+    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer> {
         // OpenAI does not publish its windows in the API.
-        chat::models(path, place, None)
+        chat::models(path, info, None)
     }
 
-    fn nowhere(&self, method: &str, path: &str) -> Answer {
+    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
         chat::nowhere(method, path, "OpenAI Responses, at /v1/responses")
     }
 }

@@ -13,12 +13,12 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::answer::Answer;
-use crate::api::Place;
-use crate::desk::{Desk, Handled};
+use crate::answer::HttpAnswer;
+use crate::api::ServerInfo;
+use crate::desk::{Desk, HandledRequest};
 use crate::error::MockError;
-use crate::mock::{Mock, Page};
-use crate::record::{Record, Recorded, Tally};
+use crate::mock::{FixedPage, Mock};
+use crate::record::{Record, RecordedRequest, Tally};
 
 /// The maximum size of a request's body, in bytes.
 pub const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -26,14 +26,14 @@ pub const MAX_BODY: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<MockState>,
     task: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct MockState {
     desk: Desk,
-    pages: Mutex<Vec<Page>>,
+    pages: Mutex<Vec<FixedPage>>,
     record: Mutex<Record>,
 }
 
@@ -49,7 +49,7 @@ impl Server {
         };
         let listener = TcpListener::bind(mock.address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(MockState {
             pages: Mutex::new(mock.pages.clone()),
             record: Mutex::new(Record::new(mock.keep)),
             desk: Desk::new(mock),
@@ -76,7 +76,7 @@ impl Server {
 
     /// Returns the recorded requests.
     #[must_use]
-    pub fn requests(&self) -> Vec<Recorded> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         lock(&self.shared.record).all()
     }
 
@@ -97,7 +97,7 @@ impl Server {
         let path = path.into();
         let mut pages = lock(&self.shared.pages);
         pages.retain(|page| page.path != path);
-        pages.push(Page { path, status, body });
+        pages.push(FixedPage { path, status, body });
     }
 }
 
@@ -107,29 +107,35 @@ impl Drop for Server {
     }
 }
 
-impl Shared {
-    fn handle(&self, method: &Method, path: &str, headers: &HeaderMap, body: &Value) -> Handled {
+impl MockState {
+    fn handle(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        body: &Value,
+    ) -> HandledRequest {
         let desk = &self.desk;
         let page = lock(&self.pages)
             .iter()
             .find(|page| page.path == path)
             .cloned();
         if let Some(page) = page {
-            return Handled::of(Answer::new(page.status, page.body));
+            return HandledRequest::of(HttpAnswer::new(page.status, page.body));
         }
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
         if let (&Method::POST, Some(asked)) = (method, desk.api().asked(path)) {
             return desk.handle(&header, body, asked);
         }
-        let place = Place {
+        let info = ServerInfo {
             models: &desk.mock.models,
             window: desk.mock.window,
         };
         let about = desk
             .api()
-            .about(path, &place)
+            .about(path, &info)
             .filter(|_| method == Method::GET);
-        Handled::of(match about {
+        HandledRequest::of(match about {
             Some(about) => desk
                 .api()
                 .turned_away(&header, &Value::Null)
@@ -139,14 +145,14 @@ impl Shared {
     }
 
     /// Records a request and returns its id.
-    fn record(&self, recorded: Recorded) -> String {
+    fn record(&self, recorded: RecordedRequest) -> String {
         let number = lock(&self.record).push(recorded);
         format!("req_mock{number}")
     }
 }
 
-impl Handled {
-    fn of(answer: Answer) -> Self {
+impl HandledRequest {
+    fn of(answer: HttpAnswer) -> Self {
         Self {
             answer,
             tokens: Tokens::ZERO,
@@ -155,7 +161,7 @@ impl Handled {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+async fn answer(State(shared): State<Arc<MockState>>, request: Request) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
     let headers = request.headers().clone();
@@ -166,12 +172,12 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         Err(_) => {
             let words = "the request is larger than this mock reads";
             let refusal = shared.desk.api().failure(413, Some(words));
-            (Handled::of(refusal), Value::Null)
+            (HandledRequest::of(refusal), Value::Null)
         }
         Ok(Err(why)) if method == Method::POST => {
             let words = format!("The request body is not valid JSON: {why}");
             let refusal = shared.desk.api().failure(400, Some(&words));
-            (Handled::of(refusal), Value::Null)
+            (HandledRequest::of(refusal), Value::Null)
         }
         Ok(body) => {
             let body = body.unwrap_or(Value::Null);
@@ -181,7 +187,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let value =
         |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = headers.iter();
-    let name = shared.record(Recorded {
+    let name = shared.record(RecordedRequest {
         path,
         headers: headers
             .map(|(name, given)| (name.as_str().to_owned(), value(given)))

@@ -24,11 +24,11 @@ pub use plimsoll_agent::{
 pub use plimsoll_context::{
     ARGUMENT_CHARS, ArgumentDigest, Budget, CLOSED_CALL, COLD_TARGET, CannotFit, CompactionConfig,
     CompactionScope, ContextConfig, Counts, EXTRACT_SHARE, Exchange, ExchangeKind, FALLBACK_WINDOW,
-    Form, Gap, HistoryLimit, Item, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, Line, MAX_RESULT,
-    MAX_SUMMARY, MIN_SIDE, Marker, NOTE_MAX, OUTPUT_RESERVE, OwnStages, Pin, Pinned, RESULT_SHARE,
-    Released, Repair, Repaired, SAFETY_MARK, SOFT_MARK, SUMMARY_SHARE, Seq, SessionPruneConfig,
-    Summarization, SummaryConfig, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, Thresholds,
-    Transcript, WORKING_TARGET, WORKING_TRIGGER, clip, head_tail, head_tail_tokens, nearest,
-    repair, shorten, shorten_bytes,
+    Form, Gap, HistoryLimit, Item, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, MAX_RESULT, MAX_SUMMARY,
+    MIN_SIDE, Marker, NOTE_MAX, OUTPUT_RESERVE, OwnStages, Pin, PinnedPart, RESULT_SHARE,
+    RemovedMessages, Repair, RepairedTranscript, SAFETY_MARK, SOFT_MARK, SUMMARY_SHARE, Seq,
+    SessionPruneConfig, Summarization, SummaryConfig, TARGET, TARGET_OF_EXPLICIT, TRIGGER,
+    Threshold, Thresholds, Transcript, ViewLimits, WORKING_TARGET, WORKING_TRIGGER, clip,
+    head_tail, head_tail_tokens, nearest, repair, shorten, shorten_bytes,
 };
 pub use plimsoll_core::{SUMMARY_TIMEOUT, WINDOW_REMEMBERED};

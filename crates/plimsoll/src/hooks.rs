@@ -24,6 +24,6 @@ pub use plimsoll_agent::{
     Decision, FilterResult, HookPoint, InputFilter, InputFilters, MAX_FILTERS, Moment,
 };
 pub use plimsoll_core::{
-    ANSWER_RETRIES, CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Later,
+    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Later,
     MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
 };

@@ -26,8 +26,9 @@
 //! ```
 
 pub use plimsoll_agent::{
-    ArgumentFault, Arguments, Coercion, Entry, Fitted, FoldError, Input, KEPT_FOR_RESULT,
-    KnownTool, LOG_FORMAT, Leave, Leaving, LeavingItem, Lesson, MAX_BATCH, MAX_COERCIONS, MAX_NAME,
-    MAX_NAME_EDITS, MAX_SCHEMA_VISITS, Measure, Named, Now, Outcome, Own, Run, Setup, State, Step,
-    SummaryModel, ToolNames, UserMessage, Verdict, Waiting, fit, refusal,
+    ArgumentFault, Arguments, Coercion, ConvertedArguments, Entry, FoldError, Input,
+    KEPT_FOR_RESULT, KnownTool, LOG_FORMAT, Leave, LeavingItem, Lesson, MAX_BATCH, MAX_COERCIONS,
+    MAX_NAME, MAX_NAME_EDITS, MAX_SCHEMA_VISITS, Measure, NameMatch, Now, Outcome, OwnUsage,
+    PendingPlan, Run, Setup, State, Step, SummaryModel, ToolNames, UserInput, Verdict, Waiting,
+    fit, refusal,
 };

@@ -20,8 +20,8 @@
 //! ```
 
 pub use plimsoll_agent::{
-    Answer, CallTarget, CommandTarget, MAX_RULES, NoPermission, NoPermissionMode, PathTarget,
-    Pattern, Permission, PermissionRule, Permissions, Question, ShellText, SimpleCommand, TargetOf,
-    ToolTarget, Whom,
+    Answer, Approver, CallTarget, CommandTarget, MAX_RULES, NoPermission, NoPermissionMode,
+    PathTarget, Pattern, Permission, PermissionRule, Permissions, Question, ShellText,
+    SimpleCommand, TargetOf, ToolTarget,
 };
 pub use plimsoll_core::{AllowAll, DenyAll};

@@ -30,9 +30,9 @@
 
 pub use plimsoll_context::{
     Author, CLEARED, Cap, ClearToolUses, ClearTrigger, Draft, Economy, Edit, Evict, Fill, Fit,
-    LEAST_TURNS, LINE_BYTES, Lines, MIN_GAIN, Mark, Means, Outlook, Pace, Plan, PlanError, Policy,
-    Price, Proposal, Prune, RECENT_TURNS, REREADING, Ready, Reason, Recall, Rendition, Section,
-    Sections, SeqRange, Span, Stage, StageStep, Summarize, Summarizer, Trigger, Trim, TrimRole,
-    TrimStrategy, TrimmedMessage, USUAL_LONGER_WRITE, USUAL_READ, When, batch, explain, head,
-    price, price_with_head,
+    LEAST_TURNS, LINE_BYTES, Lines, MIN_GAIN, Mark, Outlook, Pace, Plan, PlanContext, PlanError,
+    Policy, Price, Proposal, Prune, RECENT_TURNS, REREADING, ReadySummary, Reason, Recall,
+    Rendition, Section, Sections, SeqRange, Span, Stage, StageStep, Summarize, Summarizer,
+    SummaryTiming, Trigger, Trim, TrimRole, TrimStrategy, TrimmedMessage, USUAL_LONGER_WRITE,
+    USUAL_READ, batch, explain, head, price, price_with_head,
 };

@@ -25,5 +25,5 @@ pub use plimsoll_agent::{
 };
 pub use plimsoll_core::{
     AgentLoopConfig, AgentState, BadSessionId, Extensions, INBOX, MAX_STEP_RESULT, MAX_STEPS,
-    MAX_STEPS_SIZE, Said, agent_loop, agent_loop_continue, fork_session, new_session_id,
+    MAX_STEPS_SIZE, UserMessage, agent_loop, agent_loop_continue, fork_session, new_session_id,
 };

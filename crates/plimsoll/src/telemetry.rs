@@ -92,7 +92,7 @@ pub enum TelemetryError {
 }
 
 /// A layer over the registry.
-type Layered = Box<dyn Layer<Registry> + Send + Sync>;
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Sets up telemetry for the whole process. If the settings ask for nothing, it sets up nothing and
 /// costs nothing.
@@ -113,7 +113,7 @@ pub fn start(settings: &Settings) -> Result<Guard, TelemetryError> {
 /// # Errors
 /// If the settings cannot be followed.
 pub fn dispatch(settings: &Settings) -> Result<(Dispatch, Guard), TelemetryError> {
-    let mut layers: Vec<Layered> = Vec::new();
+    let mut layers: Vec<BoxedLayer> = Vec::new();
     if let Some(filter) = &settings.log {
         layers.push(log::layer(filter)?);
     }
@@ -123,12 +123,12 @@ pub fn dispatch(settings: &Settings) -> Result<(Dispatch, Guard), TelemetryError
 }
 
 #[cfg(feature = "otlp")]
-fn exported(settings: &Settings, layers: &mut Vec<Layered>) -> Result<Guard, TelemetryError> {
+fn exported(settings: &Settings, layers: &mut Vec<BoxedLayer>) -> Result<Guard, TelemetryError> {
     export::begin(settings, layers)
 }
 
 #[cfg(not(feature = "otlp"))]
-fn exported(settings: &Settings, _: &mut Vec<Layered>) -> Result<Guard, TelemetryError> {
+fn exported(settings: &Settings, _: &mut Vec<BoxedLayer>) -> Result<Guard, TelemetryError> {
     match settings.export() {
         true => Err(TelemetryError::NotBuilt),
         false => Ok(Guard::default()),

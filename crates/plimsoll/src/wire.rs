@@ -12,8 +12,8 @@
 //! ```
 
 pub use plimsoll_wire::{
-    CallIdForm, CallIdMap, Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice,
-    WireError, WrittenMessages, overflow,
+    CallIdForm, CallIdMap, Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput,
+    ToolChoice, WireError, WrittenMessages, overflow,
 };
 
 /// OpenAI's Chat Completions, and compatible servers.
@@ -26,12 +26,15 @@ pub mod openai_chat {
 
 /// OpenAI's Responses.
 pub mod openai_responses {
-    pub use plimsoll_wire::openai_responses::{Profile, ReasoningItems, render, render_next};
+    pub use plimsoll_wire::openai_responses::{
+        ReasoningItems, ResponsesProfile, render, render_next,
+    };
 }
 
 /// Anthropic's Messages.
 pub mod anthropic {
     pub use plimsoll_wire::anthropic::{
-        Decided, EffortSupport, NoThinking, Prefix, Profile, ThinkingStyle, render, render_next,
+        EffortSupport, MessagesDecisions, MessagesProfile, NoThinking, Prefix, ThinkingStyle,
+        render, render_next,
     };
 }

@@ -19,37 +19,37 @@ const HOOKS: &str = include_str!("../../../docs/hooks.md");
 const LIMITS: &str = include_str!("../../../docs/limits.md");
 const LOOPS: &str = include_str!("../../../docs/loops.md");
 
-struct Page {
+struct DocPage {
     name: &'static str,
     text: &'static str,
     /// The rows of the contract that it is of.
     rows: &'static [&'static str],
 }
 
-const PAGES: [Page; 5] = [
-    Page {
+const PAGES: [DocPage; 5] = [
+    DocPage {
         name: "heartbit",
         text: include_str!("../../../docs/coming-from/heartbit.md"),
         rows: &["H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H10"],
     },
-    Page {
+    DocPage {
         name: "phi-core",
         text: include_str!("../../../docs/coming-from/phi-core.md"),
         rows: &[
             "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13", "P14",
         ],
     },
-    Page {
+    DocPage {
         name: "cognipeer",
         text: include_str!("../../../docs/coming-from/cognipeer.md"),
         rows: &["C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9"],
     },
-    Page {
+    DocPage {
         name: "ambi",
         text: include_str!("../../../docs/coming-from/ambi.md"),
         rows: &["A1", "A2", "A3", "A4", "A5", "A6"],
     },
-    Page {
+    DocPage {
         name: "gaia",
         text: include_str!("../../../docs/coming-from/gaia.md"),
         rows: &["G1", "G2", "G3", "G4", "G5"],
@@ -57,20 +57,20 @@ const PAGES: [Page; 5] = [
 ];
 
 /// A block of a page: what stands behind its fence, and its lines.
-struct Block<'a> {
+struct CodeBlock<'a> {
     kind: &'a str,
     text: String,
 }
 
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn blocks(text: &str) -> Vec<CodeBlock<'_>> {
+    let mut blocks: Vec<CodeBlock> = Vec::new();
     let mut open = false;
     for line in text.lines() {
         match (line.strip_prefix("```"), open) {
             (Some(kind), false) => {
                 open = true;
                 let text = String::new();
-                blocks.push(Block { kind, text });
+                blocks.push(CodeBlock { kind, text });
             }
             (Some(_), true) => open = false,
             (None, true) => {

@@ -2,7 +2,7 @@
 
 use plimsoll_core::Secret;
 use plimsoll_wire::openai_chat::{Dialect, Reach};
-use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use plimsoll_wire::{anthropic, bedrock, gemini};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -14,7 +14,9 @@ use crate::connection::Connection;
 use crate::efforts::goes;
 use crate::error::ProviderError;
 use crate::http::Http;
-use crate::key::{Key, Variables, environment, find_base_url, find_key, need_key, usual_base_url};
+use crate::key::{
+    ApiKey, Variables, environment, find_base_url, find_key, need_key, usual_base_url,
+};
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
 use crate::protocol::{
@@ -22,10 +24,10 @@ use crate::protocol::{
     ServerOwner, dialect_of, profile_of,
 };
 use crate::rejected::RejectedReasoning;
-use crate::sent::Sent;
+use crate::sent::SentSessions;
 use crate::timeouts::Timeouts;
 use crate::token_count::TokenCounter;
-use crate::vendor::{Tells, Vendor, Wire};
+use crate::vendor::{Vendor, WindowReport, Wire};
 
 /// The origin of a key that the caller set.
 const SETTINGS: &str = "the settings";
@@ -68,8 +70,8 @@ pub struct ModelClientBuilder {
     key: Option<Secret>,
     key_from: Option<String>,
     dialect: Option<Dialect>,
-    profile: Option<Profile>,
-    messages_profile: Option<anthropic::Profile>,
+    profile: Option<ResponsesProfile>,
+    messages_profile: Option<anthropic::MessagesProfile>,
     headers: Vec<(String, Secret)>,
     timeouts: Timeouts,
     extra: Map<String, Value>,
@@ -143,13 +145,13 @@ impl ModelClientBuilder {
     }
 
     /// Sets the profile of Responses, if the model's name does not determine it.
-    pub fn profile(mut self, profile: Profile) -> Self {
+    pub fn profile(mut self, profile: ResponsesProfile) -> Self {
         self.profile = Some(profile);
         self
     }
 
     /// Sets the profile of Messages, if the model's name does not determine it.
-    pub fn messages_profile(mut self, profile: anthropic::Profile) -> Self {
+    pub fn messages_profile(mut self, profile: anthropic::MessagesProfile) -> Self {
         self.messages_profile = Some(profile);
         self
     }
@@ -212,14 +214,14 @@ impl ModelClientBuilder {
                 let known = || facts.responses(profile_of(model, server));
                 Box::new(ResponsesProtocol {
                     profile: profile.unwrap_or_else(known),
-                    sent: Sent::default(),
+                    sent: SentSessions::default(),
                 })
             }
             Wire::Messages => {
-                let known = || facts.messages(anthropic::Profile::of_model(model.name()));
+                let known = || facts.messages(anthropic::MessagesProfile::of_model(model.name()));
                 Box::new(MessagesProtocol {
                     profile: messages_profile.unwrap_or_else(known),
-                    sent: Sent::default(),
+                    sent: SentSessions::default(),
                 })
             }
             Wire::Vertex if !model.name().starts_with(VERTEX_MODELS) => {
@@ -230,14 +232,14 @@ impl ModelClientBuilder {
                 });
             }
             Wire::Gemini | Wire::Vertex => Box::new(GeminiProtocol {
-                profile: facts.gemini(gemini::Profile::of_model(model.name())),
+                profile: facts.gemini(gemini::GeminiProfile::of_model(model.name())),
                 at_vertex: wire == Wire::Vertex,
-                sent: Sent::default(),
+                sent: SentSessions::default(),
             }),
             Wire::Converse => Box::new(ConverseProtocol {
-                profile: facts.converse(bedrock::Profile::of_model(model.name())),
+                profile: facts.converse(bedrock::ConverseProfile::of_model(model.name())),
                 model: model.name().to_owned(),
-                sent: Sent::default(),
+                sent: SentSessions::default(),
             }),
         };
         Ok(ModelClient {
@@ -274,7 +276,7 @@ impl ModelClientBuilder {
         let vendor = model.vendor();
         let elsewhere = self.base_url.or_else(|| find_base_url(vendor, variables));
         let key = match (self.key, &elsewhere) {
-            (Some(secret), _) => Some(Key {
+            (Some(secret), _) => Some(ApiKey {
                 secret,
                 variable: SETTINGS,
             }),
@@ -285,9 +287,11 @@ impl ModelClientBuilder {
         let (server, tells) = match &elsewhere {
             Some(url) if is_usual(url, vendor) => (ServerOwner::Vendors, vendor.tells),
             // The server may be a proxy, or another server with the vendor's protocol.
-            Some(_) if vendor.tells == Tells::Nothing => (ServerOwner::Another, Tells::Perhaps),
-            Some(_) if vendor.tells == Tells::Anthropic => {
-                (ServerOwner::Another, Tells::LikeAnthropic)
+            Some(_) if vendor.tells == WindowReport::Nothing => {
+                (ServerOwner::Another, WindowReport::Perhaps)
+            }
+            Some(_) if vendor.tells == WindowReport::Anthropic => {
+                (ServerOwner::Another, WindowReport::LikeAnthropic)
             }
             Some(_) => (ServerOwner::Another, vendor.tells),
             None => (ServerOwner::Vendors, vendor.tells),

@@ -14,7 +14,7 @@ use crate::cache_lifetime::can_keep;
 use crate::connection::{Connection, Outgoing};
 use crate::hosted::{faults, none_here};
 use crate::protocol::{Protocol, RenderedRequest};
-use crate::refusal::Asked;
+use crate::refusal::RequestFacts;
 use crate::rejected::RejectedReasoning;
 use crate::vendor::Wire;
 
@@ -63,7 +63,7 @@ impl ModelClient {
             url: self.protocol.url(&self.connection),
             headers: rendered.headers,
             body: rendered.body,
-            asked: Asked::of(request, limit),
+            facts: RequestFacts::of(request, limit),
         };
         let decoder = (self.protocol.framing(), self.protocol.decoder(request));
         let reply = self.connection.call(outgoing, decoder, deltas);

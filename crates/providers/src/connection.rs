@@ -3,21 +3,21 @@
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
-use plimsoll_wire::overflow::silent::{self, Known, Silent};
+use plimsoll_wire::overflow::silent::{self, ReplyContext, Silent};
 use plimsoll_wire::{BodyChunks, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-use crate::discovery::{self, Loading, Report};
+use crate::discovery::{self, ModelLoading, Report};
 use crate::http::{Http, error_body, packed, pieces};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::receive::{Framing, receive};
-use crate::refusal::{Asked, Call};
+use crate::refusal::{CallContext, RequestFacts};
 use crate::token_count::TokenCounter;
-use crate::vendor::{Place, Tells};
+use crate::vendor::{ServerLocation, WindowReport};
 use plimsoll_core::Secret;
 
 /// The connection to a model's server.
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     pub(crate) secrets: Vec<Secret>,
     /// The secrets that are certainly keys.
     pub(crate) keys: Vec<Secret>,
-    pub(crate) tells: Tells,
+    pub(crate) tells: WindowReport,
     /// Further keys of every request's body.
     pub(crate) extra: Map<String, Value>,
     /// The window that the server reported. Empty until the server has answered.
@@ -53,18 +53,18 @@ pub(crate) struct Outgoing {
     pub(crate) headers: HeaderMap,
     pub(crate) body: BodyChunks,
     /// The facts for interpreting an error response.
-    pub(crate) asked: Asked,
+    pub(crate) facts: RequestFacts,
 }
 
 /// The server did not answer. A later attempt may succeed.
-struct Unanswered;
+struct NoAnswer;
 
 impl Connection {
     /// Returns the name under which facts learned about this model are stored.
     pub(crate) fn endpoint(&self) -> String {
         let vendor = self.model.vendor();
         // Plimsoll's own server uses a different port each time.
-        if vendor.place == Place::Ours {
+        if vendor.place == ServerLocation::Ours {
             return self.full_name.clone();
         }
         let endpoint = format!("{} {}", self.http.base, self.model.name());
@@ -103,7 +103,7 @@ impl Connection {
         decoder: (Framing, Box<dyn StreamDecoder>),
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let call = self.call_of(outgoing.asked);
+        let call = self.call_of(outgoing.facts);
         let answer = self
             .http
             .post(outgoing.url, outgoing.headers, outgoing.body);
@@ -124,13 +124,13 @@ impl Connection {
     }
 
     /// Collects the facts about a call that errors mention.
-    pub(crate) fn call_of(&self, asked: Asked) -> Call<'_> {
-        Call {
+    pub(crate) fn call_of(&self, facts: RequestFacts) -> CallContext<'_> {
+        CallContext {
             model: &self.model,
             base: &self.http.base,
             key_from: self.key_from.as_deref(),
             secrets: &self.secrets,
-            asked,
+            facts,
         }
     }
 
@@ -141,10 +141,10 @@ impl Connection {
         reply: Reply,
         max_output: Option<Tokens>,
     ) -> Result<Reply, Failure> {
-        let known = Known {
+        let known = ReplyContext {
             window: self.reported.get().copied().flatten(),
             max_output,
-            ..Known::default()
+            ..ReplyContext::default()
         };
         match silent::detect(&reply, &known) {
             // The model may run with a smaller window than the server reports.
@@ -155,23 +155,26 @@ impl Connection {
                 message: "the request fills the window and leaves no room for an answer".to_owned(),
             }),
             // LM Studio reports an overflow with an empty reply.
-            Some(Silent::Nothing) if self.tells == Tells::LmStudio => Err(Failure::Overflow {
-                used: None,
-                window: None,
-                message: "the server answered nothing at all, as LM Studio does when a request is \
+            Some(Silent::Nothing) if self.tells == WindowReport::LmStudio => {
+                Err(Failure::Overflow {
+                    used: None,
+                    window: None,
+                    message:
+                        "the server answered nothing at all, as LM Studio does when a request is \
                           too long"
-                    .to_owned(),
-            }),
+                            .to_owned(),
+                })
+            }
             _ => Ok(reply),
         }
     }
 
-    async fn report(&self) -> Result<Option<Tokens>, Unanswered> {
+    async fn report(&self) -> Result<Option<Tokens>, NoAnswer> {
         let name = self.model.name();
-        match discovery::window(&self.http, self.tells, name, Loading::Allowed).await {
+        match discovery::window(&self.http, self.tells, name, ModelLoading::Allowed).await {
             Report::Said(window) => Ok(Some(window)),
             Report::Unsaid => Ok(None),
-            Report::NoAnswer => Err(Unanswered),
+            Report::NoAnswer => Err(NoAnswer),
         }
     }
 }

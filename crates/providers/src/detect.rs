@@ -13,7 +13,7 @@ use crate::discovery;
 use crate::http::Http;
 use crate::key::{Variables, find_base_url, find_key};
 use crate::timeouts::Timeouts;
-use crate::vendor::{Place, Tells, VENDORS, Vendor};
+use crate::vendor::{ServerLocation, VENDORS, Vendor, WindowReport};
 
 /// Servers whose models are used without being named, the best first.
 const PREFERRED: [&str; 2] = ["llama.cpp", "ollama"];
@@ -23,7 +23,7 @@ pub const DETECT_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The detected keys and servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Detected {
+pub struct Detection {
     /// The keys, in the order of [`VENDORS`].
     pub keys: Vec<KeyFound>,
     /// The servers that were looked for, running or not.
@@ -41,7 +41,7 @@ pub struct KeyFound {
     pub state: KeyState,
 }
 
-impl Detected {
+impl Detection {
     /// Returns a server on this machine that answers, and the first of its models: the one to use if nobody
     /// names a model.
     #[must_use]
@@ -111,10 +111,10 @@ pub struct ModelFound {
 
 /// Looks for keys in the environment, and for servers at their usual ports on this machine or at
 /// the addresses in the environment.
-pub async fn detect(variables: Variables<'_>) -> Detected {
+pub async fn detect(variables: Variables<'_>) -> Detection {
     let here = VENDORS
         .iter()
-        .filter(|vendor| vendor.place == Place::ThisMachine && vendor.same_as.is_none());
+        .filter(|vendor| vendor.place == ServerLocation::ThisMachine && vendor.same_as.is_none());
     let places: Vec<_> = here
         .filter_map(|vendor| {
             let elsewhere = find_base_url(vendor, variables);
@@ -123,7 +123,7 @@ pub async fn detect(variables: Variables<'_>) -> Detected {
             Some((vendor, base))
         })
         .collect();
-    Detected {
+    Detection {
         keys: detect_keys(variables),
         servers: detect_servers(places).await,
     }
@@ -134,7 +134,7 @@ pub async fn detect(variables: Variables<'_>) -> Detected {
 pub fn detect_keys(variables: Variables<'_>) -> Vec<KeyFound> {
     let hosted = VENDORS
         .iter()
-        .filter(|vendor| vendor.place == Place::Hosted && has_own_key(vendor));
+        .filter(|vendor| vendor.place == ServerLocation::Hosted && has_own_key(vendor));
     let found = hosted.filter_map(|vendor| {
         let key = find_key(vendor, variables);
         let (variable, state) = match key {
@@ -192,9 +192,9 @@ async fn look(vendor: &'static Vendor, base: BaseUrl) -> (&'static str, ServerSt
     }
     // Several servers use the same ports. A server that answers like llama.cpp is llama.cpp.
     let vendor = match vendor.tells {
-        Tells::Ollama | Tells::LmStudio => vendor,
+        WindowReport::Ollama | WindowReport::LmStudio => vendor,
         _ if discovery::is_llama_cpp(&http).await => Vendor::named("llama.cpp").unwrap_or(vendor),
-        Tells::Props => Vendor::named("openai-compatible").unwrap_or(vendor),
+        WindowReport::Props => Vendor::named("openai-compatible").unwrap_or(vendor),
         _ => vendor,
     };
     let state = match discovery::models(&http, vendor.tells).await {

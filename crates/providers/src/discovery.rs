@@ -9,7 +9,7 @@ use crate::detect::ModelFound;
 use crate::http::Http;
 use crate::protocol::messages_url;
 use crate::timeouts::LOAD_TIMEOUT;
-use crate::vendor::Tells;
+use crate::vendor::WindowReport;
 
 /// The keys of the served window in lists of models: vLLM; Groq; OpenRouter, Together and Kimi;
 /// Mistral.
@@ -33,7 +33,7 @@ pub(crate) enum Report {
 
 /// Whether a model may be loaded in order to learn its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loading {
+pub(crate) enum ModelLoading {
     /// The run needs the loaded model anyway.
     Allowed,
     /// The caller only wants information.
@@ -41,20 +41,25 @@ pub(crate) enum Loading {
 }
 
 /// Asks for a model's window.
-pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Loading) -> Report {
+pub(crate) async fn window(
+    http: &Http,
+    tells: WindowReport,
+    model: &str,
+    loading: ModelLoading,
+) -> Report {
     match tells {
-        Tells::Nothing | Tells::Silent => Report::Unsaid,
-        Tells::Models => in_models(http, model).await,
-        Tells::Props => in_props(http).await,
-        Tells::Ollama => at_ollama(http, model, loading).await,
-        Tells::LmStudio => at_lmstudio(http, model).await,
-        Tells::Anthropic => at_anthropic(http, model).await,
-        Tells::LikeAnthropic => match at_anthropic(http, model).await {
+        WindowReport::Nothing | WindowReport::Silent => Report::Unsaid,
+        WindowReport::Models => in_models(http, model).await,
+        WindowReport::Props => in_props(http).await,
+        WindowReport::Ollama => at_ollama(http, model, loading).await,
+        WindowReport::LmStudio => at_lmstudio(http, model).await,
+        WindowReport::Anthropic => at_anthropic(http, model).await,
+        WindowReport::LikeAnthropic => match at_anthropic(http, model).await {
             Report::Unsaid => Report::of(in_props(http).await.said()),
             report => report,
         },
-        Tells::Google => at_google(http, model).await,
-        Tells::Perhaps => match in_models(http, model).await {
+        WindowReport::Google => at_google(http, model).await,
+        WindowReport::Perhaps => match in_models(http, model).await {
             Report::Unsaid => in_props(http).await,
             report => report,
         },
@@ -62,7 +67,7 @@ pub(crate) async fn window(http: &Http, tells: Tells, model: &str, loading: Load
 }
 
 /// Returns the models of a server, if it lists them.
-pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>> {
+pub(crate) async fn models(http: &Http, tells: WindowReport) -> Option<Vec<ModelFound>> {
     let list = ask(http, "models").await?;
     let listed = list.get("data").unwrap_or(&list).as_array()?;
     let mut found = Vec::new();
@@ -75,17 +80,17 @@ pub(crate) async fn models(http: &Http, tells: Tells) -> Option<Vec<ModelFound>>
         }
     }
     match tells {
-        Tells::Props => {
+        WindowReport::Props => {
             let window = in_props(http).await.said();
             found.iter_mut().for_each(|model| model.window = window);
         }
-        Tells::Ollama => {
+        WindowReport::Ollama => {
             let loaded = beside(http, "api/ps", None).await;
             for model in &mut found {
                 model.window = loaded.as_ref().and_then(|list| running(list, &model.name));
             }
         }
-        Tells::LmStudio => {
+        WindowReport::LmStudio => {
             let loaded = beside(http, "api/v0/models", None).await;
             for model in &mut found {
                 let entry = loaded.as_ref().and_then(|list| entry(list, &model.name));
@@ -140,14 +145,14 @@ async fn in_props(http: &Http) -> Report {
 
 /// Asks Ollama. Only a loaded model has a window, which depends on the machine and Ollama's
 /// settings.
-async fn at_ollama(http: &Http, model: &str, loading: Loading) -> Report {
+async fn at_ollama(http: &Http, model: &str, loading: ModelLoading) -> Report {
     let Some(list) = beside(http, "api/ps", None).await else {
         return Report::NoAnswer;
     };
     if let Some(window) = running(&list, model) {
         return Report::Said(window);
     }
-    if loading == Loading::Forbidden {
+    if loading == ModelLoading::Forbidden {
         return Report::Unsaid;
     }
     // A request without a prompt only loads the model.

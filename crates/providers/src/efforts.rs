@@ -10,7 +10,7 @@ use plimsoll_wire::openai_chat::{Dialect, Reach, Voice, reach};
 use crate::model_ref::ModelRef;
 use crate::models::{Fact, ModelFacts};
 use crate::thinking_off::by_family;
-use crate::vendor::Place;
+use crate::vendor::ServerLocation;
 
 /// Efforts by vendor, then by the prefix of the names of a family.
 type Efforts = BTreeMap<String, BTreeMap<String, Vec<Effort>>>;
@@ -45,7 +45,8 @@ pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -
     }
     let vendor = model.vendor();
     let known = family(vendor.name, model.name());
-    let anywhere = || family(MAKER, model.name()).filter(|_| vendor.place == Place::Anywhere);
+    let anywhere =
+        || family(MAKER, model.name()).filter(|_| vendor.place == ServerLocation::Anywhere);
     let known = known.or_else(anywhere).unwrap_or_default();
     match (known, thinks) {
         ([], Some(true)) => USUAL.to_vec(),
@@ -58,7 +59,7 @@ pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -
 pub(crate) fn goes(model: &ModelRef) -> Reach {
     let asks_openai = match model.vendor().name {
         MAKER => true,
-        _ => model.vendor().place == Place::Anywhere,
+        _ => model.vendor().place == ServerLocation::Anywhere,
     };
     match asks_openai {
         true => reach(model.name()),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::sse::{Event, EventKind};
+use crate::sse::{EventKind, ServerSentEvent};
 
 /// Maximum length of a message, as AWS defines it.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -43,7 +43,11 @@ impl EventStreamReader {
     ///
     /// # Errors
     /// If a message is malformed. Reading cannot continue after it.
-    pub(crate) fn push(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), String> {
+    pub(crate) fn push(
+        &mut self,
+        bytes: &[u8],
+        events: &mut Vec<ServerSentEvent>,
+    ) -> Result<(), String> {
         self.buffer.extend_from_slice(bytes);
         let mut read = 0;
         while let Some(rest) = self.buffer.get(read..)
@@ -76,7 +80,7 @@ fn message_length(bytes: &[u8]) -> Result<Option<usize>, String> {
 }
 
 /// Decodes a whole message. Returns `None` if it is not an event.
-fn event(message: &[u8]) -> Result<Option<Event>, String> {
+fn event(message: &[u8]) -> Result<Option<ServerSentEvent>, String> {
     let broken = || "a message of the stream cannot be read".to_owned();
     let (checked, sum) = message
         .split_at_checked(message.len().saturating_sub(CHECKSUM))
@@ -100,7 +104,7 @@ fn event(message: &[u8]) -> Result<Option<Event>, String> {
         if let Some(message) = headers.message {
             error.insert("message".into(), message.into());
         }
-        return Ok(Some(Event {
+        return Ok(Some(ServerSentEvent {
             kind: EventKind::Error,
             data: Value::Object(error).to_string(),
         }));
@@ -110,7 +114,7 @@ fn event(message: &[u8]) -> Result<Option<Event>, String> {
     };
     let payload: &RawValue = serde_json::from_str(payload).map_err(|_| broken())?;
     let event = BTreeMap::from([(name, payload)]);
-    Ok(Some(Event {
+    Ok(Some(ServerSentEvent {
         kind: EventKind::Message,
         data: serde_json::to_string(&event).map_err(|_| broken())?,
     }))

@@ -1,6 +1,6 @@
-//! [`Explained`]: the requests that would be sent for a model, and the reasons why its server would
-//! accept them. Includes an example that is rendered and validated like every request. This module
-//! sends nothing; `connect.rs` contacts servers.
+//! [`RequestExplanation`]: the requests that would be sent for a model, and the reasons why its
+//! server would accept them. Includes an example that is rendered and validated like every request.
+//! This module sends nothing; `connect.rs` contacts servers.
 
 pub(crate) mod chat;
 mod connect;
@@ -17,7 +17,7 @@ use plimsoll_core::Provider;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use connect::{Connected, Counted};
+pub use connect::{ConnectionReport, CountAnswer};
 pub(crate) use sentences::rules_of;
 
 use crate::builder::ModelClientBuilder;
@@ -25,7 +25,7 @@ use crate::client::ModelClient;
 use crate::error::ProviderError;
 use crate::key::Variables;
 use crate::models::ModelFacts;
-use crate::vendor::Tells;
+use crate::vendor::WindowReport;
 
 /// All thinking levels, lowest first.
 const LEVELS: [(ThinkingLevel, &str); 5] = [
@@ -70,7 +70,7 @@ pub struct OwnTools {
 
 /// The requests that would be sent for a model, and the reasons why its server would accept them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explained {
+pub struct RequestExplanation {
     /// The protocol of its servers.
     pub wire: &'static str,
     /// The address of the server, without any key.
@@ -147,7 +147,7 @@ impl ModelClientBuilder {
     ///
     /// # Errors
     /// A [`ProviderError`] if a setting is missing or wrong.
-    pub fn explain(self, variables: Variables<'_>) -> Result<Explained, ProviderError> {
+    pub fn explain(self, variables: Variables<'_>) -> Result<RequestExplanation, ProviderError> {
         self.explain_with(variables, &Wishes::default())
     }
 
@@ -159,7 +159,7 @@ impl ModelClientBuilder {
         self,
         variables: Variables<'_>,
         wishes: &Wishes,
-    ) -> Result<Explained, ProviderError> {
+    ) -> Result<RequestExplanation, ProviderError> {
         Ok(explained(&self.build_with(variables)?, wishes))
     }
 }
@@ -209,7 +209,7 @@ pub(crate) fn question_at(level: ThinkingLevel) -> Request {
     sample::question(Some(level))
 }
 
-fn explained(client: &ModelClient, wishes: &Wishes) -> Explained {
+fn explained(client: &ModelClient, wishes: &Wishes) -> RequestExplanation {
     let ModelClient {
         connection,
         protocol,
@@ -224,7 +224,7 @@ fn explained(client: &ModelClient, wishes: &Wishes) -> Explained {
     } = protocol.explain(connection);
     caching.extend(wishes.kept(&connection.facts, client));
     limitations.extend(sentences::unable(images, &connection.facts));
-    Explained {
+    RequestExplanation {
         wire: client.wire.label(),
         address: connection.http.base.to_string(),
         key_from: connection.key_from.clone(),
@@ -285,16 +285,16 @@ fn levels(client: &ModelClient) -> Vec<Level> {
     levels.collect()
 }
 
-fn window_from(tells: Tells) -> &'static str {
+fn window_from(tells: WindowReport) -> &'static str {
     match tells {
-        Tells::Nothing | Tells::Silent => "its server does not tell; a refusal does",
-        Tells::Models => "its list of models",
-        Tells::Props => "/props, the window of one slot",
-        Tells::Ollama => "/api/ps, once the model is loaded",
-        Tells::LmStudio => "/api/v0/models, once the model is loaded",
-        Tells::LikeAnthropic => "the model's own entry, or /props",
-        Tells::Anthropic | Tells::Google => "the model's own entry",
-        Tells::Perhaps => "its list of models or /props, where it has them",
+        WindowReport::Nothing | WindowReport::Silent => "its server does not tell; a refusal does",
+        WindowReport::Models => "its list of models",
+        WindowReport::Props => "/props, the window of one slot",
+        WindowReport::Ollama => "/api/ps, once the model is loaded",
+        WindowReport::LmStudio => "/api/v0/models, once the model is loaded",
+        WindowReport::LikeAnthropic => "the model's own entry, or /props",
+        WindowReport::Anthropic | WindowReport::Google => "the model's own entry",
+        WindowReport::Perhaps => "its list of models or /props, where it has them",
     }
 }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::error::ProviderError;
-use crate::vendor::{Place, Vendor};
+use crate::vendor::{ServerLocation, Vendor};
 use plimsoll_core::Secret;
 
 /// A lookup of environment variables. Passed as a parameter, so that tests and configurations can
@@ -13,7 +13,7 @@ pub type Variables<'a> = &'a (dyn Fn(&str) -> Option<String> + Send + Sync);
 
 /// A key and the variable that contained it.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct ApiKey {
     /// The key.
     pub secret: Secret,
     /// The variable that contained it.
@@ -28,11 +28,11 @@ pub fn environment(name: &str) -> Option<String> {
 
 /// Returns the vendor's key, if there is one. An empty variable counts as unset.
 #[must_use]
-pub fn find_key(vendor: &Vendor, variables: Variables<'_>) -> Option<Key> {
+pub fn find_key(vendor: &Vendor, variables: Variables<'_>) -> Option<ApiKey> {
     let mut names = vendor.key_variables.iter();
     names.find_map(|variable| {
         let secret = Secret::new(&variables(variable)?).named(variable);
-        (!secret.is_empty()).then_some(Key { secret, variable })
+        (!secret.is_empty()).then_some(ApiKey { secret, variable })
     })
 }
 
@@ -40,10 +40,13 @@ pub fn find_key(vendor: &Vendor, variables: Variables<'_>) -> Option<Key> {
 ///
 /// # Errors
 /// [`ProviderError::NoKey`] if the key of a hosted vendor is missing.
-pub fn need_key(vendor: &Vendor, variables: Variables<'_>) -> Result<Option<Key>, ProviderError> {
+pub fn need_key(
+    vendor: &Vendor,
+    variables: Variables<'_>,
+) -> Result<Option<ApiKey>, ProviderError> {
     let key = find_key(vendor, variables);
     match (vendor.place, vendor.key_variables.first()) {
-        (Place::Hosted, Some(variable)) if key.is_none() => Err(ProviderError::NoKey {
+        (ServerLocation::Hosted, Some(variable)) if key.is_none() => Err(ProviderError::NoKey {
             provider: vendor.name,
             variable,
         }),

@@ -52,19 +52,22 @@ pub use base_url::BaseUrl;
 pub use builder::ModelClientBuilder;
 pub use client::ModelClient;
 pub use detect::{
-    DETECT_TIMEOUT, Detected, KeyFound, KeyState, ModelFound, ServerFound, ServerState, detect,
+    DETECT_TIMEOUT, Detection, KeyFound, KeyState, ModelFound, ServerFound, ServerState, detect,
     detect_keys, detect_servers,
 };
 pub use error::ProviderError;
-pub use explain::{Connected, Counted, Explained, Level, OwnTools, Peculiarity, Sample, Wishes};
+pub use explain::{
+    ConnectionReport, CountAnswer, Level, OwnTools, Peculiarity, RequestExplanation, Sample, Wishes,
+};
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
-pub use key::{Key, Variables, environment, find_base_url, find_key, need_key};
+pub use key::{ApiKey, Variables, environment, find_base_url, find_key, need_key};
 pub use model_config::ModelConfig;
 pub use model_ref::ModelRef;
 pub use models::{
     Change, Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
-    MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, Origin, Prices, Published, TABLE_URL,
-    TableError, fetch_table, known_prices, known_rates, known_window, published, table_address,
+    MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, Origin, Prices, PublishedTable,
+    TABLE_URL, TableError, fetch_table, known_prices, known_rates, known_window, published,
+    table_address,
 };
 pub use plimsoll_core::Secret;
 pub use protocol::responses_profile;
@@ -75,5 +78,5 @@ pub use timeouts::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
     USAGE_GRACE,
 };
-pub use vendor::{Blank, KeyHeader, Place, Tells, VENDORS, Vendor, Wire};
+pub use vendor::{Blank, KeyHeader, ServerLocation, VENDORS, Vendor, WindowReport, Wire};
 pub use windows::{Window, WindowSource, resolve_window};

@@ -27,7 +27,7 @@ pub use catalogue::{Catalogue, LocalModel, Mirror, Package, ServerBuild};
 pub use error::LocalError;
 pub use official::{CONNECT_WAIT, MAX_TRIES, SILENCE};
 pub use registry::PACKAGE_TIMEOUT;
-pub use serve::{Running, START_TIMEOUT, Variant};
+pub use serve::{RunningServer, START_TIMEOUT, Variant};
 
 /// The local models of one user.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub struct LocalModels {
 
 /// The source of model downloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum DownloadSource {
     /// The makers of the model, or the registry if they cannot be reached.
     Auto,
     /// The makers only.
@@ -71,7 +71,7 @@ pub type Watch<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
 
 /// A model and its download state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct DownloadableModel {
     /// Its name.
     pub name: String,
     /// Its size in bytes.
@@ -79,14 +79,14 @@ pub struct Kept {
     /// Its licence.
     pub licence: String,
     /// How much of it has been downloaded.
-    pub fetched: Fetched,
+    pub fetched: DownloadState,
     /// The path of the file, even if it does not exist yet.
     pub path: PathBuf,
 }
 
 /// The downloads that are needed before a model can be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing<'a> {
+pub struct MissingDownloads<'a> {
     /// The model, unless it has been downloaded.
     pub model: Option<&'a LocalModel>,
     /// The server that runs it, unless it has been downloaded.
@@ -95,7 +95,7 @@ pub struct Missing<'a> {
 
 /// How much of a model has been downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fetched {
+pub enum DownloadState {
     /// The whole file, with a valid checksum.
     Whole,
     /// A part of the file.
@@ -172,10 +172,10 @@ impl LocalModels {
 
     /// Lists all models with their download states.
     #[must_use]
-    pub fn list(&self) -> Vec<Kept> {
+    pub fn list(&self) -> Vec<DownloadableModel> {
         let models = self.catalogue.models.iter();
         models
-            .map(|model| Kept {
+            .map(|model| DownloadableModel {
                 name: model.name.clone(),
                 bytes: model.bytes,
                 licence: model.licence.clone(),
@@ -190,22 +190,24 @@ impl LocalModels {
     ///
     /// # Errors
     /// [`LocalError::UnknownModel`] if the catalogue does not contain the model.
-    pub fn missing(&self, name: Option<&str>) -> Result<Option<Missing<'_>>, LocalError> {
+    pub fn missing(&self, name: Option<&str>) -> Result<Option<MissingDownloads<'_>>, LocalError> {
         let model = self.model(name)?;
-        let file = Some(model).filter(|model| self.fetched(model) != Fetched::Whole);
+        let file = Some(model).filter(|model| self.fetched(model) != DownloadState::Whole);
         let program = self.catalogue.server().map(|build| &build.program);
         let program = program.filter(|program| !self.servers().join(program.place()).is_dir());
-        Ok((file.is_some() || program.is_some()).then_some(Missing {
-            model: file,
-            server: program,
-        }))
+        Ok(
+            (file.is_some() || program.is_some()).then_some(MissingDownloads {
+                model: file,
+                server: program,
+            }),
+        )
     }
 
     /// Removes a model or its partial download. Returns the state before the removal.
     ///
     /// # Errors
     /// If the name is unknown or a file cannot be removed.
-    pub fn remove(&self, name: &str) -> Result<Fetched, LocalError> {
+    pub fn remove(&self, name: &str) -> Result<DownloadState, LocalError> {
         let model = self.model(Some(name))?;
         let was = self.fetched(model);
         let mut files = self.pieces(model).to_vec();
@@ -216,13 +218,13 @@ impl LocalModels {
         Ok(was)
     }
 
-    fn fetched(&self, model: &LocalModel) -> Fetched {
+    fn fetched(&self, model: &LocalModel) -> DownloadState {
         if size(&self.file(model)) == Some(model.bytes) {
-            Fetched::Whole
+            DownloadState::Whole
         } else if self.pieces(model).iter().any(|file| file.exists()) {
-            Fetched::Part
+            DownloadState::Part
         } else {
-            Fetched::Nothing
+            DownloadState::Nothing
         }
     }
 
@@ -245,7 +247,7 @@ impl LocalModels {
     }
 }
 
-impl FromStr for Source {
+impl FromStr for DownloadSource {
     type Err = LocalError;
 
     fn from_str(text: &str) -> Result<Self, LocalError> {

@@ -18,11 +18,11 @@ pub(crate) use enforce::FROM_LOW;
 pub use facts::{Fact, ModelFacts, Origin, Prices};
 pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
 pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES};
-pub use table::{Change, MAX_MODELS, Published, TableError, published};
+pub use table::{Change, MAX_MODELS, PublishedTable, TableError, published};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};
 use crate::model_ref::ModelRef;
-use crate::vendor::{Place, Vendor};
+use crate::vendor::{ServerLocation, Vendor};
 
 /// The largest edit distance of a suggested name.
 const MAX_DISTANCE: usize = 3;
@@ -197,7 +197,10 @@ impl ModelBook {
     #[must_use]
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let mut facts = self.find(model.vendor().name, model.name());
-        let here = matches!(model.vendor().place, Place::ThisMachine | Place::Ours);
+        let here = matches!(
+            model.vendor().place,
+            ServerLocation::ThisMachine | ServerLocation::Ours
+        );
         if facts.prices.is_none() && here {
             let free = Prices {
                 rates: Rates::FREE,

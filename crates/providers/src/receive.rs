@@ -10,7 +10,7 @@ use plimsoll_wire::{StreamDecoder, WireError};
 use tokio::time::{Instant, timeout};
 
 use crate::event_stream::EventStreamReader;
-use crate::sse::{Event, EventKind, MAX_EVENT, SseReader};
+use crate::sse::{EventKind, MAX_EVENT, ServerSentEvent, SseReader};
 use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 
 /// The maximum size of one response. A token takes a few hundred bytes, so only a faulty server
@@ -28,7 +28,7 @@ pub(crate) type Sink<'a> = &'a (dyn Fn(Delta) + Send + Sync);
 
 /// The reasons why a response contains no usable reply.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Broken {
+pub(crate) enum BrokenResponse {
     /// No byte arrived for this long.
     Idle(Duration),
     /// Bytes arrived, but no event for this long.
@@ -100,7 +100,7 @@ pub(crate) async fn receive<S, B>(
     (framing, decoder): (Framing, Box<dyn StreamDecoder>),
     idle: Duration,
     sink: Sink<'_>,
-) -> Result<Reply, Broken>
+) -> Result<Reply, BrokenResponse>
 where
     S: Stream<Item = Result<B, String>> + Unpin,
     B: AsRef<[u8]>,
@@ -133,19 +133,19 @@ where
             }
             Ok(None) => return receiver.finish(),
             _ if ended => return receiver.finish(),
-            Ok(Some(Err(why))) => return Err(Broken::Cut(why)),
-            Err(_) if wait < idle => return Err(Broken::Wordless(patience)),
-            Err(_) => return Err(Broken::Idle(wait)),
+            Ok(Some(Err(why))) => return Err(BrokenResponse::Cut(why)),
+            Err(_) if wait < idle => return Err(BrokenResponse::Wordless(patience)),
+            Err(_) => return Err(BrokenResponse::Idle(wait)),
         }
     }
 }
 
 impl Receiver<'_> {
-    fn take(&mut self, piece: &[u8]) -> Result<Flow, Broken> {
+    fn take(&mut self, piece: &[u8]) -> Result<Flow, BrokenResponse> {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         if self.bytes > MAX_STREAM.0 {
             let why = format!("the answer exceeds {MAX_STREAM} bytes");
-            return Err(Broken::TooLarge(why));
+            return Err(BrokenResponse::TooLarge(why));
         }
         if matches!(self.form, AnswerForm::Unknown) {
             self.form = match first_mark(piece) {
@@ -164,18 +164,18 @@ impl Receiver<'_> {
             AnswerForm::Whole(text) => {
                 if text.len().saturating_add(piece.len()) > MAX_EVENT {
                     let why = format!("the answer exceeds {MAX_EVENT} bytes");
-                    return Err(Broken::TooLarge(why));
+                    return Err(BrokenResponse::TooLarge(why));
                 }
                 text.extend_from_slice(piece);
                 self.told = Instant::now();
             }
             AnswerForm::Events(EventReader::Sse(reader)) => {
                 let read = reader.push(piece, &mut events);
-                read.map_err(|error| Broken::TooLarge(error.to_string()))?;
+                read.map_err(|error| BrokenResponse::TooLarge(error.to_string()))?;
             }
             AnswerForm::Events(EventReader::EventStream(reader)) => {
                 let read = reader.push(piece, &mut events);
-                read.map_err(Broken::Garbled)?;
+                read.map_err(BrokenResponse::Garbled)?;
             }
         }
         for event in events {
@@ -187,12 +187,12 @@ impl Receiver<'_> {
         Ok(Flow::On)
     }
 
-    fn event(&mut self, event: Event) -> Result<Flow, Broken> {
+    fn event(&mut self, event: ServerSentEvent) -> Result<Flow, BrokenResponse> {
         if event.kind == EventKind::Error {
-            return Err(Broken::Refused(event.data));
+            return Err(BrokenResponse::Refused(event.data));
         }
         let ended = self.decoder.has_ended();
-        let pushed = self.decoder.push(&event.data).map_err(Broken::from);
+        let pushed = self.decoder.push(&event.data).map_err(BrokenResponse::from);
         // Pass the usage on at once: it is billed even if the reply never completes.
         let used = self.decoder.usage();
         if let Some(usage) = used.filter(|_| used != self.used) {
@@ -202,7 +202,7 @@ impl Receiver<'_> {
         match pushed {
             Ok(deltas) => deltas.into_iter().for_each(self.sink),
             // After the reply only usage follows. An error in it must not discard the reply.
-            Err(Broken::Garbled(_)) if ended => {}
+            Err(BrokenResponse::Garbled(_)) if ended => {}
             Err(broken) => return Err(broken),
         }
         Ok(match self.decoder.is_complete() {
@@ -212,9 +212,9 @@ impl Receiver<'_> {
     }
 
     /// Ends the response, after its last byte or when nothing more is needed.
-    fn finish(mut self) -> Result<Reply, Broken> {
+    fn finish(mut self) -> Result<Reply, BrokenResponse> {
         match std::mem::replace(&mut self.form, AnswerForm::Unknown) {
-            AnswerForm::Unknown => Err(Broken::Empty),
+            AnswerForm::Unknown => Err(BrokenResponse::Empty),
             AnswerForm::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
             AnswerForm::Events(reader) => {
                 let events = match reader {
@@ -225,20 +225,22 @@ impl Receiver<'_> {
                     match self.event(event) {
                         // The end of the bytes cut this event. `finish` knows whether it was
                         // needed.
-                        Ok(_) | Err(Broken::Garbled(_)) => {}
+                        Ok(_) | Err(BrokenResponse::Garbled(_)) => {}
                         Err(broken) => return Err(broken),
                     }
                 }
                 match self.decoder.finish() {
-                    Err(WireError::Cut { .. }) if self.decoder.is_empty() => Err(Broken::Empty),
-                    reply => reply.map_err(Broken::from),
+                    Err(WireError::Cut { .. }) if self.decoder.is_empty() => {
+                        Err(BrokenResponse::Empty)
+                    }
+                    reply => reply.map_err(BrokenResponse::from),
                 }
             }
         }
     }
 }
 
-impl From<WireError> for Broken {
+impl From<WireError> for BrokenResponse {
     fn from(error: WireError) -> Self {
         match error {
             WireError::Provider { body } => Self::Refused(body),
@@ -251,16 +253,22 @@ impl From<WireError> for Broken {
 }
 
 /// Decodes a reply that arrived in one piece.
-fn whole(text: &[u8], decoder: &mut dyn StreamDecoder, sink: Sink<'_>) -> Result<Reply, Broken> {
+fn whole(
+    text: &[u8],
+    decoder: &mut dyn StreamDecoder,
+    sink: Sink<'_>,
+) -> Result<Reply, BrokenResponse> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.starts_with('<') {
-        return Err(Broken::Html);
+        return Err(BrokenResponse::Html);
     }
     let deltas = decoder.push_whole(text).map_err(|error| match error {
         // The parser met the end of the text, not a syntax error.
-        WireError::NotJson { reason } if reason.starts_with("EOF") => Broken::Cut(CUT.into()),
-        error => Broken::from(error),
+        WireError::NotJson { reason } if reason.starts_with("EOF") => {
+            BrokenResponse::Cut(CUT.into())
+        }
+        error => BrokenResponse::from(error),
     })?;
     let reply = decoder.finish()?;
     deltas.into_iter().for_each(sink);

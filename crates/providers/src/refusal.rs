@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 use crate::base_url::BaseUrl;
 use crate::http::{Silence, innermost};
 use crate::model_ref::ModelRef;
-use crate::receive::Broken;
+use crate::receive::BrokenResponse;
 use crate::retry_after::{limit_retry_after_ms, retry_after_ms};
-use crate::vendor::{Place, Wire};
+use crate::vendor::{ServerLocation, Wire};
 use plimsoll_core::Secret;
 
 /// The advice if a reply is too large.
@@ -53,7 +53,7 @@ const ERROR_TYPE: &str = "x-amzn-errortype";
 
 /// The facts about a call that error messages and verdicts need.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub(crate) struct CallContext<'a> {
     pub(crate) model: &'a ModelRef,
     pub(crate) base: &'a BaseUrl,
     /// The origin of the key, if one was sent.
@@ -61,13 +61,13 @@ pub(crate) struct Call<'a> {
     /// The values that no message may contain.
     pub(crate) secrets: &'a [Secret],
     /// The facts about the request.
-    pub(crate) asked: Asked,
+    pub(crate) facts: RequestFacts,
 }
 
 /// The facts about a request for interpreting its refusal. Tokens are in the provider's count, as
 /// far as it can be estimated.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Asked {
+pub(crate) struct RequestFacts {
     /// Its output limit.
     pub(crate) max_output: Option<Tokens>,
     /// The size of the request.
@@ -78,7 +78,7 @@ pub(crate) struct Asked {
     pub(crate) window: Option<Tokens>,
 }
 
-impl Asked {
+impl RequestFacts {
     /// Collects the facts about a request that is sent with this output limit.
     pub(crate) fn of(request: &Request, max_output: Option<Tokens>) -> Self {
         let expects = &request.expects;
@@ -117,7 +117,7 @@ fn sure_part(limit: Tokens) -> Tokens {
     limit.minus(Tokens(limit.0 / UNSURE_PART))
 }
 
-impl Call<'_> {
+impl CallContext<'_> {
     /// Converts an error response.
     pub(crate) fn refused(&self, status: u16, headers: &HeaderMap, body: &str) -> Failure {
         if (300..400).contains(&status) {
@@ -127,28 +127,32 @@ impl Call<'_> {
     }
 
     /// Converts a failure after a successful status.
-    pub(crate) fn broken(&self, broken: Broken) -> Failure {
+    pub(crate) fn broken(&self, broken: BrokenResponse) -> Failure {
         let base = self.base;
         match broken {
-            Broken::Refused(body) => self.failure(None, &HeaderMap::new(), &body),
-            Broken::Idle(wait) => passing(format!(
+            BrokenResponse::Refused(body) => self.failure(None, &HeaderMap::new(), &body),
+            BrokenResponse::Idle(wait) => passing(format!(
                 "{base} sent nothing for {} s in the middle of the reply",
                 wait.as_secs_f64()
             )),
-            Broken::Wordless(wait) => passing(format!(
+            BrokenResponse::Wordless(wait) => passing(format!(
                 "{base} kept the connection open for {} s and said nothing",
                 wait.as_secs_f64()
             )),
-            Broken::Cut(why) => {
+            BrokenResponse::Cut(why) => {
                 passing(format!("the reply of {base} was cut in the middle: {why}"))
             }
-            Broken::Empty => passing(format!("{base} closed the connection without a reply")),
-            Broken::Html => refused(format!(
+            BrokenResponse::Empty => {
+                passing(format!("{base} closed the connection without a reply"))
+            }
+            BrokenResponse::Html => refused(format!(
                 "{base} answers with a page for people, not with an API; check --base-url"
             )),
-            Broken::TooLarge(why) if !why.contains(FEWER) => refused(format!("{why}; {FEWER}")),
-            Broken::TooLarge(why) | Broken::TooManyParts(why) => refused(why),
-            Broken::Garbled(why) => Failure::Garbled {
+            BrokenResponse::TooLarge(why) if !why.contains(FEWER) => {
+                refused(format!("{why}; {FEWER}"))
+            }
+            BrokenResponse::TooLarge(why) | BrokenResponse::TooManyParts(why) => refused(why),
+            BrokenResponse::Garbled(why) => Failure::Garbled {
                 message: self.strike_out(why),
             },
         }
@@ -211,7 +215,7 @@ impl Call<'_> {
         let retry_after_ms = || retry_after_ms(headers, body, SystemTime::now());
         let (verdict, basis) = weigh(status, body);
         match verdict {
-            Verdict::Overflow(_) if basis == Basis::Guessed && self.asked.is_small() => {
+            Verdict::Overflow(_) if basis == Basis::Guessed && self.facts.is_small() => {
                 Failure::Refused { status, message }
             }
             Verdict::Overflow(overflow) => Failure::Overflow {
@@ -236,18 +240,18 @@ impl Call<'_> {
             },
             // The requested tokens include the output limit. The rest is the size of the request.
             Verdict::SoftWindow { limit, requested } => Failure::SoftWindow {
-                used: self.asked.max_output.map(|output| requested.minus(output)),
+                used: self.facts.max_output.map(|output| requested.minus(output)),
                 limit,
                 retry_after_ms: None,
                 message,
             },
-            Verdict::PerMinute { limit } if self.asked.exceeds(limit) => Failure::SoftWindow {
+            Verdict::PerMinute { limit } if self.facts.exceeds(limit) => Failure::SoftWindow {
                 used: self
-                    .asked
+                    .facts
                     .weight
                     .map(|weight| weight.max(limit + Tokens(1))),
                 limit,
-                retry_after_ms: self.asked.may_pass(limit).then(|| {
+                retry_after_ms: self.facts.may_pass(limit).then(|| {
                     limit_retry_after_ms(headers, body, SystemTime::now()).unwrap_or_default()
                 }),
                 message,
@@ -308,7 +312,7 @@ impl Call<'_> {
         let vendor = self.model.vendor();
         let refers = vendor.wire == Wire::Chat && message.contains("v1/responses");
         let there = match vendor.place {
-            Place::Hosted => "",
+            ServerLocation::Hosted => "",
             _ => " with this --base-url",
         };
         refers.then(|| format!("use openai-responses/{}{there}", self.model.name()))

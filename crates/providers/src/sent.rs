@@ -1,12 +1,12 @@
-//! [`Sent`]: the messages that a client has sent, so that a request of a session that grew renders only its
-//! new messages.
+//! [`SentSessions`]: the messages that a client has sent, so that a request of a session that grew
+//! renders only its new messages.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::Request;
 use plimsoll_context::MessageList;
 use plimsoll_wire::{
-    BodyChunks, RenderInput, Rendered, RequestRenderer, WrittenMessages, render_next,
+    BodyChunks, EncodedRequest, RenderInput, RequestRenderer, WrittenMessages, render_next,
 };
 
 /// The maximum number of kept sessions. If it is exceeded, the session that was sent longest ago is
@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The sessions that were sent last, the newest at the end. `D` is the type of the protocol's decisions
 /// about their messages.
 #[derive(Debug, Default)]
-pub(crate) struct Sent<D = ()>(Mutex<Vec<Session<D>>>);
+pub(crate) struct SentSessions<D = ()>(Mutex<Vec<Session<D>>>);
 
 /// A session in the state in which it was sent.
 #[derive(Debug)]
@@ -28,15 +28,15 @@ struct Session<D> {
     written: WrittenMessages<D>,
 }
 
-impl<D: Default> Sent<D> {
+impl<D: Default> SentSessions<D> {
     /// Renders a request. Reuses the kept messages of a request with the same beginning, and keeps the
     /// result. Concurrent requests do not wait for each other.
     pub(crate) fn render(
         &self,
         request: &Request,
         input: &RenderInput<'_>,
-        renderer: &impl RequestRenderer<Decided = D>,
-    ) -> Rendered<BodyChunks> {
+        renderer: &impl RequestRenderer<Decisions = D>,
+    ) -> EncodedRequest<BodyChunks> {
         let mut written = self.take(request).unwrap_or_default();
         let rendered = render_next(&mut written, input, &request.messages, renderer);
         self.keep(Session {
@@ -120,7 +120,7 @@ mod tests {
             with("", messages.clone()),
             with("a", messages),
         ];
-        let (sent, dialect) = (Sent::default(), Dialect::openai());
+        let (sent, dialect) = (SentSessions::default(), Dialect::openai());
         for request in &requests {
             let input = RenderInput {
                 model: "m",
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_session_that_grows_is_found_again() {
-        let (sent, dialect) = (Sent::default(), Dialect::openai());
+        let (sent, dialect) = (SentSessions::default(), Dialect::openai());
         let mut request = question();
         for n in 0..20 {
             request.messages.push(message(&n.to_string()));

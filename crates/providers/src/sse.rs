@@ -14,7 +14,7 @@ pub(crate) struct EventTooLarge;
 
 /// A server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct ServerSentEvent {
     pub(crate) kind: EventKind,
     /// The text of its `data` fields.
     pub(crate) data: String,
@@ -42,7 +42,7 @@ impl SseReader {
     pub(crate) fn push(
         &mut self,
         mut bytes: &[u8],
-        events: &mut Vec<Event>,
+        events: &mut Vec<ServerSentEvent>,
     ) -> Result<(), EventTooLarge> {
         while let Some(at) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (line, rest) = bytes.split_at(at);
@@ -66,7 +66,7 @@ impl SseReader {
 
     /// Returns the events that the end of the stream completes. Some servers leave out the last
     /// empty line or the last line feed. The caller must detect a truncated event.
-    pub(crate) fn finish(mut self) -> Vec<Event> {
+    pub(crate) fn finish(mut self) -> Vec<ServerSentEvent> {
         let mut events = Vec::new();
         if !self.line.is_empty() && self.end_of_line(&mut events).is_err() {
             return events;
@@ -83,7 +83,7 @@ impl SseReader {
         Ok(())
     }
 
-    fn end_of_line(&mut self, events: &mut Vec<Event>) -> Result<(), EventTooLarge> {
+    fn end_of_line(&mut self, events: &mut Vec<ServerSentEvent>) -> Result<(), EventTooLarge> {
         let bytes = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&bytes);
         let line = line.strip_prefix('\u{feff}').unwrap_or(&line);
@@ -123,10 +123,10 @@ impl SseReader {
         Ok(())
     }
 
-    fn event(&mut self) -> Option<Event> {
+    fn event(&mut self) -> Option<ServerSentEvent> {
         let kind = std::mem::take(&mut self.kind);
         let data = self.data.take()?;
-        Some(Event { kind, data })
+        Some(ServerSentEvent { kind, data })
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
             reader.push(piece, &mut events).unwrap();
         }
         events.extend(reader.finish());
-        let text = |event: Event| match event.kind {
+        let text = |event: ServerSentEvent| match event.kind {
             EventKind::Message => event.data,
             EventKind::Error => format!("[{}]", event.data),
         };

@@ -67,7 +67,7 @@ pub fn target(model: &ModelRef) -> Option<Target> {
         Wire::Chat => Some(facts.dialect(dialect_of(model)).into()),
         Wire::Responses => Some(responses(model)),
         Wire::Messages => {
-            let profile = anthropic::Profile::of_model(model.name());
+            let profile = anthropic::MessagesProfile::of_model(model.name());
             Some(facts.messages(profile).into())
         }
         _ => None,

@@ -14,9 +14,9 @@ use crate::model_ref::ModelRef;
 use crate::models::{Fact, ModelFacts};
 
 /// Keys of a request's body.
-type Keys = Map<String, Value>;
+type BodyKeys = Map<String, Value>;
 /// Keys by vendor, then by the prefix of the names of a family.
-type Switches = BTreeMap<String, BTreeMap<String, Keys>>;
+type Switches = BTreeMap<String, BTreeMap<String, BodyKeys>>;
 
 /// The parsed file. Empty if it cannot be parsed, which a test excludes.
 static SWITCHES: LazyLock<Switches> =
@@ -26,7 +26,7 @@ static SWITCHES: LazyLock<Switches> =
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ThinkingOff {
     /// With these keys of the request.
-    Keys(&'static Keys),
+    Keys(&'static BodyKeys),
     /// With this effort, the lowest of the model, which may be higher than `none`.
     Effort(Effort),
     /// It is off already, or the request says so elsewhere.

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::connection::Connection;
 use crate::http::{error_body, pieces};
 use crate::protocol::{RenderedRequest, TokenCountEndpoint};
-use crate::refusal::Asked;
+use crate::refusal::RequestFacts;
 
 /// The statuses of a server without such an endpoint: no such path, no such method, not
 /// implemented.
@@ -35,7 +35,7 @@ impl Connection {
         if self.counter.missing.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let call = self.call_of(Asked::default());
+        let call = self.call_of(RequestFacts::default());
         let Some(body) = only(endpoint.keys, &request.body.into_vec()) else {
             return Ok(None);
         };

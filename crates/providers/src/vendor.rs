@@ -5,7 +5,7 @@ use plimsoll_wire::openai_chat::Dialect;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::error::ProviderError;
-use crate::key::Key;
+use crate::key::ApiKey;
 
 /// The largest edit distance of a suggested name.
 const MAX_DISTANCE: usize = 3;
@@ -18,7 +18,7 @@ pub struct Vendor {
     /// Other accepted names.
     pub aliases: &'static [&'static str],
     /// The location of its servers.
-    pub place: Place,
+    pub place: ServerLocation,
     /// The usual address, if there is one.
     pub base_url: Option<&'static str>,
     /// The parts of the address that the environment fills in.
@@ -37,7 +37,7 @@ pub struct Vendor {
     /// The name of its dialect of Chat Completions.
     pub dialect: &'static str,
     /// The way in which its servers report the window of a model.
-    pub tells: Tells,
+    pub tells: WindowReport,
     /// The model if none is given, for servers that run only one.
     pub only_model: Option<&'static str>,
 }
@@ -77,7 +77,7 @@ impl KeyHeader {
     /// [`ProviderError::BadKey`] if the key contains characters that a header may not contain.
     pub(crate) fn with(
         self,
-        key: &Key,
+        key: &ApiKey,
         vendor: &Vendor,
     ) -> Result<(HeaderName, HeaderValue), ProviderError> {
         let key = key.secret.expose();
@@ -130,7 +130,7 @@ pub struct Blank {
 
 /// The location of a vendor's servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ServerLocation {
     /// On the internet. The usual address requires a key.
     Hosted,
     /// On this machine, started by the user.
@@ -143,7 +143,7 @@ pub enum Place {
 
 /// The way in which a server reports the window of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tells {
+pub enum WindowReport {
     /// It does not report the window.
     Nothing,
     /// In its list of models.
@@ -170,7 +170,7 @@ pub enum Tells {
 const HOSTED: Vendor = Vendor {
     name: "",
     aliases: &[],
-    place: Place::Hosted,
+    place: ServerLocation::Hosted,
     base_url: None,
     blanks: &[],
     base_variable: None,
@@ -179,7 +179,7 @@ const HOSTED: Vendor = Vendor {
     wire: Wire::Chat,
     same_as: None,
     dialect: "compatible",
-    tells: Tells::Models,
+    tells: WindowReport::Models,
     only_model: None,
 };
 
@@ -191,7 +191,7 @@ pub static VENDORS: [Vendor; 20] = [
         base_variable: Some("OPENAI_BASE_URL"),
         key_variables: &["OPENAI_API_KEY"],
         dialect: "openai",
-        tells: Tells::Nothing,
+        tells: WindowReport::Nothing,
         ..HOSTED
     },
     Vendor {
@@ -203,7 +203,7 @@ pub static VENDORS: [Vendor; 20] = [
         wire: Wire::Responses,
         same_as: Some("openai"),
         dialect: "openai",
-        tells: Tells::Nothing,
+        tells: WindowReport::Nothing,
         ..HOSTED
     },
     Vendor {
@@ -214,7 +214,7 @@ pub static VENDORS: [Vendor; 20] = [
         key_variables: &["ANTHROPIC_API_KEY"],
         key_header: KeyHeader::XApiKey,
         wire: Wire::Messages,
-        tells: Tells::Anthropic,
+        tells: WindowReport::Anthropic,
         ..HOSTED
     },
     Vendor {
@@ -225,7 +225,7 @@ pub static VENDORS: [Vendor; 20] = [
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         key_header: KeyHeader::XGoogApiKey,
         wire: Wire::Gemini,
-        tells: Tells::Google,
+        tells: WindowReport::Google,
         ..HOSTED
     },
     Vendor {
@@ -250,7 +250,7 @@ pub static VENDORS: [Vendor; 20] = [
         key_variables: &["VERTEX_API_KEY"],
         wire: Wire::Vertex,
         same_as: Some("gemini"),
-        tells: Tells::Silent,
+        tells: WindowReport::Silent,
         ..HOSTED
     },
     Vendor {
@@ -264,7 +264,7 @@ pub static VENDORS: [Vendor; 20] = [
         }],
         key_variables: &["AWS_BEARER_TOKEN_BEDROCK", "BEDROCK_API_KEY"],
         wire: Wire::Converse,
-        tells: Tells::Silent,
+        tells: WindowReport::Silent,
         ..HOSTED
     },
     Vendor {
@@ -295,7 +295,7 @@ pub static VENDORS: [Vendor; 20] = [
         base_url: Some("https://api.deepseek.com/v1"),
         key_variables: &["DEEPSEEK_API_KEY"],
         dialect: "deepseek",
-        tells: Tells::Nothing,
+        tells: WindowReport::Nothing,
         ..HOSTED
     },
     Vendor {
@@ -331,43 +331,43 @@ pub static VENDORS: [Vendor; 20] = [
         base_url: Some("https://api.cohere.ai/compatibility/v1"),
         key_variables: &["COHERE_API_KEY", "CO_API_KEY"],
         dialect: "cohere",
-        tells: Tells::Nothing,
+        tells: WindowReport::Nothing,
         ..HOSTED
     },
     Vendor {
         name: "ollama",
-        place: Place::ThisMachine,
+        place: ServerLocation::ThisMachine,
         base_url: Some("http://127.0.0.1:11434/v1"),
         base_variable: Some("OLLAMA_HOST"),
         key_variables: &["OLLAMA_API_KEY"],
         dialect: "ollama",
-        tells: Tells::Ollama,
+        tells: WindowReport::Ollama,
         ..HOSTED
     },
     Vendor {
         name: "llama.cpp",
         aliases: &["llamacpp", "llama-cpp", "llama-server"],
-        place: Place::ThisMachine,
+        place: ServerLocation::ThisMachine,
         base_url: Some("http://127.0.0.1:8080/v1"),
         key_variables: &["LLAMA_API_KEY"],
         dialect: "llama.cpp",
-        tells: Tells::Props,
+        tells: WindowReport::Props,
         only_model: Some("default"),
         ..HOSTED
     },
     Vendor {
         name: "lmstudio",
         aliases: &["lm-studio", "lm_studio"],
-        place: Place::ThisMachine,
+        place: ServerLocation::ThisMachine,
         base_url: Some("http://127.0.0.1:1234/v1"),
         key_variables: &["LMSTUDIO_API_KEY", "LM_API_TOKEN"],
         dialect: "lmstudio",
-        tells: Tells::LmStudio,
+        tells: WindowReport::LmStudio,
         ..HOSTED
     },
     Vendor {
         name: "vllm",
-        place: Place::ThisMachine,
+        place: ServerLocation::ThisMachine,
         base_url: Some("http://127.0.0.1:8000/v1"),
         key_variables: &["VLLM_API_KEY"],
         dialect: "vllm",
@@ -376,17 +376,17 @@ pub static VENDORS: [Vendor; 20] = [
     Vendor {
         name: "openai-compatible",
         aliases: &["compatible", "custom"],
-        place: Place::Anywhere,
+        place: ServerLocation::Anywhere,
         // Not `OPENAI_API_KEY`, which must not be sent to other servers.
         key_variables: &["OPENAI_COMPATIBLE_API_KEY"],
-        tells: Tells::Perhaps,
+        tells: WindowReport::Perhaps,
         ..HOSTED
     },
     Vendor {
         name: "local",
-        place: Place::Ours,
+        place: ServerLocation::Ours,
         dialect: "llama.cpp",
-        tells: Tells::Props,
+        tells: WindowReport::Props,
         only_model: Some("default"),
         ..HOSTED
     },
@@ -463,9 +463,12 @@ mod tests {
     fn every_vendor_has_what_its_place_asks_for() {
         for vendor in &VENDORS {
             assert!(Dialect::named(vendor.dialect).is_some(), "{}", vendor.name);
-            let usual = matches!(vendor.place, Place::Hosted | Place::ThisMachine);
+            let usual = matches!(
+                vendor.place,
+                ServerLocation::Hosted | ServerLocation::ThisMachine
+            );
             assert_eq!(vendor.base_url.is_some(), usual, "{}", vendor.name);
-            if vendor.place == Place::Hosted {
+            if vendor.place == ServerLocation::Hosted {
                 assert!(!vendor.key_variables.is_empty(), "{}", vendor.name);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_context::{Budget, Message, PriceSheet, TokenCounter, Tokens};
 
 use crate::bill::Bill;
-use crate::meter::{Cache, Cut, Made, Meter, Sent};
+use crate::meter::{Cache, CutStatus, Meter, MeteredRequest, SentMessage};
 use crate::recording::Recording;
 
 /// The compaction of another program. It receives a session message by message and returns the
@@ -31,8 +31,8 @@ pub(crate) fn drive(
     counter: &dyn TokenCounter,
 ) -> Bill {
     let mut meter = Meter::new(sheet, budget.limit, &recording.probes);
-    let mut numbers = Numbers::of(&recording.messages);
-    let mut before: Vec<Sent> = Vec::new();
+    let mut numbers = MessageNumbers::of(&recording.messages);
+    let mut before: Vec<SentMessage> = Vec::new();
     for (at, message) in recording.messages.iter().enumerate() {
         if matches!(**message, Message::Assistant { .. }) && at > 0 {
             let mut view = Vec::new();
@@ -47,13 +47,13 @@ pub(crate) fn drive(
             compactor.sent(view.iter().map(|(_, tokens)| *tokens).sum());
             // A view that only grew at its end was not compacted.
             let cut = if view.starts_with(&before) {
-                Cut::None
+                CutStatus::None
             } else {
-                Cut::Made
+                CutStatus::Made
             };
             before.clone_from(&view);
             let cold = sheet.cold_after(recording.idle_before(at));
-            meter.request(Made {
+            meter.request(MeteredRequest {
                 view,
                 length: at,
                 answer: counter.message(message),
@@ -71,12 +71,12 @@ pub(crate) fn drive(
 }
 
 /// Numbers messages by their content, which is all that a provider's cache depends on.
-struct Numbers {
+struct MessageNumbers {
     originals: u64,
     of: HashMap<String, u64>,
 }
 
-impl Numbers {
+impl MessageNumbers {
     fn of(originals: &[Arc<Message>]) -> Self {
         let mut of = HashMap::new();
         for (number, message) in (0..).zip(originals) {

@@ -7,8 +7,8 @@
 use plimsoll_context::{Budget, PriceSheet, Tokens, Usage};
 
 use crate::bill::Bill;
-use crate::meter::{Cache, Cut, Made, Meter, billed, least};
-use crate::trail::{Trail, Turn};
+use crate::meter::{Cache, CutStatus, Meter, MeteredRequest, billed, least};
+use crate::trail::{Trail, TrailRequest};
 
 /// Maximum number of requests times cuts. Two tables of this size take 400 MB.
 pub const MAX_CELLS: usize = 50_000_000;
@@ -33,11 +33,15 @@ pub(crate) fn hindsight(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> O
     let mut meter = Meter::new(sheet, budget.limit, &trail.probes);
     let mut before = trail.head;
     for (turn, from) in trail.turns.iter().zip(schedule) {
-        let cut = if from > before { Cut::Made } else { Cut::None };
+        let cut = if from > before {
+            CutStatus::Made
+        } else {
+            CutStatus::None
+        };
         before = from;
         let head = trail.head.min(turn.at);
         let view = trail.view(head, from.min(turn.at), turn.at).collect();
-        meter.request(Made {
+        meter.request(MeteredRequest {
             view,
             length: turn.at,
             answer: turn.answer,
@@ -116,7 +120,7 @@ pub(crate) fn schedule(trail: &Trail, budget: &Budget, sheet: &PriceSheet) -> Op
 }
 
 /// Returns the farthest allowed and the nearest necessary position of the cut.
-fn bounds(trail: &Trail, turn: &Turn, budget: &Budget) -> (usize, usize) {
+fn bounds(trail: &Trail, turn: &TrailRequest, budget: &Budget) -> (usize, usize) {
     let head = trail.weight(0, trail.head.min(turn.at));
     let first = trail.head.min(turn.at);
     let floor = trail.fitting(turn, first, budget.target.minus(head));
@@ -161,11 +165,11 @@ mod tests {
         let mut meter = Meter::new(sheet, budget.limit, &trail.probes);
         for (turn, from) in trail.turns.iter().zip(schedule) {
             let view = trail.view(trail.head, *from, turn.at).collect();
-            meter.request(Made {
+            meter.request(MeteredRequest {
                 view,
                 length: turn.at,
                 answer: Tokens::ZERO,
-                cut: Cut::None,
+                cut: CutStatus::None,
                 cache: Cache::Warm,
             });
         }

@@ -9,11 +9,11 @@ use crate::bill::Bill;
 use crate::retention::{Probes, RetentionTracker};
 
 /// The number and size of a sent message. Equal values mean the same message.
-pub(crate) type Sent = (u64, Tokens);
+pub(crate) type SentMessage = (u64, Tokens);
 
 /// Whether the view was compacted for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum CutStatus {
     Made,
     None,
 }
@@ -27,14 +27,14 @@ pub(crate) enum Cache {
 
 /// One request of a session.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct MeteredRequest {
     /// The sent messages.
-    pub(crate) view: Vec<Sent>,
+    pub(crate) view: Vec<SentMessage>,
     /// Number of messages in the session so far.
     pub(crate) length: usize,
     /// Size of the recorded answer.
     pub(crate) answer: Tokens,
-    pub(crate) cut: Cut,
+    pub(crate) cut: CutStatus,
     pub(crate) cache: Cache,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Made {
 pub(crate) struct Meter<'a> {
     sheet: PriceSheet,
     limit: Tokens,
-    before: Vec<Sent>,
+    before: Vec<SentMessage>,
     bill: Bill,
     retention: RetentionTracker<'a>,
 }
@@ -60,13 +60,13 @@ impl<'a> Meter<'a> {
     }
 
     /// Records the contents of a message in the view that is not an original.
-    pub(crate) fn note_edited(&mut self, sent: Sent, message: &Message) {
+    pub(crate) fn note_edited(&mut self, sent: SentMessage, message: &Message) {
         self.retention.note_edited(sent, message);
     }
 
     /// Adds a request and its recorded answer.
-    pub(crate) fn request(&mut self, made: Made) {
-        let Made {
+    pub(crate) fn request(&mut self, made: MeteredRequest) {
+        let MeteredRequest {
             view: messages,
             answer,
             cut,
@@ -86,7 +86,7 @@ impl<'a> Meter<'a> {
         bill.prefix_breaks += u64::from(!is_prefix);
         bill.expired += u64::from(made.cache == Cache::Expired);
         bill.largest = bill.largest.max(total);
-        if cut == Cut::Made {
+        if cut == CutStatus::Made {
             bill.plans += 1;
             bill.kept += total;
         }
@@ -182,18 +182,18 @@ mod tests {
         let probes = Probes::default();
         let mut meter = Meter::new(&sheet, Tokens(100), &probes);
         let sent = |ids: &[u64]| ids.iter().map(|id| (*id, Tokens(10))).collect();
-        let made = |view: Vec<Sent>, answer, cut| Made {
+        let made = |view: Vec<SentMessage>, answer, cut| MeteredRequest {
             length: view.len(),
             view,
             answer: Tokens(answer),
             cut,
             cache: Cache::Warm,
         };
-        meter.request(made(sent(&[1, 2, 3]), 5, Cut::None));
-        meter.request(made(sent(&[1, 2, 3, 4]), 5, Cut::None));
-        meter.request(made(sent(&[1, 3, 4, 5]), 5, Cut::Made));
+        meter.request(made(sent(&[1, 2, 3]), 5, CutStatus::None));
+        meter.request(made(sent(&[1, 2, 3, 4]), 5, CutStatus::None));
+        meter.request(made(sent(&[1, 3, 4, 5]), 5, CutStatus::Made));
         let last = vec![(1, Tokens(10)), (3, Tokens(9))];
-        meter.request(made(last, 0, Cut::None));
+        meter.request(made(last, 0, CutStatus::None));
         meter.aside(Tokens(7), Tokens(2));
         let bill = meter.bill();
         assert_eq!(bill.usage.cache_read, Tokens(30 + 10 + 10));
@@ -213,11 +213,11 @@ mod tests {
         let probes = Probes::default();
         let mut meter = Meter::new(&sheet, Tokens(100), &probes);
         for cache in [Cache::Warm, Cache::Warm, Cache::Expired] {
-            meter.request(Made {
+            meter.request(MeteredRequest {
                 view: vec![(1, Tokens(10))],
                 length: 1,
                 answer: Tokens(0),
-                cut: Cut::None,
+                cut: CutStatus::None,
                 cache,
             });
         }

@@ -48,14 +48,14 @@ pub struct Times {
 /// The other fields of a recorded session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Beside {
+struct SessionFields {
     id: String,
-    events: Vec<Event>,
+    events: Vec<RecordedEvent>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Event {
+struct RecordedEvent {
     summary_at: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Recording {
     /// If the text is not such an object.
     pub fn parse(line: &str) -> Result<Self, WireError> {
         let chat = openai_chat::read(line)?;
-        let beside: Beside = serde_json::from_str(line).unwrap_or_default();
+        let beside: SessionFields = serde_json::from_str(line).unwrap_or_default();
         let is_summary = |at: usize| {
             let mut events = beside.events.iter();
             events.any(|event| event.summary_at == Some(at))
@@ -133,7 +133,7 @@ impl Times {
                 return Ok(());
             };
             for block in line.message.content.into_iter().flatten() {
-                let block: Block = serde_json::from_value(block).unwrap_or_default();
+                let block: RecordedBlock = serde_json::from_value(block).unwrap_or_default();
                 if matches!(block.kind.as_str(), "tool_use" | "toolCall") {
                     self.calls.entry(block.id).or_insert(time);
                 } else if !block.text.trim().is_empty() {
@@ -173,7 +173,7 @@ struct WrittenMessage {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Block {
+struct RecordedBlock {
     #[serde(rename = "type")]
     kind: String,
     id: String,

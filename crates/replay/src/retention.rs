@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use plimsoll_context::Message;
 use serde::Serialize;
 
-use crate::meter::Sent;
+use crate::meter::SentMessage;
 
 /// The minimum lengths of a fact and of a user message, in bytes.
 const MIN_WORD: usize = 6;
@@ -69,7 +69,7 @@ pub(crate) struct Contents {
 pub(crate) struct RetentionTracker<'a> {
     probes: &'a Probes,
     /// The contents of messages that are not originals.
-    edited: HashMap<Sent, Contents>,
+    edited: HashMap<SentMessage, Contents>,
     retention: Retention,
 }
 
@@ -173,14 +173,14 @@ impl<'a> RetentionTracker<'a> {
     }
 
     /// Records the contents of a message in the view that is not an original.
-    pub(crate) fn note_edited(&mut self, sent: Sent, message: &Message) {
+    pub(crate) fn note_edited(&mut self, sent: SentMessage, message: &Message) {
         let probes = self.probes;
         let contents = || probes.contents(message);
         self.edited.entry(sent).or_insert_with(contents);
     }
 
     /// Searches a view that is sent when the session has `length` messages.
-    pub(crate) fn observe(&mut self, view: &[Sent], length: usize) {
+    pub(crate) fn observe(&mut self, view: &[SentMessage], length: usize) {
         let (mut facts, mut users): (HashSet<u32>, HashSet<u32>) = Default::default();
         for sent in view {
             let original = usize::try_from(sent.0).ok();

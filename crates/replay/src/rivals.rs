@@ -7,7 +7,7 @@
 use plimsoll_context::{Budget, PriceSheet, Tokens};
 
 use crate::bill::Bill;
-use crate::meter::{Cut, Made, Meter};
+use crate::meter::{CutStatus, Meter, MeteredRequest};
 use crate::trail::Trail;
 use crate::way::{Keep, Reads};
 
@@ -30,10 +30,14 @@ pub(crate) fn window(
         let head = head.min(turn.at);
         let room = size.minus(trail.weight(0, head));
         let then = trail.fitting(turn, from, room).max(from);
-        let cut = if then > from { Cut::Made } else { Cut::None };
+        let cut = if then > from {
+            CutStatus::Made
+        } else {
+            CutStatus::None
+        };
         from = then;
         let view = trail.view(head, from.min(turn.at), turn.at).collect();
-        meter.request(Made {
+        meter.request(MeteredRequest {
             view,
             length: turn.at,
             answer: turn.answer,
@@ -63,7 +67,7 @@ pub(crate) fn summarize(
         } else {
             SUMMARY
         };
-        let mut cut = Cut::None;
+        let mut cut = CutStatus::None;
         if fixed + summary + trail.weight(from, turn.at) > budget.trigger {
             let then = match keep {
                 Keep::Target => {
@@ -80,7 +84,7 @@ pub(crate) fn summarize(
             if span > SUMMARY {
                 from = then;
                 summaries += 1;
-                cut = Cut::Made;
+                cut = CutStatus::Made;
                 match reads {
                     Reads::Fresh => meter.aside(span + SUMMARIZER_PROMPT, SUMMARY),
                     Reads::Cached => meter.aside_cached(SUMMARIZER_PROMPT, SUMMARY),
@@ -95,7 +99,7 @@ pub(crate) fn summarize(
             view.push((u64::MAX - summaries, SUMMARY));
         }
         view.extend(trail.view(0, from.min(turn.at), turn.at));
-        meter.request(Made {
+        meter.request(MeteredRequest {
             view,
             length: turn.at,
             answer: turn.answer,

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bpe, Budget, Calibration, Form, Item, Line, Memo, Message, Pace, Ppm, PriceSheet, TokenCounter,
-    Tokens, Transcript, Trigger, price,
+    Bpe, Budget, Calibration, Form, Item, Memo, Message, Pace, Ppm, PriceSheet, TokenCounter,
+    Tokens, Transcript, Trigger, ViewLimits, price,
 };
 
 use crate::bill::Bill;
 use crate::compactor::{self, Compactor};
 use crate::hindsight;
-use crate::meter::{Cache, Cut, Made, Meter, Sent};
+use crate::meter::{Cache, CutStatus, Meter, MeteredRequest, SentMessage};
 use crate::recording::Recording;
 use crate::rivals;
 use crate::trail::Trail;
@@ -84,10 +84,10 @@ pub fn simulate_compactor(
     budget.ok().map(bill)
 }
 
-fn line(window: Tokens) -> Line {
-    Line {
+fn line(window: Tokens) -> ViewLimits {
+    ViewLimits {
         window: Some(window),
-        ..Line::default()
+        ..ViewLimits::default()
     }
 }
 
@@ -102,9 +102,9 @@ fn instructions(recording: &Recording, counter: &Arc<dyn TokenCounter>) -> Token
 
 impl PlimsollSettings {
     /// Applies these settings to the limits.
-    fn line(&self, line: Line) -> Line {
+    fn line(&self, line: ViewLimits) -> ViewLimits {
         let line = self.policy.line(line);
-        Line {
+        ViewLimits {
             trigger: self.trigger.unwrap_or(line.trigger),
             target: self.target.or(line.target),
             ..line
@@ -129,18 +129,18 @@ fn ours(
             let cold = sheet.cold_after(recording.idle_before(at));
             let outlook = pace.outlook(None, cold);
             let budget = settings.economy.budget(line, &view, Some(sheet), &outlook);
-            let mut cut = Cut::None;
+            let mut cut = CutStatus::None;
             // A view that does not fit is reduced as far as possible and counted.
             if let Some(plan) = policy.best_plan(&view, &budget, Trigger::Request)
                 && let price = price(&plan, &view, line, Some(sheet), &outlook)
                 && view.apply(&plan).is_ok()
                 && plan.rewrites_from.is_some()
             {
-                cut = Cut::Made;
+                cut = CutStatus::Made;
                 pace.planned(&price);
             }
             pace.observe(view.unsent(), cold);
-            let sent: Vec<Sent> = view
+            let sent: Vec<SentMessage> = view
                 .items()
                 .iter()
                 .map(|item| (forms.number(item), item.tokens))
@@ -150,7 +150,7 @@ fn ours(
                     meter.note_edited(*sent, &item.message);
                 }
             }
-            meter.request(Made {
+            meter.request(MeteredRequest {
                 view: sent,
                 length: at,
                 answer: counter.message(message),

@@ -49,8 +49,8 @@ pub fn steady_sessions() -> Vec<Recording> {
         .collect()
 }
 
-fn session(name: &str, seed: u64, line: fn(&mut Numbers, usize) -> String) -> Recording {
-    let mut numbers = Numbers(seed);
+fn session(name: &str, seed: u64, line: fn(&mut NumberGenerator, usize) -> String) -> Recording {
+    let mut numbers = NumberGenerator(seed);
     let mut messages = vec![Message::system(SYSTEM)];
     let prompt_every = STEADY_TURNS.div_ceil(STEADY_PROMPTS);
     for turn in 0..STEADY_TURNS {
@@ -88,7 +88,11 @@ fn session(name: &str, seed: u64, line: fn(&mut Numbers, usize) -> String) -> Re
 }
 
 /// Returns a page of lines with one name in its middle that is on no other page.
-fn page(numbers: &mut Numbers, turn: usize, line: fn(&mut Numbers, usize) -> String) -> String {
+fn page(
+    numbers: &mut NumberGenerator,
+    turn: usize,
+    line: fn(&mut NumberGenerator, usize) -> String,
+) -> String {
     let mut page = String::new();
     let mut is_named = false;
     for number in 1.. {
@@ -110,12 +114,12 @@ fn page(numbers: &mut Numbers, turn: usize, line: fn(&mut Numbers, usize) -> Str
     page
 }
 
-fn line_of_notes(numbers: &mut Numbers, _number: usize) -> String {
+fn line_of_notes(numbers: &mut NumberGenerator, _number: usize) -> String {
     let words: Vec<&str> = (0..12).map(|_| numbers.word()).collect();
     format!("{}.", words.join(" "))
 }
 
-fn line_of_code(numbers: &mut Numbers, number: usize) -> String {
+fn line_of_code(numbers: &mut NumberGenerator, number: usize) -> String {
     let [first, second, third] = [numbers.word(), numbers.word(), numbers.word()];
     match number % 4 {
         0 => format!(
@@ -128,7 +132,7 @@ fn line_of_code(numbers: &mut Numbers, number: usize) -> String {
     }
 }
 
-fn line_of_log(numbers: &mut Numbers, number: usize) -> String {
+fn line_of_log(numbers: &mut NumberGenerator, number: usize) -> String {
     let minute = number % 60;
     let [first, second, third] = [numbers.word(), numbers.word(), numbers.word()];
     format!(
@@ -138,9 +142,9 @@ fn line_of_log(numbers: &mut Numbers, number: usize) -> String {
 }
 
 /// A deterministic generator of pseudorandom numbers.
-struct Numbers(u64);
+struct NumberGenerator(u64);
 
-impl Numbers {
+impl NumberGenerator {
     fn next(&mut self) -> u64 {
         let step = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = step.wrapping_add(1_442_695_040_888_963_407);

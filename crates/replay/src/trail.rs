@@ -11,7 +11,7 @@ use plimsoll_context::{
     Trigger,
 };
 
-use crate::meter::{Cache, Sent};
+use crate::meter::{Cache, SentMessage};
 use crate::recording::Recording;
 use crate::retention::Probes;
 
@@ -19,13 +19,13 @@ use crate::retention::Probes;
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
     /// Number and size of each message.
-    pub(crate) sent: Vec<Sent>,
+    pub(crate) sent: Vec<SentMessage>,
     /// `sums[n]` is the total size of the first `n` messages.
     sums: Vec<Tokens>,
     /// The start of each exchange, and the end of the recording.
     pub(crate) cuts: Vec<usize>,
     /// The requests.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<TrailRequest>,
     /// Number of leading system messages.
     pub(crate) system: usize,
     /// Number of leading system messages, plus the task if it follows immediately.
@@ -36,7 +36,7 @@ pub(crate) struct Trail {
 
 /// One request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct TrailRequest {
     /// Number of messages before the request.
     pub(crate) at: usize,
     /// The last position of a cut that removes nothing that must stay: the newest complete exchange
@@ -48,7 +48,7 @@ pub(crate) struct Turn {
     pub(crate) idle: Option<Duration>,
 }
 
-impl Turn {
+impl TrailRequest {
     pub(crate) fn cache(&self, sheet: &PriceSheet) -> Cache {
         if sheet.cold_after(self.idle) == Ppm::ONE {
             Cache::Expired
@@ -75,7 +75,7 @@ impl Trail {
         let mut turns = Vec::new();
         for (at, message) in recording.messages.iter().enumerate() {
             if matches!(**message, Message::Assistant { .. }) && at > 0 {
-                turns.push(Turn {
+                turns.push(TrailRequest {
                     at,
                     last_cut: 0,
                     answer: counter.message(message),
@@ -89,7 +89,7 @@ impl Trail {
             view.mark_sent();
         }
         let items = view.items();
-        let sent: Vec<Sent> = items.iter().map(|item| (item.seq.0, item.tokens)).collect();
+        let sent: Vec<SentMessage> = items.iter().map(|item| (item.seq.0, item.tokens)).collect();
         let mut sums = vec![Tokens::ZERO];
         let mut sum = Tokens::ZERO;
         for item in items {
@@ -141,7 +141,7 @@ impl Trail {
 
     /// Returns the first cut after which at most `room` remains of the messages before `turn`, or
     /// the last allowed cut if there is none.
-    pub(crate) fn fitting(&self, turn: &Turn, from: usize, room: Tokens) -> usize {
+    pub(crate) fn fitting(&self, turn: &TrailRequest, from: usize, room: Tokens) -> usize {
         let cuts = self.cuts(from, turn.last_cut);
         let found = cuts.partition_point(|cut| self.weight(*cut, turn.at) > room);
         let last = cuts.last().copied().unwrap_or(from);
@@ -154,7 +154,7 @@ impl Trail {
         head: usize,
         from: usize,
         to: usize,
-    ) -> impl Iterator<Item = Sent> + '_ {
+    ) -> impl Iterator<Item = SentMessage> + '_ {
         let head = self.sent.get(..head.min(to)).unwrap_or_default();
         let rest = self.sent.get(from..to).unwrap_or_default();
         head.iter().chain(rest).copied()
@@ -172,7 +172,7 @@ impl Trail {
         for exchange in exchanges {
             let at = weights.len();
             cuts.push(at);
-            turns.push(Turn {
+            turns.push(TrailRequest {
                 at,
                 last_cut: newest,
                 answer: Tokens(exchange[0]),

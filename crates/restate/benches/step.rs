@@ -21,7 +21,7 @@ use restate_sdk::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use figure::{Amount, Required, Unit, median, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, row, sections, time};
 
 /// Turns of one run, each of two steps: a model call, and a tool call.
 const TURNS: u64 = 100;
@@ -57,7 +57,7 @@ fn steps() {
         return;
     };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let Some(postgres) = postgres::Server::start_in(folder, true) else {
+    let Some(postgres) = postgres::TestServer::start_in(folder, true) else {
         return;
     };
     let runtime = Runtime::new().unwrap();
@@ -79,17 +79,17 @@ fn steps() {
     row(
         "a step of Restate in which nothing is done",
         Amount(bare, Unit::Millis),
-        Required::Nothing,
+        Requirement::Nothing,
     );
     row(
         "a step of a durable run, its entries in PostgreSQL with full sync: so much more",
         Amount(ours - bare, Unit::Millis),
-        Required::AtMost(2.0),
+        Requirement::AtMost(2.0),
     );
 }
 
 /// Starts both services, and tells Restate of them.
-async fn serve(restate: &restate::Restate, postgres: &postgres::Server) {
+async fn serve(restate: &restate::Restate, postgres: &postgres::TestServer) {
     let store = PostgresStore::connect(&postgres.url()).await.unwrap();
     let turns = (0..ROUNDS).flat_map(|_| {
         let calls = (0..TURNS).map(|number| Turn::call("look", json!({ "number": number })));

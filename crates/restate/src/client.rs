@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::error::RestateError;
 use crate::protocol::{
-    Approval, EventsReply, EventsRequest, Message, RunReply, RunRequest, SERVICE, SessionStatus,
+    Approval, EventsReply, EventsRequest, MessageRequest, RunReply, RunRequest, SERVICE,
+    SessionStatus,
 };
 use crate::tls;
 
@@ -34,7 +35,7 @@ pub struct Restate {
 
 /// The state of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
+pub enum RequestState {
     /// It is queued or running.
     NotYet,
     /// Its run has ended.
@@ -95,11 +96,11 @@ impl Restate {
     ///
     /// # Errors
     /// If the server cannot be reached, or if the request was refused or ended from outside.
-    pub async fn output(&self, invocation: &str) -> Result<Answered, RestateError> {
+    pub async fn output(&self, invocation: &str) -> Result<RequestState, RestateError> {
         let path = format!("/restate/invocation/{invocation}/output");
         let reply = self.send(Method::GET, &path, None, None).await?;
         if reply.status().as_u16() == NOT_READY {
-            return Ok(Answered::NotYet);
+            return Ok(RequestState::NotYet);
         }
         if reply.status() == StatusCode::NOT_FOUND {
             return Err(RestateError::Refused {
@@ -109,14 +110,14 @@ impl Restate {
                     .to_owned(),
             });
         }
-        self.read(reply).await.map(Answered::Ended)
+        self.read(reply).await.map(RequestState::Ended)
     }
 
     /// Sends a message to the active run, which reads it before its next model call.
     ///
     /// # Errors
     /// If the server cannot be reached, or no run is active.
-    pub async fn steer(&self, session: &str, message: &Message) -> Result<(), RestateError> {
+    pub async fn steer(&self, session: &str, message: &MessageRequest) -> Result<(), RestateError> {
         self.tell(session, "steer", message).await
     }
 
@@ -124,7 +125,11 @@ impl Restate {
     ///
     /// # Errors
     /// If the server cannot be reached, or no run is active.
-    pub async fn follow_up(&self, session: &str, message: &Message) -> Result<(), RestateError> {
+    pub async fn follow_up(
+        &self,
+        session: &str,
+        message: &MessageRequest,
+    ) -> Result<(), RestateError> {
         self.tell(session, "follow_up", message).await
     }
 
@@ -132,7 +137,11 @@ impl Restate {
     ///
     /// # Errors
     /// If the server cannot be reached, or no run is active.
-    pub async fn interrupt(&self, session: &str, message: &Message) -> Result<(), RestateError> {
+    pub async fn interrupt(
+        &self,
+        session: &str,
+        message: &MessageRequest,
+    ) -> Result<(), RestateError> {
         self.tell(session, "interrupt", message).await
     }
 

@@ -13,7 +13,7 @@ pub struct LogFollower {
     /// Whether the request was accepted.
     is_taken: bool,
     turns: u64,
-    calls: HashMap<CallId, Call>,
+    calls: HashMap<CallId, FollowedCall>,
     waiting: HashMap<u64, (Waiting, Vec<Part>)>,
     /// The newest start, which precedes the request.
     started: Option<(u64, String)>,
@@ -21,7 +21,7 @@ pub struct LogFollower {
 }
 
 #[derive(Debug)]
-struct Call {
+struct FollowedCall {
     call: ToolCall,
     began: bool,
 }
@@ -108,7 +108,8 @@ impl LogFollower {
                 for call in message.calls() {
                     let began = false;
                     let call = call.clone();
-                    self.calls.insert(call.id.clone(), Call { call, began });
+                    self.calls
+                        .insert(call.id.clone(), FollowedCall { call, began });
                 }
                 events.push(Event::TurnEnd {
                     turn: self.turns,

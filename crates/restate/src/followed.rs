@@ -1,5 +1,5 @@
-//! [`Followed`]: wakes the followers of a session when it has new entries. The database notifies
-//! each worker that follows a session; while that fails, followers poll.
+//! [`FollowedSessions`]: wakes the followers of a session when it has new entries. The database
+//! notifies each worker that follows a session; while that fails, followers poll.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +25,9 @@ const TIDY: Duration = Duration::from_secs(20);
 
 /// The sessions that are followed through this worker.
 #[derive(Clone)]
-pub(crate) struct Followed(Arc<Inner>);
+pub(crate) struct FollowedSessions(Arc<FollowedInner>);
 
-struct Inner {
+struct FollowedInner {
     store: PostgresStore,
     sessions: Mutex<HashMap<SessionId, Session>>,
     /// Whether the database announces changes.
@@ -42,14 +42,14 @@ struct Session {
 
 /// Waits for changes of one session.
 pub(crate) struct Follower {
-    followed: Arc<Inner>,
+    followed: Arc<FollowedInner>,
     changes: watch::Receiver<()>,
     pause: Duration,
 }
 
-impl Followed {
+impl FollowedSessions {
     pub(crate) fn new(store: PostgresStore) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(FollowedInner {
             store,
             sessions: Mutex::default(),
             is_listening: AtomicBool::new(false),
@@ -113,7 +113,7 @@ impl Follower {
     }
 }
 
-impl Inner {
+impl FollowedInner {
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,7 +149,7 @@ impl Inner {
 }
 
 /// Listens as long as a session is followed.
-async fn listen(followed: Arc<Inner>) {
+async fn listen(followed: Arc<FollowedInner>) {
     while followed.tidy() {
         if let Ok(mut changes) = followed.store.changes().await {
             followed.is_listening.store(true, Ordering::Relaxed);
@@ -168,7 +168,7 @@ async fn listen(followed: Arc<Inner>) {
 
 /// Forwards announcements. Returns `true` when no session is followed any longer, `false` if the
 /// database cannot be reached.
-async fn hear(followed: &Inner, changes: &mut Changes) -> bool {
+async fn hear(followed: &FollowedInner, changes: &mut Changes) -> bool {
     let mut tidied = Instant::now();
     loop {
         match timeout(TIDY, changes.next()).await {

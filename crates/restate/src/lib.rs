@@ -17,14 +17,14 @@ mod shown;
 mod tls;
 mod worker;
 
-pub use client::{Answered, Restate};
+pub use client::{RequestState, Restate};
 pub use error::RestateError;
 pub use follow::LogFollower;
 pub use gate::PostgresGate;
 pub use mailbox::message_key;
 pub use outage::DatabaseNews;
 pub use protocol::{
-    Approval, EventsReply, EventsRequest, FORMAT, Message, RunLimits, RunReply, RunRequest,
+    Approval, EventsReply, EventsRequest, FORMAT, MessageRequest, RunLimits, RunReply, RunRequest,
     SERVICE, SessionStatus,
 };
 pub use worker::{Worker, WorkerOptions, register};

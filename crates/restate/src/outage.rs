@@ -33,11 +33,11 @@ type Tell = Box<dyn Fn(DatabaseNews) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Outages {
     tell: Option<Tell>,
-    state: Mutex<State>,
+    state: Mutex<OutageState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutageState {
     outage: Option<Outage>,
     /// The time of the newest report that the database fails.
     reported: Option<Instant>,
@@ -104,7 +104,7 @@ impl Outages {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

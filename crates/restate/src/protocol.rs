@@ -62,7 +62,7 @@ pub struct RunReply {
 
 /// A message to the active run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct MessageRequest {
     /// The sender's id for the message. A message with the same id is delivered once, however often
     /// it is sent.
     pub id: String,

@@ -14,12 +14,13 @@ use restate_sdk::prelude::*;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::followed::Followed;
+use crate::followed::FollowedSessions;
 use crate::journal::RestateJournal;
 use crate::mailbox::{Arrivals, Mailbox};
 use crate::outage::{Access, Outages};
 use crate::protocol::{
-    Approval, EventsReply, EventsRequest, FORMAT, Message, RunReply, RunRequest, SessionStatus,
+    Approval, EventsReply, EventsRequest, FORMAT, MessageRequest, RunReply, RunRequest,
+    SessionStatus,
 };
 use crate::shown::shown;
 
@@ -35,7 +36,7 @@ pub(crate) struct Sessions {
     pub(crate) agent: Agent,
     pub(crate) store: PostgresStore,
     pub(crate) arrivals: Arrivals,
-    pub(crate) followed: Followed,
+    pub(crate) followed: FollowedSessions,
     pub(crate) outages: Arc<Outages>,
     /// Cancelled when the worker stops.
     pub(crate) stop: CancellationToken,
@@ -106,7 +107,7 @@ impl Sessions {
     async fn steer(
         &self,
         ctx: SharedObjectContext<'_>,
-        Json(message): Json<Message>,
+        Json(message): Json<MessageRequest>,
     ) -> HandlerResult<()> {
         self.post(&ctx, RunMessageKind::Steer, message).await
     }
@@ -116,7 +117,7 @@ impl Sessions {
     async fn follow_up(
         &self,
         ctx: SharedObjectContext<'_>,
-        Json(message): Json<Message>,
+        Json(message): Json<MessageRequest>,
     ) -> HandlerResult<()> {
         self.post(&ctx, RunMessageKind::FollowUp, message).await
     }
@@ -126,7 +127,7 @@ impl Sessions {
     async fn interrupt(
         &self,
         ctx: SharedObjectContext<'_>,
-        Json(message): Json<Message>,
+        Json(message): Json<MessageRequest>,
     ) -> HandlerResult<()> {
         self.post(&ctx, RunMessageKind::Interrupt, message).await
     }
@@ -232,7 +233,7 @@ impl Sessions {
         };
         let request = JournaledRun {
             key: key.to_owned(),
-            said: request.prompt.as_str().into(),
+            message: request.prompt.as_str().into(),
             config,
         };
         let remote = session.remote();
@@ -266,7 +267,7 @@ impl Sessions {
         &self,
         ctx: &SharedObjectContext<'_>,
         kind: RunMessageKind,
-        message: Message,
+        message: MessageRequest,
     ) -> HandlerResult<()> {
         let id = session(ctx.key())?;
         let Some(run) = ctx.get::<String>(RUN).await? else {
@@ -275,7 +276,7 @@ impl Sessions {
                 format!("session {id} has no run under way; begin one with `plimsoll run`"),
             ));
         };
-        let Message { id: name, text } = message;
+        let MessageRequest { id: name, text } = message;
         if kind != RunMessageKind::Interrupt && text.trim().is_empty() {
             return Err(refused(
                 400,

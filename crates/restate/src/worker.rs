@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::said;
 use crate::error::RestateError;
-use crate::followed::Followed;
+use crate::followed::FollowedSessions;
 use crate::identity;
 use crate::mailbox::Arrivals;
 use crate::outage::{DatabaseNews, Outages};
@@ -64,7 +64,7 @@ impl Worker {
         let mut endpoint = Endpoint::builder().bind(Sessions {
             agent,
             arrivals: Arrivals::new(store.clone(), Arc::clone(&outages)),
-            followed: Followed::new(store.clone()),
+            followed: FollowedSessions::new(store.clone()),
             outages,
             store,
             stop: stop.clone(),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use plimsoll_context::{CallId, Message, Seq};
-use plimsoll_core::{Archived, Lease, RecallId, SessionId, SessionStore};
+use plimsoll_core::{ArchivedItem, Lease, RecallId, SessionId, SessionStore};
 use plimsoll_store::{Durability, Options, SqliteStore};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -65,9 +65,9 @@ impl Bench {
         bench
     }
 
-    fn item(&self) -> Archived {
+    fn item(&self) -> ArchivedItem {
         let seq = self.next.fetch_add(1, Ordering::Relaxed);
-        Archived {
+        ArchivedItem {
             seq: Seq(seq),
             message: Arc::new(Message::result(CallId(format!("call_{seq}")), text(seq))),
             tool: Some("read".to_owned()),
@@ -75,7 +75,7 @@ impl Bench {
         }
     }
 
-    fn archive(&self, items: &[Archived]) {
+    fn archive(&self, items: &[ArchivedItem]) {
         let archive = self.store.archive(&self.lease, items);
         self.runtime.block_on(archive).unwrap();
     }

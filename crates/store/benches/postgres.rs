@@ -17,7 +17,7 @@ use plimsoll_core::{Lease, SessionId, SessionStore};
 use plimsoll_store::{PostgresStore, SqliteStore};
 use tokio::runtime::Runtime;
 
-use figure::{Amount, Required, Unit, median, ratio, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, ratio, row, sections, time};
 
 const ROUNDS: usize = 500;
 /// How often a log is loaded from each store, in turns.
@@ -35,7 +35,7 @@ fn both() {
     let place = folder();
     let file = runtime.block_on(SqliteStore::open(place.path()));
     let file = file.expect("a store");
-    let server = server::Server::start_in(folder(), true);
+    let server = server::TestServer::start_in(folder(), true);
     let store = server.as_ref().map(|server| {
         let store = runtime.block_on(PostgresStore::connect(&server.url()));
         store.expect("a store")
@@ -56,14 +56,14 @@ fn appends(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>)
     row(
         "appending an entry of 1 KB to the file with full sync",
         Amount(spent, Unit::Micros),
-        Required::Nothing,
+        Requirement::Nothing,
     );
     let json = serde_json::to_string(&entry[0]).expect("JSON");
     let sums = (0..ROUNDS).map(|_| time(|| checksum(&json)).as_secs_f64() * 1e6);
     row(
         "its checksum, a part of that",
         Amount(median(sums.collect()) / spent * 100.0, Unit::Percent),
-        Required::Nothing,
+        Requirement::Nothing,
     );
     let Some(store) = store else {
         return;
@@ -77,7 +77,7 @@ fn appends(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>)
     row(
         "appending an entry of 1 KB in PostgreSQL, beside the file with full sync",
         Amount(times, Unit::Times),
-        Required::AtMost(3.0),
+        Requirement::AtMost(3.0),
     );
 }
 
@@ -115,13 +115,13 @@ fn loads(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
                 "loading a log of 50,000 entries of 1 KB from {name}, the quickest of {LOADS}"
             ),
             Amount(quickest, Unit::Millis),
-            Required::AtMost(200.0),
+            Requirement::AtMost(200.0),
         );
     }
     row(
         "the checksums of such a log, a part of that, on one core",
         Amount(sums, Unit::Millis),
-        Required::Nothing,
+        Requirement::Nothing,
     );
 }
 

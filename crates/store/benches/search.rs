@@ -12,18 +12,18 @@ mod server;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
-use plimsoll_core::{ArchiveBounds, Archived, MemoryStore, SessionId, SessionStore};
+use plimsoll_core::{ArchiveBounds, ArchivedItem, MemoryStore, SessionId, SessionStore};
 use plimsoll_store::{Durability, Options, SqliteStore};
 use tokio::runtime::Runtime;
 
-use figure::{Amount, Required, Unit, median, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, row, sections, time};
 
 const ITEMS: u64 = 1_000_000;
 /// Items that are archived in one call.
 const BATCH: u64 = 10_000;
 const HITS: usize = 5;
 const ROUNDS: usize = 9;
-const BOUND: Required = Required::AtMost(50.0);
+const BOUND: Requirement = Requirement::AtMost(50.0);
 
 /// A name of one item, words of many and of all, beginnings of few and of many words, words that
 /// never stand together, and some that are nowhere.
@@ -68,7 +68,7 @@ fn search_a_million() {
 #[cfg(all(unix, feature = "postgres"))]
 fn in_postgres(runtime: &Runtime) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let Some(server) = server::Server::start_in(folder, true) else {
+    let Some(server) = server::TestServer::start_in(folder, true) else {
         return;
     };
     let store = runtime.block_on(plimsoll_store::PostgresStore::connect(&server.url()));
@@ -88,7 +88,7 @@ fn slowest(runtime: &Runtime, place: &str, store: &dyn SessionStore) {
 fn fill(runtime: &Runtime, store: &dyn SessionStore, session: &SessionId, items: u64) {
     let lease = runtime.block_on(store.acquire(session)).expect("a lease");
     for batch in 0..items / BATCH {
-        let items: Vec<Archived> = (batch * BATCH..(batch + 1) * BATCH).map(item).collect();
+        let items: Vec<ArchivedItem> = (batch * BATCH..(batch + 1) * BATCH).map(item).collect();
         let archived = runtime.block_on(store.archive(&lease, &items));
         archived.expect("room for all items");
     }
@@ -115,7 +115,7 @@ fn slowest_of(runtime: &Runtime, place: &str, store: &dyn SessionStore, items: u
 }
 
 /// A tool's result with names, numbers and paths; no two are alike.
-fn item(seq: u64) -> Archived {
+fn item(seq: u64) -> ArchivedItem {
     let mut state = seq.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     state ^= state >> 7;
     state ^= state << 17;
@@ -125,7 +125,7 @@ fn item(seq: u64) -> Archived {
          harbour's ledger, FACT-{seq:06}, and {:016x}",
         state
     );
-    Archived {
+    ArchivedItem {
         seq: Seq(seq),
         message: Arc::new(Message::result(CallId(format!("call_{seq}")), text)),
         tool: Some("read".to_owned()),

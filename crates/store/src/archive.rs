@@ -12,12 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, Seq};
-use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
+use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
 use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
-use crate::connection::{self, Shared, blocking};
+use crate::connection::{self, SharedConnection, blocking};
 use crate::delete;
 use crate::fault;
 use crate::lease::Right;
@@ -30,7 +30,7 @@ pub const ARCHIVE: &str = "archive.db";
 
 /// The visible items of one session.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ArchiveScope {
     session: SessionId,
     /// Distinguishes its log from other logs of the same name. `None` if it has no log yet.
     born: Option<Vec<u8>>,
@@ -40,11 +40,11 @@ pub(crate) struct Place {
 
 /// The places to search for the archived items of a session.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct ArchiveScopes {
     /// The items of the session itself.
-    pub(crate) own: Place,
+    pub(crate) own: ArchiveScope,
     /// The shared items of the sessions that it was forked from, nearest first.
-    pub(crate) shared: Vec<Place>,
+    pub(crate) shared: Vec<ArchiveScope>,
 }
 
 /// The archive of all sessions of a data folder.
@@ -52,25 +52,25 @@ pub(crate) struct Places {
 pub(crate) struct Archive {
     path: Arc<Path>,
     options: Arc<Options>,
-    open: Arc<OnceCell<Open>>,
+    open: Arc<OnceCell<ArchiveConnections>>,
 }
 
 #[derive(Debug)]
-struct Open {
-    writer: Shared,
-    reader: Shared,
+struct ArchiveConnections {
+    writer: SharedConnection,
+    reader: SharedConnection,
 }
 
-impl Places {
+impl ArchiveScopes {
     /// Creates the places of a session from its lineage, which begins with the session itself. The
     /// lineage is empty if the session has no log yet.
     pub(crate) fn new(session: SessionId, kin: Vec<Kin>) -> Self {
-        let mut kin = kin.into_iter().map(|kin| Place {
+        let mut kin = kin.into_iter().map(|kin| ArchiveScope {
             session: kin.id,
             born: kin.born,
             below: kin.below,
         });
-        let own = kin.next().unwrap_or(Place {
+        let own = kin.next().unwrap_or(ArchiveScope {
             session,
             born: None,
             below: None,
@@ -81,7 +81,7 @@ impl Places {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Place> {
+    fn all(&self) -> impl Iterator<Item = &ArchiveScope> {
         std::iter::once(&self.own).chain(&self.shared)
     }
 }
@@ -104,8 +104,8 @@ impl Archive {
     pub(crate) async fn archive(
         &self,
         right: Right,
-        of: Place,
-        items: &[Archived],
+        of: ArchiveScope,
+        items: &[ArchivedItem],
     ) -> Result<(), StoreError> {
         let (items, bounds) = (items.to_vec(), self.options.archive);
         let work = self.open().await?.writer.with(move |connection, path| {
@@ -155,9 +155,9 @@ impl Archive {
 
     pub(crate) async fn recall(
         &self,
-        of: Places,
+        of: ArchiveScopes,
         key: &RecallKey,
-    ) -> Result<Recalled, RecallError> {
+    ) -> Result<RecalledItem, RecallError> {
         let key = key.clone();
         self.read(move |connection, path, bounds, now| {
             read::recall(connection, path, bounds, &of, &key, now)
@@ -167,7 +167,7 @@ impl Archive {
 
     pub(crate) async fn search(
         &self,
-        of: Places,
+        of: ArchiveScopes,
         query: &str,
         limit: usize,
     ) -> Result<Vec<Hit>, RecallError> {
@@ -178,7 +178,7 @@ impl Archive {
         .await
     }
 
-    pub(crate) async fn rows(&self, of: Places) -> Result<Vec<ArchiveRow>, StoreError> {
+    pub(crate) async fn rows(&self, of: ArchiveScopes) -> Result<Vec<ArchiveRow>, StoreError> {
         let rows = self.read(move |connection, path, bounds, now| {
             Ok(read::rows(connection, path, bounds, &of, now)?)
         });
@@ -210,7 +210,7 @@ impl Archive {
 
     /// Returns the open archive. A failure is not remembered: if the file has been moved away in
     /// the meantime, a new one is created.
-    async fn open(&self) -> Result<&Open, StoreError> {
+    async fn open(&self) -> Result<&ArchiveConnections, StoreError> {
         let (path, options) = (Arc::clone(&self.path), Arc::clone(&self.options));
         let open = self.open.get_or_try_init(|| async {
             let at = Arc::clone(&path);
@@ -220,15 +220,15 @@ impl Archive {
     }
 }
 
-fn open_now(path: Arc<Path>, options: &Options) -> Result<Open, StoreError> {
+fn open_now(path: Arc<Path>, options: &Options) -> Result<ArchiveConnections, StoreError> {
     let most = Bytes(options.archive.bytes.0.saturating_mul(ARCHIVE_FILE)).max(ARCHIVE_FILE_MIN);
     let writer = connection::writer(&path, options, schema::ARCHIVE, most)?;
     let size = fs::metadata(&path).map_or(0, |file| file.len());
     read::check(&writer, &path, Bytes(size) <= ARCHIVE_CHECKED)?;
     let reader = connection::reader(&path, options)?;
-    Ok(Open {
-        writer: Shared::new(Arc::clone(&path), writer),
-        reader: Shared::new(path, reader),
+    Ok(ArchiveConnections {
+        writer: SharedConnection::new(Arc::clone(&path), writer),
+        reader: SharedConnection::new(path, reader),
     })
 }
 

@@ -89,7 +89,7 @@ impl SqliteStore {
             false => has_more_faults = true,
         };
         self.read_all(info, 0, |found| match found {
-            Found::Entry(raw) => {
+            LogElement::Entry(raw) => {
                 last = raw.n;
                 match export::line(&raw, self.path(), &info.id) {
                     Ok(_) => unverified += u64::from(raw.sum.is_none()),
@@ -97,7 +97,7 @@ impl SqliteStore {
                     Err(error) => note(EntryFault::of(raw.n, error.to_string())),
                 }
             }
-            Found::Fault(fault) => {
+            LogElement::Fault(fault) => {
                 last = fault.last;
                 note(fault);
             }
@@ -131,7 +131,7 @@ impl SqliteStore {
         &self,
         info: &SessionInfo,
         mut after: u64,
-        mut each: impl FnMut(Found) + Send,
+        mut each: impl FnMut(LogElement) + Send,
     ) {
         loop {
             let (first, last, why) = match self.raw_page(&info.id, after).await {
@@ -140,7 +140,8 @@ impl SqliteStore {
                         return;
                     };
                     after = last.n;
-                    page.into_iter().for_each(|raw| each(Found::Entry(raw)));
+                    page.into_iter()
+                        .for_each(|raw| each(LogElement::Entry(raw)));
                     continue;
                 }
                 Err(StoreError::BadEntry { entry, why, .. }) if entry > after => {
@@ -149,7 +150,7 @@ impl SqliteStore {
                 }
                 Err(error) => (after + 1, None, error.to_string()),
             };
-            each(Found::Fault(EntryFault {
+            each(LogElement::Fault(EntryFault {
                 first,
                 last: last.unwrap_or(info.entries).max(first),
                 why,
@@ -163,7 +164,7 @@ impl SqliteStore {
 }
 
 /// An element of a log that is being checked.
-pub(crate) enum Found {
+pub(crate) enum LogElement {
     /// The next entry, unaltered if it has a checksum.
     Entry(Raw),
     /// Unreadable entries.

@@ -1,5 +1,5 @@
-//! [`Shared`]: one connection to the file, used by one caller at a time and never on an async
-//! thread.
+//! [`SharedConnection`]: one connection to the file, used by one caller at a time and never on an
+//! async thread.
 //!
 //! Nothing in this crate opens the database as a plain file: on Unix, closing it would drop the
 //! locks that SQLite holds on it for the whole process.
@@ -18,7 +18,7 @@ use tokio::task::JoinError;
 
 use crate::fault;
 use crate::options::{Durability, Options};
-use crate::schema::{self, Format, Found};
+use crate::schema::{self, Format, StoreFileState};
 
 /// The size to which the write-ahead log is truncated after it grew. SQLite checkpoints it at about
 /// 4 MiB; only a very large append needs more.
@@ -30,12 +30,12 @@ const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// A connection for one caller at a time. Waiting callers do not block a thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SharedConnection {
     path: Arc<Path>,
     connection: Arc<Mutex<Connection>>,
 }
 
-impl Shared {
+impl SharedConnection {
     pub(crate) fn new(path: Arc<Path>, connection: Connection) -> Self {
         Self {
             path,
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl SharedConnection {
     /// Like [`Self::with`], for callers that are on a blocking thread already.
     pub(crate) fn with_now<T>(
         &self,
@@ -105,7 +105,7 @@ pub(crate) fn writer(
     max_bytes: Bytes,
 ) -> Result<Connection, StoreError> {
     let mut connection = connect(path, options)?;
-    if schema::check(&connection, path, format)? == Found::New {
+    if schema::check(&connection, path, format)? == StoreFileState::New {
         keep_private(path)?;
     }
     write_ahead(&connection, path, options.busy_timeout)?;
@@ -156,8 +156,8 @@ pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreE
 }
 
 fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
-    // Callers queue at `Shared`, so SQLite need not lock the connection. A path is always a file
-    // path, never a URI.
+    // Callers queue at `SharedConnection`, so SQLite need not lock the connection. A path is always
+    // a file path, never a URI.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -22,7 +22,7 @@ use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use crate::fault;
 use crate::read::{ALTERED, PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry, from_column};
 use crate::write::MAX_ENTRY;
-use record::{Value, local, number_at, record, values, varint};
+use record::{RecordValue, local, number_at, record, values, varint};
 
 /// The page size of a file whose header is damaged: SQLite's default, which the store never
 /// changes.
@@ -37,16 +37,16 @@ const INDEX_LEAF: u8 = 0x0a;
 /// The file of a store, opened as a plain file at most once and never closed while the store is
 /// open: closing it would drop the locks that SQLite holds on it for the whole process.
 #[derive(Debug, Clone)]
-pub(crate) struct Damaged {
+pub(crate) struct DamagedFile {
     path: Arc<Path>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScanState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScanState {
     file: Option<File>,
     /// The last scan, and the state of the files at that time.
-    scan: Option<(Stamp, Scan)>,
+    scan: Option<(Stamp, RowLocations)>,
 }
 
 /// The size and time of both files. Changes whenever one of the files does.
@@ -54,12 +54,12 @@ type Stamp = [Option<(u64, SystemTime)>; 2];
 
 /// The locations of all rows.
 #[derive(Debug, Default)]
-struct Scan {
+struct RowLocations {
     pages: Pages,
     /// Sessions by their keys.
-    sessions: BTreeMap<i64, Row>,
+    sessions: BTreeMap<i64, SessionRow>,
     /// The place of each entry, by its session and its number.
-    entries: BTreeMap<(i64, u64), Place>,
+    entries: BTreeMap<(i64, u64), CellPosition>,
     /// The number of the last entry of each session, from an index. It may be known although the
     /// entry and the row of the session are lost.
     last: BTreeMap<i64, u64>,
@@ -77,7 +77,7 @@ struct Pages {
 
 /// A row of the table `sessions`. A lost row is known by its key and, from an index, its name.
 #[derive(Debug)]
-struct Row {
+struct SessionRow {
     id: SessionId,
     created: u64,
     updated: u64,
@@ -90,12 +90,12 @@ struct Row {
 
 /// A cell of a page.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct CellPosition {
     page: u32,
     offset: usize,
 }
 
-impl Damaged {
+impl DamagedFile {
     pub(crate) fn new(path: &Arc<Path>) -> Self {
         Self {
             path: Arc::clone(path),
@@ -192,10 +192,10 @@ impl Damaged {
     /// Runs `work` with a scan of the current files.
     fn scanned<T>(
         &self,
-        work: impl FnOnce(&Scan, &File) -> Result<T, StoreError>,
+        work: impl FnOnce(&RowLocations, &File) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { file, scan } = &mut *state;
+        let ScanState { file, scan } = &mut *state;
         let fault = fault::io(&self.path);
         let file = match file {
             Some(file) => file,
@@ -208,13 +208,13 @@ impl Damaged {
         });
         let (_, scan) = match scan.take().filter(|(stamp, _)| *stamp == now) {
             Some(had) => scan.insert(had),
-            None => scan.insert((now, Scan::new(file, wal).map_err(&fault)?)),
+            None => scan.insert((now, RowLocations::new(file, wal).map_err(&fault)?)),
         };
         work(scan, file)
     }
 }
 
-impl Scan {
+impl RowLocations {
     fn new(file: &File, wal: PathBuf) -> io::Result<Self> {
         let mut scan = Self {
             pages: Pages::new(file, wal)?,
@@ -233,7 +233,7 @@ impl Scan {
         for key in names.keys().copied().chain(keys) {
             let id = names.get(&key).cloned().or_else(|| nameless(key));
             if let (Some(id), Entry::Vacant(place)) = (id, scan.sessions.entry(key)) {
-                place.insert(Row {
+                place.insert(SessionRow {
                     id,
                     created: 0,
                     updated: 0,
@@ -264,7 +264,7 @@ impl Scan {
             let Some((key, values)) = record(page, offset, kind == Some(TABLE_LEAF)) else {
                 continue;
             };
-            let place = Place {
+            let place = CellPosition {
                 page: number,
                 offset,
             };
@@ -272,11 +272,11 @@ impl Scan {
                 (
                     Some(TABLE_LEAF),
                     [
-                        Value::Null,
-                        Value::Integer(session),
-                        Value::Integer(n),
-                        Value::Integer(_),
-                        Value::Text(_),
+                        RecordValue::Null,
+                        RecordValue::Integer(session),
+                        RecordValue::Integer(n),
+                        RecordValue::Integer(_),
+                        RecordValue::Text(_),
                         // The checksum, which is missing in older formats.
                         ..,
                     ],
@@ -286,36 +286,36 @@ impl Scan {
                 (
                     Some(TABLE_LEAF),
                     [
-                        Value::Null,
-                        Value::Text(id),
-                        Value::Integer(created),
-                        Value::Integer(updated),
+                        RecordValue::Null,
+                        RecordValue::Text(id),
+                        RecordValue::Integer(created),
+                        RecordValue::Integer(updated),
                         title,
-                        Value::Integer(entries),
-                        Value::Integer(_),
+                        RecordValue::Integer(entries),
+                        RecordValue::Integer(_),
                         more @ ..,
                     ],
                 ) => {
                     let Some(id) = name(id) else { continue };
                     let title = match title {
-                        Value::Text(title) => String::from_utf8_lossy(title).into_owned(),
+                        RecordValue::Text(title) => String::from_utf8_lossy(title).into_owned(),
                         _ => String::new(),
                     };
                     let parent = match more {
                         [
-                            Value::Integer(parent),
-                            Value::Integer(shared),
-                            Value::Integer(items),
+                            RecordValue::Integer(parent),
+                            RecordValue::Integer(shared),
+                            RecordValue::Integer(items),
                             ..,
                         ] => Some((*parent, from_column(*shared), Seq(from_column(*items)))),
                         _ => None,
                     };
                     let bytes = match more {
-                        [_, _, _, _, Value::Integer(bytes), ..] => from_column(*bytes),
+                        [_, _, _, _, RecordValue::Integer(bytes), ..] => from_column(*bytes),
                         // Older formats have no size.
                         _ => 0,
                     };
-                    let row = Row {
+                    let row = SessionRow {
                         id,
                         created: from_column(*created),
                         updated: from_column(*updated),
@@ -333,15 +333,15 @@ impl Scan {
                 (
                     Some(INDEX_LEAF),
                     [
-                        Value::Integer(session),
-                        Value::Integer(n),
-                        Value::Integer(_),
+                        RecordValue::Integer(session),
+                        RecordValue::Integer(n),
+                        RecordValue::Integer(_),
                     ],
                 ) => {
                     let last = self.last.entry(*session).or_default();
                     *last = from_column(*n).max(*last);
                 }
-                (Some(INDEX_LEAF), [Value::Text(id), Value::Integer(key)]) => {
+                (Some(INDEX_LEAF), [RecordValue::Text(id), RecordValue::Integer(key)]) => {
                     names.extend(name(id).map(|id| (*key, id)));
                 }
                 _ => {}
@@ -408,16 +408,16 @@ impl Scan {
             [
                 _,
                 _,
-                Value::Integer(number),
-                Value::Integer(at),
-                Value::Text(json),
+                RecordValue::Integer(number),
+                RecordValue::Integer(at),
+                RecordValue::Text(json),
                 more @ ..,
             ] if from_column(*number) == n => Some(Raw {
                 n,
                 at: from_column(*at),
                 json: json.to_vec(),
                 sum: match more {
-                    [Value::Integer(sum), ..] => Some(*sum),
+                    [RecordValue::Integer(sum), ..] => Some(*sum),
                     _ => None,
                 },
             }),

@@ -1,5 +1,5 @@
-//! [`Line`]: one entry with its number and time. Also exports sessions as JSON lines: a [`Header`]
-//! and the entries of each session. `import` reads them back.
+//! [`ExportedEntry`]: one entry with its number and time. Also exports sessions as JSON lines: a
+//! [`Header`] and the entries of each session. `import` reads them back.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ pub const EXPORT_VERSION: u64 = 2;
 
 /// One entry of a log. In an export, each entry is one such line, with a checksum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ExportedEntry {
     /// The number of the entry in its session, from 1, without gaps.
     pub n: u64,
     /// The time of writing, in seconds since 1970. It never decreases within a log.
@@ -215,10 +215,14 @@ pub(crate) fn sum_text(sum: i64) -> String {
 }
 
 /// Parses one entry.
-pub(crate) fn line(raw: &Raw, path: &Path, session: &SessionId) -> Result<Line, StoreError> {
+pub(crate) fn line(
+    raw: &Raw,
+    path: &Path,
+    session: &SessionId,
+) -> Result<ExportedEntry, StoreError> {
     let entry = serde_json::from_slice(&raw.json)
         .map_err(|error| bad_entry(path, session, raw.n, error))?;
-    Ok(Line {
+    Ok(ExportedEntry {
         n: raw.n,
         at: raw.at,
         entry,
@@ -230,7 +234,7 @@ pub(crate) fn lines(
     page: &[Raw],
     path: &Path,
     session: &SessionId,
-) -> Result<Vec<Line>, StoreError> {
+) -> Result<Vec<ExportedEntry>, StoreError> {
     page.iter().map(|raw| line(raw, path, session)).collect()
 }
 

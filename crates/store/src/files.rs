@@ -13,7 +13,7 @@ use plimsoll_core::{FileEdit, MAX_KEPT_FILE, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use tokio::sync::OnceCell;
 
-use crate::connection::{self, Shared, blocking};
+use crate::connection::{self, SharedConnection, blocking};
 use crate::delete;
 use crate::fault;
 use crate::lineage::Kin;
@@ -84,7 +84,7 @@ pub(crate) struct Files {
     path: Arc<Path>,
     options: Arc<Options>,
     limits: KeptLimits,
-    open: Arc<OnceCell<Shared>>,
+    open: Arc<OnceCell<SharedConnection>>,
 }
 
 impl ContentHash {
@@ -211,13 +211,13 @@ impl Files {
 
     /// Returns the open file. A failure is not remembered: if the file has been moved away in the
     /// meantime, a new one is created.
-    async fn open(&self) -> Result<&Shared, StoreError> {
+    async fn open(&self) -> Result<&SharedConnection, StoreError> {
         let (path, options) = (Arc::clone(&self.path), Arc::clone(&self.options));
         let open = self.open.get_or_try_init(|| async {
             let at = Arc::clone(&path);
             blocking(&path, move || {
                 let opened = connection::writer(&at, &options, schema::FILES, MAX_FILE)?;
-                Ok(Shared::new(at, opened))
+                Ok(SharedConnection::new(at, opened))
             })
             .await
         });

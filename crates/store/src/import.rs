@@ -83,25 +83,25 @@ struct AnyHeader {
 
 /// The state of reading an export.
 #[derive(Default)]
-struct Reader {
+struct ExportReader {
     sessions: Vec<ExportedSession>,
     /// The sessions before the last one.
-    names: BTreeMap<SessionId, Known>,
+    names: BTreeMap<SessionId, KnownSession>,
     /// The expectations set by the first line of the last session.
-    due: Option<Due>,
+    due: Option<ExpectedSession>,
     /// The number of the last session's next entry.
     next: u64,
 }
 
 /// A session that was read before.
-struct Known {
+struct KnownSession {
     line: u64,
     entries: u64,
     depth: u64,
 }
 
 #[derive(Clone)]
-struct Due {
+struct ExpectedSession {
     session: SessionId,
     entries: u64,
     number: u64,
@@ -124,7 +124,7 @@ impl Export {
     /// If a line cannot be read or was altered, if lines are missing, out of order or duplicated,
     /// or if the export is of a newer version.
     pub fn parse(text: &str) -> Result<Self, BadExport> {
-        let (mut reader, mut last) = (Reader::default(), 0);
+        let (mut reader, mut last) = (ExportReader::default(), 0);
         for (line, text) in (1..).zip(text.lines()) {
             let taken = reader.take(text, line);
             taken.map_err(|why| BadExport { line, why })?;
@@ -251,7 +251,7 @@ impl OwnedLine {
     }
 }
 
-impl Reader {
+impl ExportReader {
     fn take(&mut self, text: &str, line: u64) -> Result<(), String> {
         match OwnedLine::read(text) {
             Ok(entry) => self.add(entry),
@@ -299,7 +299,7 @@ impl Reader {
             .fork
             .as_ref()
             .map_or(Ok(0), |fork| self.depth(fork))?;
-        let known = Known {
+        let known = KnownSession {
             line,
             entries: header.entries,
             depth,
@@ -314,7 +314,7 @@ impl Reader {
         if self.next > header.entries.saturating_add(1) {
             return Err(format!("it shares more entries than it has; {DAMAGED}"));
         }
-        self.due = Some(Due {
+        self.due = Some(ExpectedSession {
             session: header.session.clone(),
             entries: header.entries,
             number: header.number,
@@ -368,7 +368,7 @@ impl Reader {
                 "it is entry {n}, and entry {due} is due: {OUT_OF_ORDER}"
             ));
         }
-        if let Some(Due {
+        if let Some(ExpectedSession {
             session, entries, ..
         }) = self.due.as_ref().filter(|due| n > due.entries)
         {
@@ -401,7 +401,7 @@ impl Reader {
 
     fn end(&self) -> Result<(), String> {
         let whole = self.complete();
-        let Some(Due { number, of, .. }) = &self.due else {
+        let Some(ExpectedSession { number, of, .. }) = &self.due else {
             return whole;
         };
         if *of == 1 && whole.is_err() && self.next > 1 {

@@ -16,9 +16,9 @@ use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::checksum;
-use crate::connection::Shared;
+use crate::connection::SharedConnection;
 use crate::fault;
-use crate::lock::{Held, Lock, Locks};
+use crate::lock::{HeldLock, Lock, Locks};
 use crate::options::{Durability, Options};
 
 /// The number of beats within [`Options::patience`]. All of them must be missing before a session
@@ -50,13 +50,13 @@ pub(crate) struct Right {
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     // Dropped first: the session is free before the pulse stops.
-    _held: Held,
-    _beating: Beating,
+    _held: HeldLock,
+    _beating: BeatGuard,
 }
 
 /// The row of a session and the beats of its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct ObservedLease {
     token: i64,
     holder: i64,
     beats: Option<i64>,
@@ -80,7 +80,7 @@ struct PulseState {
 
 /// Counts as a lease of its pulse until it is dropped.
 #[derive(Debug)]
-struct Beating(Arc<Pulse>);
+struct BeatGuard(Arc<Pulse>);
 
 impl Leases {
     /// Creates leases with lock files in `folder`.
@@ -101,7 +101,7 @@ impl Leases {
     /// another process holds the session, until it is known whether that process is alive.
     pub(crate) fn acquire(
         &self,
-        writer: &Shared,
+        writer: &SharedConnection,
         session: &SessionId,
     ) -> Result<HeldLease, StoreError> {
         self.acquire_within(writer, session, Some(self.patience))
@@ -111,7 +111,7 @@ impl Leases {
     /// still.
     pub(crate) fn acquire_idle(
         &self,
-        writer: &Shared,
+        writer: &SharedConnection,
         session: &SessionId,
     ) -> Result<HeldLease, StoreError> {
         self.acquire_within(writer, session, None)
@@ -119,7 +119,7 @@ impl Leases {
 
     fn acquire_within(
         &self,
-        writer: &Shared,
+        writer: &SharedConnection,
         session: &SessionId,
         patience: Option<Duration>,
     ) -> Result<HeldLease, StoreError> {
@@ -130,7 +130,7 @@ impl Leases {
             return Err(busy());
         }
         let since = Instant::now();
-        let mut first: Option<Option<Seen>> = None;
+        let mut first: Option<Option<ObservedLease>> = None;
         let mut pause = FIRST_PAUSE;
         loop {
             if let Some(lock) = self.locks.try_lock(session)? {
@@ -195,9 +195,9 @@ impl Leases {
     /// Makes this store the holder of a session if `may` accepts its row. Returns the new number.
     fn take(
         &self,
-        writer: &Shared,
+        writer: &SharedConnection,
         session: &SessionId,
-        may: impl FnOnce(&Option<Seen>) -> bool,
+        may: impl FnOnce(&Option<ObservedLease>) -> bool,
     ) -> Result<Option<i64>, StoreError> {
         writer.with_now(|connection, path| {
             let mut state = self.pulse.lock();
@@ -212,7 +212,7 @@ impl Leases {
 
     fn hold(
         &self,
-        writer: &Shared,
+        writer: &SharedConnection,
         session: &SessionId,
         lock: Lock,
         token: i64,
@@ -260,7 +260,7 @@ impl Pulse {
     }
 
     /// Counts another lease, and keeps the beats going while there are any.
-    fn begin(pulse: &Arc<Self>, writer: &Shared) -> Result<Beating, StoreError> {
+    fn begin(pulse: &Arc<Self>, writer: &SharedConnection) -> Result<BeatGuard, StoreError> {
         let mut state = pulse.lock();
         if !state.is_running {
             let (own, connection) = (Arc::clone(pulse), writer.downgrade());
@@ -272,7 +272,7 @@ impl Pulse {
         }
         state.leases += 1;
         drop(state);
-        Ok(Beating(Arc::clone(pulse)))
+        Ok(BeatGuard(Arc::clone(pulse)))
     }
 
     fn run(&self, connection: &Weak<tokio::sync::Mutex<Connection>>) {
@@ -310,7 +310,7 @@ impl Pulse {
     }
 }
 
-impl Drop for Beating {
+impl Drop for BeatGuard {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.leases = state.leases.saturating_sub(1);
@@ -320,14 +320,14 @@ impl Drop for Beating {
     }
 }
 
-fn look(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<Seen>> {
+fn look(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<ObservedLease>> {
     connection
         .prepare_cached(
             "SELECT token, holder, beats FROM leases LEFT JOIN holders ON holders.key = holder
              WHERE session = ?1",
         )?
         .query_row([key(session)], |row| {
-            Ok(Seen {
+            Ok(ObservedLease {
                 token: row.get(0)?,
                 holder: row.get(1)?,
                 beats: row.get(2)?,
@@ -342,7 +342,7 @@ fn take(
     connection: &mut Connection,
     session: &SessionId,
     holder: Option<i64>,
-    may: impl FnOnce(&Option<Seen>) -> bool,
+    may: impl FnOnce(&Option<ObservedLease>) -> bool,
 ) -> rusqlite::Result<Option<(i64, i64)>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if !may(&look(&transaction, session)?) {

@@ -30,7 +30,7 @@ mod write;
 
 pub use archive::ARCHIVE;
 pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
-pub use export::{EXPORT_VERSION, ExportError, Line};
+pub use export::{EXPORT_VERSION, ExportError, ExportedEntry};
 pub use files::{
     ContentHash, FILES, KEPT_IN_ALL, KEPT_IN_SESSION, MAX_CHANGES, MAX_CHANGES_IN_ALL,
     RecordedChange,
@@ -47,8 +47,8 @@ pub use postgres::{
     WATCHED,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
-pub use retention::Pruned;
-pub use salvage::Salvaged;
+pub use retention::PruneReport;
+pub use salvage::SalvagedSession;
 pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};
 pub use windows::{LearnedWindow, MAX_WINDOWS};

@@ -36,7 +36,7 @@ pub(crate) struct Lock {
 /// When it is dropped, the store forgets the session. A running append keeps the lock until it is
 /// finished.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldLock {
     session: SessionId,
     locks: Locks,
 }
@@ -93,9 +93,9 @@ impl Locks {
     }
 
     /// Remembers a lock and the number of its lease until the returned value is dropped.
-    pub(crate) fn hold(&self, session: &SessionId, lock: Lock, token: i64) -> Held {
+    pub(crate) fn hold(&self, session: &SessionId, lock: Lock, token: i64) -> HeldLock {
         self.map().insert(session.clone(), (Arc::new(lock), token));
-        Held {
+        HeldLock {
             session: session.clone(),
             locks: self.clone(),
         }
@@ -116,7 +116,7 @@ impl Locks {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         let lock = self.locks.map().remove(&self.session);
         // Released only after the map is free again.
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     impl Locks {
-        fn acquire(&self, session: &SessionId) -> Option<Held> {
+        fn acquire(&self, session: &SessionId) -> Option<HeldLock> {
             let lock = self.try_lock(session).unwrap()?;
             Some(self.hold(session, lock, 1))
         }

@@ -20,8 +20,8 @@ use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::{
-    ArchiveBounds, ArchiveRow, Archived, Fork, ForkFault, Hit, Lease, RecallError, RecallKey,
-    Recalled, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
+    ArchiveBounds, ArchiveRow, ArchivedItem, Fork, ForkFault, Hit, Lease, RecallError, RecallKey,
+    RecalledItem, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
@@ -318,7 +318,7 @@ impl SessionStore for PostgresStore {
         probed.map(|_| ()).map_err(fault(&self.place))
     }
 
-    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
         let mut transaction = self.begin(lease).await?;
         if items.is_empty() {
             return Ok(());
@@ -336,7 +336,11 @@ impl SessionStore for PostgresStore {
         transaction.commit().await.map_err(&fault)
     }
 
-    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+    async fn recall(
+        &self,
+        session: &SessionId,
+        key: &RecallKey,
+    ) -> Result<RecalledItem, RecallError> {
         let mut connection = self.pool.acquire().await.map_err(fault(&self.place))?;
         archive::recall(&mut connection, &self.place, &self.archive, session, key).await
     }

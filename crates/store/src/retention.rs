@@ -15,7 +15,7 @@ use crate::write;
 
 /// The result of [`SqliteStore::prune`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneReport {
     /// The deleted sessions. Forks come before the sessions that they were forked from.
     pub deleted: Vec<SessionInfo>,
     /// The outdated sessions that still exist, with the reason: [`StoreError::Busy`] if another
@@ -38,10 +38,10 @@ impl SqliteStore {
     /// since it was selected, is not deleted, and not waited for.
     ///
     /// # Errors
-    /// If the sessions cannot be read. Errors of single sessions are in [`Pruned::kept`].
-    pub async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
+    /// If the sessions cannot be read. Errors of single sessions are in [`PruneReport::kept`].
+    pub async fn prune(&self, retention: &Retention) -> Result<PruneReport, StoreError> {
         let outdated = self.outdated(retention).await?;
-        let mut pruned = Pruned::default();
+        let mut pruned = PruneReport::default();
         for info in forks_first(&outdated) {
             match self.delete_unchanged(info).await {
                 Ok(true) => pruned.deleted.push(info.clone()),

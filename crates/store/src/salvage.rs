@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_core::{SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::check::Found;
+use crate::check::LogElement;
 use crate::export;
 use crate::fault;
 use crate::read::Raw;
@@ -19,7 +19,7 @@ const MAY_GO_ON: &str = "its row is lost, so that further entries may be missing
 
 /// The recovered part of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Salvaged {
+pub struct SalvagedSession {
     /// The name of the session.
     pub id: SessionId,
     /// The number of entries of its log before the damage, as far as it is known.
@@ -47,7 +47,7 @@ struct Readable {
     last: u64,
 }
 
-impl Salvaged {
+impl SalvagedSession {
     /// Returns the number of entries that are lost.
     #[must_use]
     pub fn lost(&self) -> u64 {
@@ -72,7 +72,7 @@ impl SqliteStore {
     pub async fn salvage(
         from: impl AsRef<Path>,
         to: impl AsRef<Path>,
-    ) -> Result<Vec<Salvaged>, StoreError> {
+    ) -> Result<Vec<SalvagedSession>, StoreError> {
         let folder = to.as_ref();
         let path = folder.join(FILE);
         if path.exists() {
@@ -82,7 +82,7 @@ impl SqliteStore {
         let damaged = Self::open_to_read(from.as_ref()).await?;
         let sessions = damaged.list().await?;
         let target = Self::open(folder).await?;
-        let mut salvaged: BTreeMap<SessionId, Salvaged> = BTreeMap::new();
+        let mut salvaged: BTreeMap<SessionId, SalvagedSession> = BTreeMap::new();
         let mut left: Vec<&SessionInfo> = sessions.iter().rev().collect();
         while !left.is_empty() {
             // A fork comes after the session that it was forked from.
@@ -131,7 +131,7 @@ impl SqliteStore {
         folder: &Path,
         info: &SessionInfo,
         shared: bool,
-    ) -> Result<Salvaged, StoreError> {
+    ) -> Result<SalvagedSession, StoreError> {
         let fork = info.fork.as_ref().filter(|_| shared);
         let begins = fork.map_or(0, |fork| fork.entries);
         let Readable {
@@ -145,7 +145,7 @@ impl SqliteStore {
             false => why,
         };
         let recovered = before.last().map_or(begins, |raw| raw.n);
-        let mut salvaged = Salvaged {
+        let mut salvaged = SalvagedSession {
             id: info.id.clone(),
             entries: info.entries.max(last),
             recovered,
@@ -187,7 +187,7 @@ impl SqliteStore {
             ..Readable::default()
         };
         self.read_all(info, after, |found| match found {
-            Found::Entry(raw) => {
+            LogElement::Entry(raw) => {
                 read.last = raw.n;
                 let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
                 match (&read.why, is_json) {
@@ -197,7 +197,7 @@ impl SqliteStore {
                     (Some(_), false) => {}
                 }
             }
-            Found::Fault(fault) => {
+            LogElement::Fault(fault) => {
                 read.last = fault.last;
                 read.why.get_or_insert(fault.why);
             }

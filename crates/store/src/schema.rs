@@ -50,7 +50,7 @@ pub(crate) struct Format {
 
 /// The state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum StoreFileState {
     /// An empty file.
     New,
     /// A store that this version can read.
@@ -65,10 +65,10 @@ pub(crate) fn check(
     connection: &Connection,
     path: &Path,
     format: Format,
-) -> Result<Found, StoreError> {
+) -> Result<StoreFileState, StoreError> {
     let (application, version, objects) = marks(connection).map_err(fault::sqlite(path))?;
     if application == 0 && version == 0 && objects == 0 {
-        return Ok(Found::New);
+        return Ok(StoreFileState::New);
     }
     if application != format.application {
         return Err(fault::corrupt(path, "it is another program's database"));
@@ -84,9 +84,9 @@ pub(crate) fn check(
         ));
     }
     Ok(if version < known {
-        Found::Older
+        StoreFileState::Older
     } else {
-        Found::Store
+        StoreFileState::Store
     })
 }
 
@@ -156,10 +156,10 @@ mod tests {
     fn an_empty_file_becomes_ours_at_the_newest_version() {
         let mut connection = fresh();
         let path = Path::new("s.db");
-        assert_eq!(check(&connection, path, LOG), Ok(Found::New));
+        assert_eq!(check(&connection, path, LOG), Ok(StoreFileState::New));
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
-        assert_eq!(check(&connection, path, LOG), Ok(Found::Store));
+        assert_eq!(check(&connection, path, LOG), Ok(StoreFileState::Store));
         assert_eq!(header(&connection, "user_version").unwrap(), 7);
         assert_eq!(
             header(&connection, "application_id").unwrap(),

@@ -10,23 +10,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
-use plimsoll_core::archive::{ArchiveRow, Archived, Hit, RecallError, RecallKey, Recalled};
+use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
 use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
-use crate::archive::{Archive, Places};
-use crate::connection::{self, Shared, blocking};
-use crate::damaged::Damaged;
+use crate::archive::{Archive, ArchiveScopes};
+use crate::connection::{self, SharedConnection, blocking};
+use crate::damaged::DamagedFile;
 use crate::delete;
-use crate::export::{self, Line};
+use crate::export::{self, ExportedEntry};
 use crate::fault;
 use crate::files::{ContentHash, Files, RecordedChange};
 use crate::lease::{Leases, Right};
 use crate::lineage::{Kin, lineage};
 use crate::options::Options;
 use crate::read::{self, Raw};
-use crate::schema::{self, Found};
+use crate::schema::{self, StoreFileState};
 use crate::settings;
 use crate::windows::{self, LearnedWindow};
 use crate::write;
@@ -51,15 +51,15 @@ pub struct SqliteStore {
     path: Arc<Path>,
     options: Arc<Options>,
     /// Opened at the first write.
-    writer: Arc<OnceCell<Shared>>,
+    writer: Arc<OnceCell<SharedConnection>>,
     /// The reason why nothing can be written. Existing sessions can be read nevertheless.
     unwritable: Option<StoreError>,
-    reader: Shared,
+    reader: SharedConnection,
     /// Whether the file cannot be read with SQL because its format is older and must not be
     /// changed.
     is_older: bool,
     /// Declared after the connections, so that it is dropped after them.
-    damaged: Damaged,
+    damaged: DamagedFile,
     leases: Leases,
     archive: Archive,
     files: Files,
@@ -189,7 +189,11 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
+    pub async fn page(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Vec<ExportedEntry>, StoreError> {
         let page = self.raw_page(session, after).await?;
         export::lines(&page, &self.path, session)
     }
@@ -233,20 +237,23 @@ impl SqliteStore {
         let is_new = fs::metadata(&path).map_or(true, |file| file.len() == 0);
         let open_writer = || -> Result<_, StoreError> {
             let opened = connection::writer(&path, options, schema::LOG, options.max_bytes)?;
-            Ok(OnceCell::from(Shared::new(Arc::clone(&path), opened)))
+            Ok(OnceCell::from(SharedConnection::new(
+                Arc::clone(&path),
+                opened,
+            )))
         };
         let mut writer = OnceCell::new();
         if is_new {
             make_folder(folder)?;
             writer = open_writer()?;
         }
-        let damaged = Damaged::new(&path);
+        let damaged = DamagedFile::new(&path);
         let mut reader = connection::reader(&path, options)?;
         let (mut unwritable, mut is_older) = (None, false);
         match schema::check(&reader, &path, schema::LOG) {
-            Ok(Found::Store) => {}
-            Ok(Found::New) => writer = open_writer()?,
-            Ok(Found::Older) => match open_writer() {
+            Ok(StoreFileState::Store) => {}
+            Ok(StoreFileState::New) => writer = open_writer()?,
+            Ok(StoreFileState::Older) => match open_writer() {
                 Ok(opened) => writer = opened,
                 // The file stays unchanged, and part of it can be read.
                 Err(error @ StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {
@@ -261,13 +268,13 @@ impl SqliteStore {
                 drop(reader);
                 reader = connection::alone(&path, options)?;
                 match schema::check(&reader, &path, schema::LOG) {
-                    Ok(Found::Store) => unwritable = Some(error),
+                    Ok(StoreFileState::Store) => unwritable = Some(error),
                     _ => return Err(error),
                 }
             }
             Err(error) => return Err(error),
         }
-        let reader = Shared::new(Arc::clone(&path), reader);
+        let reader = SharedConnection::new(Arc::clone(&path), reader);
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
@@ -293,13 +300,13 @@ impl SqliteStore {
                 reader = connection::alone(&at, &options)?;
                 found = schema::check(&reader, &at, schema::LOG);
             }
-            let reader = Shared::new(Arc::clone(&at), reader);
+            let reader = SharedConnection::new(Arc::clone(&at), reader);
             let mut store = Self::of_reader(&folder, Arc::clone(&at), reader, &options);
             store.unwritable = Some(fault::other(&at, "it was opened to be read only"));
             match found {
-                Ok(Found::Store) => {}
-                Ok(Found::New) => return Err(fault::other(&at, "there is no store")),
-                Ok(Found::Older) => store.is_older = true,
+                Ok(StoreFileState::Store) => {}
+                Ok(StoreFileState::New) => return Err(fault::other(&at, "there is no store")),
+                Ok(StoreFileState::Older) => store.is_older = true,
                 Err(StoreError::Corrupt { .. }) if store.damaged.sessions()?.is_some() => {}
                 Err(error) => return Err(error),
             }
@@ -308,13 +315,18 @@ impl SqliteStore {
         blocking(&path, open).await
     }
 
-    fn of_reader(folder: &Path, path: Arc<Path>, reader: Shared, options: &Options) -> Self {
+    fn of_reader(
+        folder: &Path,
+        path: Arc<Path>,
+        reader: SharedConnection,
+        options: &Options,
+    ) -> Self {
         Self {
             writer: Arc::default(),
             unwritable: None,
             reader,
             is_older: false,
-            damaged: Damaged::new(&path),
+            damaged: DamagedFile::new(&path),
             leases: Leases::new(&folder.join(LOCKS), options),
             archive: Archive::new(folder, options),
             files: Files::new(folder, options),
@@ -331,7 +343,7 @@ impl SqliteStore {
         &self.leases
     }
 
-    pub(crate) fn damaged(&self) -> &Damaged {
+    pub(crate) fn damaged(&self) -> &DamagedFile {
         &self.damaged
     }
 
@@ -340,7 +352,7 @@ impl SqliteStore {
         self.is_older
     }
 
-    pub(crate) async fn writer(&self) -> Result<&Shared, StoreError> {
+    pub(crate) async fn writer(&self) -> Result<&SharedConnection, StoreError> {
         if let Some(why) = &self.unwritable {
             return Err(why.clone());
         }
@@ -348,7 +360,7 @@ impl SqliteStore {
             let (path, options) = (Arc::clone(&self.path), Arc::clone(&self.options));
             blocking(&self.path, move || {
                 let opened = connection::writer(&path, &options, schema::LOG, options.max_bytes)?;
-                Ok(Shared::new(path, opened))
+                Ok(SharedConnection::new(path, opened))
             })
             .await
         });
@@ -360,7 +372,7 @@ impl SqliteStore {
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
-        S: FnOnce(&Damaged) -> Result<Option<T>, StoreError> + Send + 'static,
+        S: FnOnce(&DamagedFile) -> Result<Option<T>, StoreError> + Send + 'static,
     {
         let read = match self.is_older {
             true => Err(fault::corrupt(&self.path, "it is of an older format")),
@@ -382,7 +394,7 @@ impl SqliteStore {
     async fn newest_of(&self, limit: Option<u32>) -> Result<Vec<SessionInfo>, StoreError> {
         self.read(
             move |connection, path| read::newest(connection, path, limit),
-            Damaged::sessions,
+            DamagedFile::sessions,
         )
         .await
     }
@@ -409,9 +421,9 @@ impl SqliteStore {
 
     /// Returns the places to search for the archived items of a session: first its own items, then
     /// those shared with its ancestors.
-    async fn places(&self, session: &SessionId) -> Result<Places, StoreError> {
+    async fn places(&self, session: &SessionId) -> Result<ArchiveScopes, StoreError> {
         let kin = self.lineage(session).await?;
-        Ok(Places::new(session.clone(), kin))
+        Ok(ArchiveScopes::new(session.clone(), kin))
     }
 
     /// Returns the session and its ancestors, beginning with the session. Empty if the session has
@@ -548,7 +560,7 @@ impl SessionStore for SqliteStore {
         self.archive.check().await
     }
 
-    async fn archive(&self, lease: &Lease, items: &[Archived]) -> Result<(), StoreError> {
+    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
         if items.is_empty() {
             return self.right(lease).map(|_| ());
         }
@@ -562,7 +574,11 @@ impl SessionStore for SqliteStore {
         self.archive.keep_up_to(right, next).await
     }
 
-    async fn recall(&self, session: &SessionId, key: &RecallKey) -> Result<Recalled, RecallError> {
+    async fn recall(
+        &self,
+        session: &SessionId,
+        key: &RecallKey,
+    ) -> Result<RecalledItem, RecallError> {
         self.archive.recall(self.places(session).await?, key).await
     }
 

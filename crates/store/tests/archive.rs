@@ -16,8 +16,8 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, Part, Seq, Tokens, ToolCall};
 use plimsoll_core::archive::{RecallTools, SNIPPET};
 use plimsoll_core::{
-    ArchiveBounds, Archived, Hit, Kind, Lease, MemoryStore, RecallError, RecallId, RecallKey,
-    SessionId, SessionStore, StoreError, Tool, ToolContext, recall_tools,
+    ArchiveBounds, ArchivedItem, ArchivedKind, Hit, Lease, MemoryStore, RecallError, RecallId,
+    RecallKey, SessionId, SessionStore, StoreError, Tool, ToolContext, recall_tools,
 };
 use plimsoll_store::{ARCHIVE, SqliteStore};
 use script::{id, options, stores};
@@ -28,8 +28,8 @@ fn m(seq: u64) -> RecallId {
     RecallId(Seq(seq))
 }
 
-fn result(seq: u64, call: &str, text: &str) -> Archived {
-    Archived {
+fn result(seq: u64, call: &str, text: &str) -> ArchivedItem {
+    ArchivedItem {
         seq: Seq(seq),
         message: Arc::new(Message::result(CallId(call.to_owned()), text)),
         tool: Some("read".to_owned()),
@@ -37,8 +37,8 @@ fn result(seq: u64, call: &str, text: &str) -> Archived {
     }
 }
 
-fn said(seq: u64, message: Message) -> Archived {
-    Archived {
+fn said(seq: u64, message: Message) -> ArchivedItem {
+    ArchivedItem {
         seq: Seq(seq),
         message: Arc::new(message),
         tool: None,
@@ -82,7 +82,7 @@ async fn every_byte_comes_back_whatever_it_is() {
         let store = case.store.as_ref();
         let (session, lease) = leased(store, "s").await;
         store.archives().await.unwrap();
-        let items: Vec<Archived> = (0..)
+        let items: Vec<ArchivedItem> = (0..)
             .zip(texts)
             .map(|(seq, text)| result(seq, &format!("call_{seq}"), text))
             .collect();
@@ -91,7 +91,7 @@ async fn every_byte_comes_back_whatever_it_is() {
             let item = store.recall(&session, &m(seq).into()).await.unwrap();
             assert_eq!(item.text(), text_in, "{}", case.name);
             assert_eq!(item.message, items[usize::try_from(seq).unwrap()].message);
-            assert_eq!((item.id, item.kind), (m(seq), Kind::ToolResult));
+            assert_eq!((item.id, item.kind), (m(seq), ArchivedKind::ToolResult));
             assert_eq!(item.tool.as_deref(), Some("read"));
             assert_eq!(item.call, Some(CallId(format!("call_{seq}"))));
             assert_eq!(item.why, "request: prune");
@@ -116,35 +116,35 @@ async fn every_kind_of_message_comes_back_whole() {
         opaque: None,
     };
     let messages = [
-        (Message::system("rules"), Kind::System),
-        (Message::user("task"), Kind::User),
+        (Message::system("rules"), ArchivedKind::System),
+        (Message::user("task"), ArchivedKind::User),
         (
             Message::Assistant {
                 parts: vec![Part::text("I write."), Part::ToolCall(call)],
             },
-            Kind::Assistant,
+            ArchivedKind::Assistant,
         ),
         (
             Message::error_result(CallId("c".to_owned()), "no such file"),
-            Kind::ToolResult,
+            ArchivedKind::ToolResult,
         ),
         (
             Message::Notice {
                 text: "a limit".to_owned(),
             },
-            Kind::Notice,
+            ArchivedKind::Notice,
         ),
         (
             Message::Summary {
                 text: "what was".to_owned(),
             },
-            Kind::Summary,
+            ArchivedKind::Summary,
         ),
     ];
     for case in stores(ArchiveBounds::default()).await {
         let store = case.store.as_ref();
         let (session, lease) = leased(store, "s").await;
-        let items: Vec<Archived> = (0..)
+        let items: Vec<ArchivedItem> = (0..)
             .zip(&messages)
             .map(|(seq, (message, _))| said(seq, message.clone()))
             .collect();
@@ -186,7 +186,7 @@ async fn a_number_that_is_used_again_means_the_new_item_alone() {
         store.archive(&lease, &[]).await.unwrap();
         let item = store.recall(&session, &m(4).into()).await.unwrap();
         assert_eq!(item.text(), "a newlog question", "{name}");
-        assert_eq!((item.kind, item.call), (Kind::User, None), "{name}");
+        assert_eq!((item.kind, item.call), (ArchivedKind::User, None), "{name}");
         assert_eq!(item.why, "request: evict", "{name}");
         assert_eq!(found(store, &session, "oldlog").await, [], "{name}");
         assert_eq!(found(store, &session, "newlog").await, [m(4)], "{name}");
@@ -598,7 +598,7 @@ async fn a_search_finds_words_names_numbers_and_cjk() {
     for case in stores(ArchiveBounds::default()).await {
         let store = case.store.as_ref();
         let (session, lease) = leased(store, "s").await;
-        let items: Vec<Archived> = (0..)
+        let items: Vec<ArchivedItem> = (0..)
             .zip(texts)
             .map(|(seq, text)| result(seq, &format!("c{seq}"), text))
             .collect();
@@ -728,7 +728,7 @@ async fn a_hit_says_where_it_is() {
         } = hit.clone();
         assert_eq!(
             (id, kind, tool.as_deref(), terms),
-            (m(3), Kind::ToolResult, Some("read"), 2)
+            (m(3), ArchivedKind::ToolResult, Some("read"), 2)
         );
         assert_eq!(bytes, Bytes(whole.len() as u64));
         assert!(snippet.len() <= SNIPPET && snippet.contains("needle in\nthe haystack"));

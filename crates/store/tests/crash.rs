@@ -11,7 +11,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 
 use plimsoll_context::{Message, Seq};
-use plimsoll_core::{Archived, Fork, RecallId, SessionStore, StoreError};
+use plimsoll_core::{ArchivedItem, Fork, RecallId, SessionStore, StoreError};
 use plimsoll_store::SqliteStore;
 use script::id;
 
@@ -19,9 +19,9 @@ use script::id;
 const FOLDER: &str = "PLIMSOLL_STORE_TEST_FOLDER";
 
 /// A child that is killed at the latest when its test ends.
-struct Killed(Child);
+struct KilledChild(Child);
 
-impl Killed {
+impl KilledChild {
     /// Starts this program again with that test alone.
     fn start(test: &str, folder: &Path) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
@@ -45,7 +45,7 @@ impl Killed {
     }
 }
 
-impl Drop for Killed {
+impl Drop for KilledChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -81,7 +81,7 @@ async fn a_killed_writer_loses_at_most_what_it_was_writing() {
     }
     let folder = tempfile::tempdir().unwrap();
     for round in 0_usize..8 {
-        let mut child = Killed::start(
+        let mut child = KilledChild::start(
             "a_killed_writer_loses_at_most_what_it_was_writing",
             folder.path(),
         );
@@ -121,16 +121,16 @@ async fn archive_for_ever(folder: &Path) {
     let lease = store.acquire(&id("s")).await.unwrap();
     let mut written = store.archived(&id("s")).await.unwrap().len() as u64;
     loop {
-        let items: Vec<Archived> = (written..written + 4).map(archived).collect();
+        let items: Vec<ArchivedItem> = (written..written + 4).map(archived).collect();
         store.archive(&lease, &items).await.unwrap();
         written += 4;
         tell(&written.to_string());
     }
 }
 
-fn archived(seq: u64) -> Archived {
+fn archived(seq: u64) -> ArchivedItem {
     let text = format!("item {seq} of many; ").repeat(2_500);
-    Archived {
+    ArchivedItem {
         seq: Seq(seq),
         message: Arc::new(Message::user(text)),
         tool: None,
@@ -145,7 +145,7 @@ async fn a_killed_writer_leaves_a_whole_archive() {
     }
     let folder = tempfile::tempdir().unwrap();
     for round in 0_usize..4 {
-        let mut child = Killed::start("a_killed_writer_leaves_a_whole_archive", folder.path());
+        let mut child = KilledChild::start("a_killed_writer_leaves_a_whole_archive", folder.path());
         let mut told = child.told().lines();
         let mut promised: u64 = 0;
         for _ in 0..=round * 2 {
@@ -208,7 +208,7 @@ async fn a_killed_writer_leaves_a_fork_whole_or_not_at_all() {
     }
     let folder = tempfile::tempdir().unwrap();
     for round in 0_usize..4 {
-        let mut child = Killed::start(
+        let mut child = KilledChild::start(
             "a_killed_writer_leaves_a_fork_whole_or_not_at_all",
             folder.path(),
         );
@@ -246,7 +246,7 @@ async fn a_second_process_is_refused_until_the_first_is_killed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut child = Killed::start(
+    let mut child = KilledChild::start(
         "a_second_process_is_refused_until_the_first_is_killed",
         folder.path(),
     );

@@ -10,7 +10,9 @@ use std::time::Duration;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
-use plimsoll_store::{Durability, Export, FILE, Line, Options, Salvaged, SqliteStore};
+use plimsoll_store::{
+    Durability, Export, ExportedEntry, FILE, Options, SalvagedSession, SqliteStore,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rusqlite::Connection;
@@ -197,7 +199,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Checks a salvaged store: every log is what it was, up to what is said of it, and `check` says the same.
-async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<Salvaged> {
+async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<SalvagedSession> {
     let folder = tempfile::tempdir().unwrap();
     let before = files(from);
     let checked = SqliteStore::check(from).await.unwrap().sessions;
@@ -244,7 +246,7 @@ async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<Salvaged>
         let behind = behind.transpose().unwrap().unwrap_or_default();
         assert_eq!(behind.lines().count() as u64, one.behind);
         for line in behind.lines() {
-            let line: Line = serde_json::from_str(line).unwrap();
+            let line: ExportedEntry = serde_json::from_str(line).unwrap();
             assert_eq!(line.entry, log[usize::try_from(line.n).unwrap() - 1]);
         }
     }
@@ -389,7 +391,7 @@ async fn what_stands_in_the_write_ahead_log_is_salvaged_and_stays_there() {
     }
     drop(store);
     let all = salvaged(copy.path(), &sessions).await;
-    assert_eq!(all.iter().map(Salvaged::lost).sum::<u64>(), 0);
+    assert_eq!(all.iter().map(SalvagedSession::lost).sum::<u64>(), 0);
     let (wal, _) = &files(copy.path())[1];
     assert!(wal.ends_with("sessions.db-wal"));
 }

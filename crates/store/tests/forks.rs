@@ -10,10 +10,10 @@ use std::sync::Arc;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::{
-    ArchiveBounds, Archived, Fork, ForkFault, Lease, MAX_FORK_DEPTH, RecallError, RecallKey,
+    ArchiveBounds, ArchivedItem, Fork, ForkFault, Lease, MAX_FORK_DEPTH, RecallError, RecallKey,
     SessionId, SessionStore, StoreError,
 };
-use plimsoll_store::{ARCHIVE, FILE, Line, SqliteStore};
+use plimsoll_store::{ARCHIVE, ExportedEntry, FILE, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use script::{Case, entry, id, log, options, stores};
@@ -272,7 +272,8 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
     assert_eq!(load(&store, "empty").await, []);
 
     store.append(&lease, &log(9)[6..]).await.unwrap();
-    let numbers = |lines: Vec<Line>| -> Vec<u64> { lines.iter().map(|line| line.n).collect() };
+    let numbers =
+        |lines: Vec<ExportedEntry>| -> Vec<u64> { lines.iter().map(|line| line.n).collect() };
     for after in [0, 3, 6, 8, 9] {
         let page = store.page(&id("f"), after).await.unwrap();
         assert_eq!(numbers(page), Vec::from_iter(after + 1..=9), "{after}");
@@ -282,7 +283,7 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
         .await
         .unwrap();
     let lines = String::from_utf8(text).unwrap();
-    let lines: Vec<Line> = lines
+    let lines: Vec<ExportedEntry> = lines
         .lines()
         .skip(1)
         .map(|line| serde_json::from_str(line).unwrap())
@@ -306,8 +307,8 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
     }
 }
 
-fn item(seq: u64, text: &str) -> Archived {
-    Archived {
+fn item(seq: u64, text: &str) -> ArchivedItem {
+    ArchivedItem {
         seq: Seq(seq),
         message: Arc::new(Message::result(CallId(format!("call_{seq}")), text)),
         tool: Some("read".to_owned()),
@@ -440,7 +441,7 @@ async fn many_of_the_parents_own_hide_nothing_that_is_shared() {
         let parent = store.acquire(&id("p")).await.unwrap();
         store.append(&parent, &log(9)).await.unwrap();
         let filler = "and so much else besides ".repeat(20);
-        let items: Vec<Archived> = (0..60)
+        let items: Vec<ArchivedItem> = (0..60)
             .map(|seq| match seq {
                 7 => item(seq, &format!("a whale, once; {filler}")),
                 _ => item(seq, "whale whale whale"),

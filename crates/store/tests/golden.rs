@@ -10,7 +10,7 @@ use std::sync::Arc;
 use plimsoll_agent::{Entry, State};
 use plimsoll_context::{Bytes, Message, Part, Seq, TokenCounter, Tokens, Usage};
 use plimsoll_core::{SessionInfo, SessionStore};
-use plimsoll_store::{FILE, Line, SqliteStore};
+use plimsoll_store::{ExportedEntry, FILE, SqliteStore};
 use rusqlite::Connection;
 
 /// An export of format 1: every kind of entry, message, part, edit and end that it had.
@@ -38,7 +38,7 @@ impl TokenCounter for FourBytes {
     }
 }
 
-fn golden() -> Vec<Line> {
+fn golden() -> Vec<ExportedEntry> {
     let lines = LOG_1.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
 }
@@ -138,7 +138,7 @@ fn the_golden_log_is_read_whole() {
     for (k, line) in golden().into_iter().enumerate() {
         assert_eq!(line.n, k as u64 + 1);
         let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
+        assert_eq!(serde_json::from_str::<ExportedEntry>(&text).unwrap(), line);
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
-use plimsoll_core::{Archived, Fork, Lease, SessionStore, StoreError};
+use plimsoll_core::{ArchivedItem, Fork, Lease, SessionStore, StoreError};
 use plimsoll_store::{Durability, FILE, Options, SqliteStore};
 use rusqlite::Connection;
 use rustix::process::Signal;
@@ -45,7 +45,7 @@ async fn obey(folder: &Path) {
 }
 
 async fn write(store: &SqliteStore, lease: &Lease, what: &str) -> Result<(), StoreError> {
-    let item = Archived {
+    let item = ArchivedItem {
         seq: Seq(1),
         message: Arc::new(Message::user("quince")),
         tool: None,

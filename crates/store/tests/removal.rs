@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::{
-    ArchiveBounds, Archived, FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore,
+    ArchiveBounds, ArchivedItem, FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore,
     StoreError,
 };
-use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, Pruned, SqliteStore};
+use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, PruneReport, SqliteStore};
 use rusqlite::Connection;
 use script::{Case, id, log, options, stores};
 use tempfile::TempDir;
 
-fn item(seq: u64, text: &str) -> Archived {
-    Archived {
+fn item(seq: u64, text: &str) -> ArchivedItem {
+    ArchivedItem {
         seq: Seq(seq),
         message: Arc::new(Message::result(CallId(format!("call-{seq}")), text)),
         tool: None,
@@ -170,7 +170,7 @@ fn older_than(days: u64) -> Retention {
     }
 }
 
-fn deleted(pruned: &Pruned) -> Vec<&str> {
+fn deleted(pruned: &PruneReport) -> Vec<&str> {
     pruned.deleted.iter().map(|info| info.id.as_str()).collect()
 }
 
@@ -178,7 +178,7 @@ fn deleted(pruned: &Pruned) -> Vec<&str> {
 async fn sessions_are_pruned_by_age_and_by_size() {
     let (_folder, store) = aged(&["d", "c", "b", "a"]).await;
     let nothing = store.prune(&Retention::default()).await.unwrap();
-    assert_eq!(nothing, Pruned::default(), "off by default");
+    assert_eq!(nothing, PruneReport::default(), "off by default");
     let pruned = store.prune(&older_than(3)).await.unwrap();
     assert_eq!(deleted(&pruned), ["d"]);
     let size = store.info(&id("a")).await.unwrap().unwrap().bytes.0;

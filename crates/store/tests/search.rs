@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, Seq};
 use plimsoll_core::archive::SearchQuery;
-use plimsoll_core::{ArchiveBounds, Archived, Hit, SessionId};
+use plimsoll_core::{ArchiveBounds, ArchivedItem, Hit, SessionId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use script::{Case, stores};
@@ -56,7 +56,7 @@ fn every_store_finds_what_a_look_at_every_item_finds() {
                 runtime.block_on(async {
                     let lease = store.acquire(&session).await.unwrap();
                     for (seq, text) in &items {
-                        let item = Archived {
+                        let item = ArchivedItem {
                             seq: Seq(*seq),
                             message: Arc::new(Message::result(CallId("c".to_owned()), text)),
                             tool: None,

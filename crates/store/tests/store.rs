@@ -12,7 +12,7 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::{
-    Durability, ExportError, FILE, Line, Options, PAGE_BYTES, PAGE_ENTRIES, SqliteStore,
+    Durability, ExportError, ExportedEntry, FILE, Options, PAGE_BYTES, PAGE_ENTRIES, SqliteStore,
 };
 use rusqlite::Connection;
 use script::{id, log};
@@ -189,7 +189,7 @@ async fn pages_cover_the_log_once_and_stay_within_their_bounds() {
 
     let (mut seen, mut sizes) = (Vec::new(), Vec::new());
     loop {
-        let after = seen.last().map_or(0, |line: &Line| line.n);
+        let after = seen.last().map_or(0, |line: &ExportedEntry| line.n);
         let page = store.page(&id("s"), after).await.unwrap();
         if page.is_empty() {
             break;
@@ -224,7 +224,7 @@ async fn an_export_is_lines_of_number_time_and_entry() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), entries.len());
     for (k, line) in lines.iter().enumerate() {
-        let parsed: Line = serde_json::from_str(line).unwrap();
+        let parsed: ExportedEntry = serde_json::from_str(line).unwrap();
         assert_eq!((parsed.n, &parsed.entry), (k as u64 + 1, &entries[k]));
         let json = serde_json::to_string(&parsed).unwrap();
         assert!(line.starts_with(json.trim_end_matches('}')), "{line}");
@@ -240,8 +240,8 @@ async fn an_export_is_lines_of_number_time_and_entry() {
 
 #[tokio::test]
 async fn an_export_that_cannot_be_written_says_so() {
-    struct Broken;
-    impl std::io::Write for Broken {
+    struct BrokenWriter;
+    impl std::io::Write for BrokenWriter {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
             Err(std::io::ErrorKind::BrokenPipe.into())
         }
@@ -251,7 +251,8 @@ async fn an_export_that_cannot_be_written_says_so() {
     }
     let folder = tempfile::tempdir().unwrap();
     let store = with_log(folder.path(), &log(3)).await;
-    let Err(ExportError::Write(error)) = store.export(&[(id("s"), None)].into(), Broken).await
+    let Err(ExportError::Write(error)) =
+        store.export(&[(id("s"), None)].into(), BrokenWriter).await
     else {
         unreachable!("nothing can be written to it")
     };

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use plimsoll_agent::CallTarget;
 use plimsoll_context::{Bytes, ToolSpec};
 use plimsoll_core::process::{
-    Captured, Command, Ended, LeftBehind, ProcessError, ProcessLimits, ProcessOutput,
+    CapturedOutput, Command, LeftBehind, ProcessEnd, ProcessError, ProcessLimits, ProcessOutput,
 };
 use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 use schemars::JsonSchema;
@@ -42,7 +42,7 @@ const DESCRIPTION: &str =
     "Runs a bash command in the workspace root. Background processes end with it.";
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+struct BashInput {
     #[serde(alias = "cmd", alias = "script")]
     command: String,
     /// Default 120, at most 600
@@ -64,7 +64,7 @@ impl Bash {
         let spec = ToolSpec {
             name: "bash".to_owned(),
             description: format!("{DESCRIPTION}{told}"),
-            schema: input::schema::<Input>(),
+            schema: input::schema::<BashInput>(),
         };
         Self { spec, cwd, sandbox }
     }
@@ -129,7 +129,7 @@ impl Tool for Bash {
     }
 
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        let input: Input = parse_arguments(&self.spec, arguments)?;
+        let input: BashInput = parse_arguments(&self.spec, arguments)?;
         if input.command.trim().is_empty() {
             return Err(ToolError::new("`command` is empty; give one to run"));
         }
@@ -151,14 +151,14 @@ impl Tool for Bash {
 fn told(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError> {
     let mut text = shown(&got.output);
     let mut notes = vec![match got.ended {
-        Ended::Exited(code) => format!("exit {code}"),
-        Ended::Signalled(signal) => format!("killed by signal {signal}"),
-        Ended::TimedOut => format!(
+        ProcessEnd::Exited(code) => format!("exit {code}"),
+        ProcessEnd::Signalled(signal) => format!("killed by signal {signal}"),
+        ProcessEnd::TimedOut => format!(
             "stopped after {} s; set timeout_seconds, {} at most, or do less at once",
             timeout.as_secs(),
             BASH_TIMEOUT_MAX.as_secs()
         ),
-        Ended::Cancelled => "cancelled".to_owned(),
+        ProcessEnd::Cancelled => "cancelled".to_owned(),
     }];
     if got.output.total() == Bytes(0) {
         notes.push("no output".to_owned());
@@ -178,14 +178,14 @@ fn told(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError>
     // Writing to a String cannot fail.
     let _ = write!(text, "[{}]", notes.join("; "));
     match got.ended {
-        Ended::TimedOut | Ended::Cancelled => Err(ToolError(text)),
-        Ended::Exited(_) | Ended::Signalled(_) => Ok(text.into()),
+        ProcessEnd::TimedOut | ProcessEnd::Cancelled => Err(ToolError(text)),
+        ProcessEnd::Exited(_) | ProcessEnd::Signalled(_) => Ok(text.into()),
     }
 }
 
 /// Returns the output as text. Its marker is the same as in every shortened text. If the text is
 /// shortened again, the two cuts are merged and the number stays exact.
-fn shown(output: &Captured) -> String {
+fn shown(output: &CapturedOutput) -> String {
     let text = output.text();
     if text.missing == Bytes(0) {
         return text.head;
@@ -307,9 +307,9 @@ mod tests {
     #[test]
     fn no_time_beyond_the_bound_is_given() {
         let output = ProcessOutput {
-            ended: Ended::TimedOut,
-            output: Captured::default(),
-            errors: Captured::default(),
+            ended: ProcessEnd::TimedOut,
+            output: CapturedOutput::default(),
+            errors: CapturedOutput::default(),
             left: LeftBehind::Nothing,
         };
         assert!(told(&output, BASH_TIMEOUT_MAX).is_err());

@@ -59,7 +59,7 @@ mod unix {
         };
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = match descend(root, parent, FOLDER) {
-            Err(Errno::NOENT) => walk(root, parent, FOLDER, Missing::Created)?,
+            Err(Errno::NOENT) => walk(root, parent, FOLDER, MissingDirs::Created)?,
             folder => folder?,
         };
         let (mut file, temporary) = temporary(&folder)?;
@@ -127,12 +127,12 @@ mod unix {
                 opened => return opened,
             }
         }
-        walk(root, relative, flags, Missing::Refused)
+        walk(root, relative, flags, MissingDirs::Refused)
     }
 
     /// The treatment of missing directories.
     #[derive(Clone, Copy, PartialEq, Eq)]
-    enum Missing {
+    enum MissingDirs {
         Refused,
         Created,
     }
@@ -142,7 +142,7 @@ mod unix {
         root: &Path,
         relative: &Path,
         flags: OFlags,
-        missing: Missing,
+        missing: MissingDirs,
     ) -> Result<OwnedFd, Errno> {
         let mut folder = top(root)?;
         let mut names = relative.components().peekable();
@@ -155,7 +155,7 @@ mod unix {
                 Some(_) => FOLDER,
                 None => flags,
             };
-            if missing == Missing::Created {
+            if missing == MissingDirs::Created {
                 match fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(error),
@@ -182,7 +182,7 @@ mod unix {
 
         use super::*;
 
-        type Open<'a> = &'a dyn Fn(&Path) -> Result<OwnedFd, Errno>;
+        type OpenFn<'a> = &'a dyn Fn(&Path) -> Result<OwnedFd, Errno>;
 
         #[test]
         fn no_link_is_followed_whichever_way_is_taken() {
@@ -194,8 +194,9 @@ mod unix {
             symlink("..", root.join("up")).unwrap();
             symlink("../../secret", root.join("a/link")).unwrap();
             symlink("file", root.join("a/b/near")).unwrap();
-            let step_by_step = |path: &Path| walk(&root, path, OFlags::RDONLY, Missing::Refused);
-            let ways: [(&str, Open<'_>); 2] = [
+            let step_by_step =
+                |path: &Path| walk(&root, path, OFlags::RDONLY, MissingDirs::Refused);
+            let ways: [(&str, OpenFn<'_>); 2] = [
                 ("one step", &|path| descend(&root, path, OFlags::RDONLY)),
                 ("steps", &step_by_step),
             ];

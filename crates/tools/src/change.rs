@@ -7,7 +7,7 @@ use plimsoll_context::CallId;
 use plimsoll_core::{FileEdit, ToolError, parse_arguments};
 use serde_json::Value;
 
-use crate::scope::{Access, Located, Scope, Workspace};
+use crate::scope::{Access, LocatedPath, Scope, Workspace};
 use crate::toolbox::{EDIT, Toolbox, WRITE};
 use crate::{beneath, edit, kept, write};
 
@@ -23,8 +23,8 @@ pub struct FileChange {
 }
 
 /// A validated change that can be made.
-pub(crate) struct Planned {
-    pub(crate) file: Located,
+pub(crate) struct PlannedChange {
+    pub(crate) file: LocatedPath,
     /// The path of the file as shown to the model.
     pub(crate) shown: String,
     /// The current content; `None` if the file does not exist.
@@ -34,7 +34,7 @@ pub(crate) struct Planned {
     pub(crate) told: String,
 }
 
-impl Planned {
+impl PlannedChange {
     /// Returns the change in the form that the session stores. Returns `None` if nothing changes.
     pub(crate) fn edit(&self, call: CallId, root: &Path) -> Option<FileEdit> {
         (self.before.as_ref() != Some(&self.after)).then(|| FileEdit {
@@ -61,8 +61,8 @@ impl Planned {
     }
 }
 
-impl From<Planned> for FileChange {
-    fn from(planned: Planned) -> Self {
+impl From<PlannedChange> for FileChange {
+    fn from(planned: PlannedChange) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap_or_default();
         Self {
             path: planned.shown,

@@ -10,7 +10,7 @@ use plimsoll_core::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::change::Planned;
+use crate::change::PlannedChange;
 use crate::file;
 use crate::input::flag;
 use crate::nearest::nearest;
@@ -29,7 +29,7 @@ const HINT: Bytes = Bytes(600);
 const COMPARED: usize = 20_000;
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Input {
+pub(crate) struct EditInput {
     #[serde(alias = "file", alias = "file_path", alias = "filename")]
     path: String,
     #[serde(alias = "old_string", alias = "old_str", alias = "old_text")]
@@ -41,8 +41,8 @@ pub(crate) struct Input {
 }
 
 /// Plans the change of a call.
-pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
-    let Input { path, old, new, .. } = input;
+pub(crate) fn plan(scope: &Scope, input: &EditInput) -> Result<PlannedChange, ToolError> {
+    let EditInput { path, old, new, .. } = input;
     if old.is_empty() {
         return Err(ToolError::new(
             "`old` is empty; give the text to replace, or use write for a new file",
@@ -78,7 +78,7 @@ pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
         )));
     }
     let first = places.first().map_or(1, |at| line_of(&text, *at));
-    Ok(Planned {
+    Ok(PlannedChange {
         told: match text.matches(&old).count() {
             1 => format!("replaced in `{shown}`, line {first}"),
             times => format!("replaced {times} times in `{shown}`, first in line {first}"),

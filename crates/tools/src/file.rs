@@ -7,7 +7,7 @@ use plimsoll_context::Bytes;
 use plimsoll_core::ToolError;
 
 use crate::beneath;
-use crate::scope::{Located, Scope};
+use crate::scope::{LocatedPath, Scope};
 
 /// Number of bytes that are read to decide whether a file is text.
 pub(crate) const SNIFFED: usize = 8 * 1024;
@@ -32,7 +32,7 @@ const KINDS: [(&[u8], &str); 15] = [
 ];
 
 /// Opens a regular file of the workspace for reading. Returns it with its length.
-pub(crate) fn open(scope: &Scope, file: &Located) -> Result<(File, u64), ToolError> {
+pub(crate) fn open(scope: &Scope, file: &LocatedPath) -> Result<(File, u64), ToolError> {
     let shown = scope.shown(file);
     let failed = |error: io::Error| ToolError(format!("cannot read `{shown}`: {error}"));
     regular(&shown, &fs::symlink_metadata(&file.real).map_err(failed)?)?;
@@ -82,7 +82,7 @@ pub(crate) fn no_text(shown: &str, kind: &str, bytes: u64) -> ToolError {
 pub(crate) fn read_bytes(
     scope: &Scope,
     given: &str,
-    file: &Located,
+    file: &LocatedPath,
     max: Bytes,
     why: &str,
 ) -> Result<Vec<u8>, ToolError> {
@@ -109,7 +109,7 @@ pub(crate) fn read_bytes(
 pub(crate) fn read_text(
     scope: &Scope,
     given: &str,
-    file: &Located,
+    file: &LocatedPath,
     max: Bytes,
 ) -> Result<String, ToolError> {
     let bytes = read_bytes(scope, given, file, max, "edited")?;

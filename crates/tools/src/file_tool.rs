@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::change::Planned;
+use crate::change::PlannedChange;
 use crate::input;
 use crate::scope::{Access, Scope, Workspace};
 
@@ -41,7 +41,7 @@ pub(crate) enum Work<I> {
     /// Changes nothing, and returns the tool result.
     Read(fn(&Scope, I, &Stop) -> Result<ToolOutput, ToolError>),
     /// Changes one file. Its old content is stored first.
-    Change(fn(&Scope, &I) -> Result<Planned, ToolError>),
+    Change(fn(&Scope, &I) -> Result<PlannedChange, ToolError>),
 }
 
 impl<I> Clone for Work<I> {
@@ -53,9 +53,9 @@ impl<I> Clone for Work<I> {
 impl<I> Copy for Work<I> {}
 
 /// The result of the work.
-enum Done {
+enum WorkResult {
     Told(ToolOutput),
-    Planned(Planned),
+    Planned(PlannedChange),
 }
 
 /// A tool that works on files.
@@ -152,12 +152,12 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
         // The work also stops soon if this future is dropped.
         let _guard = cancel.drop_guard();
         let done = self.blocking(move || match work {
-            Work::Read(work) => work(&scope, input, &stop).map(Done::Told),
-            Work::Change(plan) => plan(&scope, &input).map(Done::Planned),
+            Work::Read(work) => work(&scope, input, &stop).map(WorkResult::Told),
+            Work::Change(plan) => plan(&scope, &input).map(WorkResult::Planned),
         });
         let planned = match done.await? {
-            Done::Told(output) => return Ok(output),
-            Done::Planned(planned) => planned,
+            WorkResult::Told(output) => return Ok(output),
+            WorkResult::Planned(planned) => planned,
         };
         if let Some(edit) = planned.edit(cx.call.clone(), &root) {
             cx.keep_file(edit).await?;

@@ -5,15 +5,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::file_tool::Stop;
-use crate::page::{Page, counted};
+use crate::page::{OutputPage, counted};
 use crate::scope::{Scope, left_out};
-use crate::walk::{self, Pattern, Walked};
+use crate::walk::{self, Pattern, WalkEnd};
 
 /// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Finds files by name, such as `*.rs` or `src/**/*.md`.";
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Input {
+pub(crate) struct GlobInput {
     #[serde(alias = "glob")]
     pattern: String,
     /// Directory to search
@@ -22,11 +22,11 @@ pub(crate) struct Input {
     path: Option<String>,
 }
 
-pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: GlobInput, stop: &Stop) -> Result<String, ToolError> {
     let base = walk::base(scope, input.path.as_deref())?.real;
     let pattern = Pattern::new(&input.pattern, scope)?;
     let root = scope.root();
-    let mut page = Page::new(scope.page(), usize::MAX);
+    let mut page = OutputPage::new(scope.page(), usize::MAX);
     let (mut found, mut seen, mut hidden) = (0_usize, 0_usize, 0_usize);
     let walked = walk::files(&base, stop, |file| {
         seen += 1;
@@ -40,8 +40,8 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, T
     });
     let shown = page.lines();
     let stopped = match walked {
-        Walked::Whole => "",
-        Walked::Part => "; the search was stopped early: narrow `path`",
+        WalkEnd::Whole => "",
+        WalkEnd::Part => "; the search was stopped early: narrow `path`",
     };
     let note = match (found, stopped) {
         (0, _) => format!("no file fits, of {seen}{stopped}"),

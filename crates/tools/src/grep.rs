@@ -15,9 +15,9 @@ use serde::Deserialize;
 use crate::beneath;
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
-use crate::page::{Page, counted};
+use crate::page::{OutputPage, counted};
 use crate::scope::{Scope, left_out};
-use crate::walk::{self, Pattern, Walked};
+use crate::walk::{self, Pattern, WalkEnd};
 
 /// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str =
@@ -34,7 +34,7 @@ const BEFORE: usize = 60;
 const PATTERN_MAX: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Input {
+pub(crate) struct GrepInput {
     #[serde(alias = "regex", alias = "query")]
     pattern: String,
     /// File or directory
@@ -47,7 +47,7 @@ pub(crate) struct Input {
     glob: Option<String>,
 }
 
-pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: GrepInput, stop: &Stop) -> Result<String, ToolError> {
     let regex = compile(&input.pattern)?;
     let base = walk::base(scope, input.path.as_deref())?.real;
     let glob = input.glob.filter(|glob| !glob.is_empty());
@@ -57,7 +57,7 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, T
     let mut search = Search {
         scope,
         regex,
-        page: Page::new(scope.page(), GREP_MATCHES),
+        page: OutputPage::new(scope.page(), GREP_MATCHES),
         files: 0,
         found: 0,
         no_text: 0,
@@ -97,7 +97,7 @@ fn compile(pattern: &str) -> Result<Regex, ToolError> {
 struct Search<'a> {
     scope: &'a Scope,
     regex: Regex,
-    page: Page,
+    page: OutputPage,
     files: usize,
     found: usize,
     no_text: usize,
@@ -148,7 +148,7 @@ impl Search<'_> {
         }
     }
 
-    fn result(self, walked: Walked) -> String {
+    fn result(self, walked: WalkEnd) -> String {
         let (shown, found) = (self.page.lines(), self.found);
         let mut notes = Vec::new();
         if found == 0 {
@@ -172,7 +172,7 @@ impl Search<'_> {
             ));
         }
         notes.extend(left_out(self.hidden));
-        if walked == Walked::Part {
+        if walked == WalkEnd::Part {
             notes.push("the search was stopped early: narrow `path`".to_owned());
         }
         self.page.close(&notes.join("; "))

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize, JsonSchema)]
-    struct Input {
+    struct SampleInput {
         #[serde(default, deserialize_with = "count")]
         #[schemars(with = "u64")]
         n: Option<u64>,
@@ -81,7 +81,7 @@ mod tests {
             (r#"{"n":"ten"}"#, None),
             (r#"{"n":[1]}"#, None),
         ] {
-            let read = serde_json::from_str::<Input>(json);
+            let read = serde_json::from_str::<SampleInput>(json);
             assert_eq!(read.ok().map(|input| input.n), n, "{json}");
         }
         for (json, all) in [
@@ -90,7 +90,7 @@ mod tests {
             (r#"{"all":"false"}"#, Some(false)),
             (r#"{"all":1}"#, None),
         ] {
-            let read = serde_json::from_str::<Input>(json);
+            let read = serde_json::from_str::<SampleInput>(json);
             assert_eq!(read.ok().map(|input| input.all), all, "{json}");
         }
     }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_schema_says_what_a_model_needs() {
         assert_eq!(
-            schema::<Input>().to_string(),
+            schema::<SampleInput>().to_string(),
             r#"{"type":"object","properties":{"n":{"type":"integer"},"all":{"type":"boolean"}}}"#
         );
     }

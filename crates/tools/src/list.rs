@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::beneath;
 use crate::file_tool::Stop;
-use crate::page::Page;
+use crate::page::OutputPage;
 use crate::root::one_line;
 use crate::scope::{Scope, left_out};
 use crate::walk;
@@ -22,13 +22,13 @@ pub(crate) const DESCRIPTION: &str = "Lists a directory.";
 pub const LIST_SCAN_MAX: usize = 100_000;
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Input {
+pub(crate) struct ListInput {
     #[serde(default, alias = "dir", alias = "directory", alias = "folder")]
     #[schemars(with = "String")]
     path: Option<String>,
 }
 
-pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<String, ToolError> {
     let folder = walk::base(scope, input.path.as_deref())?;
     let shown = scope.shown(&folder);
     if !folder.real.is_dir() {
@@ -54,7 +54,7 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<String, T
         return Ok("[empty directory]".to_owned());
     }
     entries.sort_by_key(DirEntry::file_name);
-    let mut page = Page::new(scope.page(), usize::MAX);
+    let mut page = OutputPage::new(scope.page(), usize::MAX);
     for entry in &entries {
         page.push(&line(entry));
     }

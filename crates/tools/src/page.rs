@@ -1,4 +1,4 @@
-//! [`Page`]: collects lines up to a maximum size, and counts them.
+//! [`OutputPage`]: collects lines up to a maximum size, and counts them.
 //!
 //! Each tool adds its own closing note. A shortened result always has a note.
 
@@ -20,7 +20,7 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 
 /// Lines up to a maximum size.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct OutputPage {
     text: String,
     max_bytes: usize,
     max_lines: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Page {
     closed: bool,
 }
 
-impl Page {
+impl OutputPage {
     pub(crate) fn new(max_bytes: usize, max_lines: usize) -> Self {
         Self {
             text: String::new(),
@@ -74,13 +74,13 @@ mod tests {
 
     #[test]
     fn a_page_stops_at_the_first_line_that_does_not_fit() {
-        let mut page = Page::new(10, 100);
+        let mut page = OutputPage::new(10, 100);
         for line in ["abcd", "efghi", "x"] {
             page.push(line);
         }
         assert_eq!(page.lines(), 1);
         assert_eq!(page.close("1 of 3"), "abcd\n[1 of 3]");
-        let mut page = Page::new(100, 2);
+        let mut page = OutputPage::new(100, 2);
         for line in ["a", "b", "c"] {
             page.push(line);
         }

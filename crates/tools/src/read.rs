@@ -14,7 +14,7 @@ use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
 use crate::image::{IMAGE_MAX, image_part};
 use crate::input::count;
-use crate::scope::{Located, Scope};
+use crate::scope::{LocatedPath, Scope};
 
 /// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Reads a text file, in pages; a note says how to go on.";
@@ -23,7 +23,7 @@ pub(crate) const DESCRIPTION: &str = "Reads a text file, in pages; a note says h
 pub const SCAN_MAX: Bytes = Bytes(256 * 1024 * 1024);
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Input {
+pub(crate) struct ReadInput {
     #[serde(alias = "file", alias = "file_path", alias = "filename")]
     path: String,
     /// First line, from 1
@@ -41,7 +41,7 @@ pub(crate) struct Input {
     column: Option<u64>,
 }
 
-pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<ToolOutput, ToolError> {
+pub(crate) fn work(scope: &Scope, input: ReadInput, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let shown = &input.path;
     let located = scope.existing(shown)?;
     let (file, len) = file::open(scope, &located)?;
@@ -58,7 +58,7 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<ToolOutpu
         // Skips the byte order mark.
         reader.consume(3);
     }
-    let mut scan = Scan::new(&input, scope.page());
+    let mut scan = PageScan::new(&input, scope.page());
     loop {
         let chunk = reader.fill_buf().map_err(failed)?;
         if chunk.is_empty() {
@@ -82,7 +82,7 @@ pub(crate) fn work(scope: &Scope, input: Input, stop: &Stop) -> Result<ToolOutpu
 }
 
 /// Returns the image in a file.
-fn image(scope: &Scope, shown: &str, file: &Located) -> Result<ToolOutput, ToolError> {
+fn image(scope: &Scope, shown: &str, file: &LocatedPath) -> Result<ToolOutput, ToolError> {
     let bytes = file::read_bytes(scope, shown, file, IMAGE_MAX, "shown")?;
     let image = image_part(&bytes).map_err(|error| ToolError(format!("`{shown}` {error}")))?;
     let size = match &image {
@@ -114,7 +114,7 @@ impl std::fmt::Display for Total {
 }
 
 /// Selects a page while a file is read in pieces.
-struct Scan {
+struct PageScan {
     first: u64,
     column: u64,
     limit: u64,
@@ -133,8 +133,8 @@ struct Scan {
     parted: Option<usize>,
 }
 
-impl Scan {
-    fn new(input: &Input, page_max: usize) -> Self {
+impl PageScan {
+    fn new(input: &ReadInput, page_max: usize) -> Self {
         Self {
             first: input.offset.unwrap_or(1).max(1),
             column: input.column.unwrap_or(1).max(1),
@@ -505,8 +505,8 @@ mod tests {
             let (mut offset, mut column, mut got) = (1, 1, String::new());
             // A page that ends with a partial line has no line end of its own.
             for _ in 0..2_000 {
-                let input = Input { path: "x".into(), offset: Some(offset), limit: Some(limit), column: Some(column) };
-                let mut scan = Scan::new(&input, page);
+                let input = ReadInput { path: "x".into(), offset: Some(offset), limit: Some(limit), column: Some(column) };
+                let mut scan = PageScan::new(&input, page);
                 for piece in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
                     // Pieces may end anywhere.
                     piece.chunks(7).for_each(|chunk| scan.take(chunk));

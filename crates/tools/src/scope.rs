@@ -50,7 +50,7 @@ pub(crate) struct Scope {
 
 /// A path in the workspace that the rules allow.
 #[derive(Debug, Clone)]
-pub(crate) struct Located {
+pub(crate) struct LocatedPath {
     /// The absolute path, without links.
     pub(crate) real: PathBuf,
     /// The path relative to the root.
@@ -105,23 +105,23 @@ impl Scope {
     }
 
     /// Returns a path as shown to the model.
-    pub(crate) fn shown(&self, located: &Located) -> String {
+    pub(crate) fn shown(&self, located: &LocatedPath) -> String {
         self.root().shown(&located.real)
     }
 
     /// Resolves a path that a model wrote, if the rules allow the tool to use it.
-    pub(crate) fn locate(&self, given: &str) -> Result<Located, ToolError> {
+    pub(crate) fn locate(&self, given: &str) -> Result<LocatedPath, ToolError> {
         let real = self.root().resolve(given)?;
         self.allowed(given, real)
     }
 
     /// Does the same for an existing file or directory.
-    pub(crate) fn existing(&self, given: &str) -> Result<Located, ToolError> {
+    pub(crate) fn existing(&self, given: &str) -> Result<LocatedPath, ToolError> {
         let real = self.root().existing(given)?;
         self.allowed(given, real)
     }
 
-    fn allowed(&self, given: &str, real: PathBuf) -> Result<Located, ToolError> {
+    fn allowed(&self, given: &str, real: PathBuf) -> Result<LocatedPath, ToolError> {
         let path = self.root().relative(&real);
         let is_plain = path == self.root().relative(Path::new(given));
         let shown = self.root().shown(&real);
@@ -138,7 +138,7 @@ impl Scope {
             _ => {
                 let relative = real.strip_prefix(self.root().path());
                 let relative = relative.unwrap_or(&real).to_owned();
-                Ok(Located { real, relative })
+                Ok(LocatedPath { real, relative })
             }
         }
     }

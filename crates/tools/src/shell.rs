@@ -15,7 +15,7 @@ use plimsoll_agent::{CommandTarget, ShellText, SimpleCommand};
 use rable::{Node, NodeKind};
 
 use find::Finder;
-use word::Word;
+use word::ShellWord;
 
 /// Maximum length of a command that is parsed.
 const MAX_COMMAND: usize = 256 * 1024;
@@ -99,7 +99,7 @@ fn simple(nodes: &[Node], script: &str) -> Option<SimpleCommand> {
     }
     let words = words
         .iter()
-        .map(|word| Word::of(word)?.literal().map(str::to_owned));
+        .map(|word| ShellWord::of(word)?.literal().map(str::to_owned));
     let words: Vec<String> = words.collect::<Option<_>>()?;
     let (program, arguments) = words.split_first()?;
     // An option of the shell itself, or a job.

@@ -51,7 +51,7 @@ struct Skill {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+struct SkillInput {
     #[serde(alias = "skill")]
     name: String,
     /// A file that the skill's instructions name, relative to its folder
@@ -112,7 +112,7 @@ impl Skills {
         let spec = ToolSpec {
             name: "skill".to_owned(),
             description,
-            schema: input::schema::<Input>(),
+            schema: input::schema::<SkillInput>(),
         };
         Some(Arc::new(SkillTool {
             spec,
@@ -194,7 +194,7 @@ impl Tool for SkillTool {
     }
 
     async fn call(&self, arguments: Value, _: ToolContext) -> Result<ToolOutput, ToolError> {
-        let Input { name, file } = parse_arguments(&self.spec, arguments)?;
+        let SkillInput { name, file } = parse_arguments(&self.spec, arguments)?;
         let Some(skill) = self.skills.get(&name).cloned() else {
             let names: Vec<&str> = self.skills.keys().map(String::as_str).collect();
             let names = names.join(", ");

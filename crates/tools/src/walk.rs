@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 use plimsoll_core::ToolError;
 
 use crate::file_tool::Stop;
-use crate::scope::{Located, Scope};
+use crate::scope::{LocatedPath, Scope};
 
 /// Maximum number of visited entries: several times the largest source trees.
 pub const WALK_MAX: usize = 500_000;
@@ -17,7 +17,7 @@ const HISTORY: &str = ".git";
 
 /// The end of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walked {
+pub(crate) enum WalkEnd {
     /// All files were visited.
     Whole,
     /// A limit stopped the walk.
@@ -26,7 +26,7 @@ pub(crate) enum Walked {
 
 /// Calls `visit` with each regular file below `base`, sorted by path, or with `base` itself if it is a
 /// file. Links are not followed.
-pub(crate) fn files(base: &Path, stop: &Stop, mut visit: impl FnMut(&Path)) -> Walked {
+pub(crate) fn files(base: &Path, stop: &Stop, mut visit: impl FnMut(&Path)) -> WalkEnd {
     let walk = WalkBuilder::new(base)
         // Files with a leading dot are included. Only .gitignore files exclude files, inside a
         // repository or not, and equally for every user.
@@ -39,7 +39,7 @@ pub(crate) fn files(base: &Path, stop: &Stop, mut visit: impl FnMut(&Path)) -> W
         .build();
     for (seen, entry) in walk.enumerate() {
         if seen >= WALK_MAX || stop.now() {
-            return Walked::Part;
+            return WalkEnd::Part;
         }
         // Unreadable directories are skipped, as usual for shell tools.
         let Ok(entry) = entry else { continue };
@@ -47,7 +47,7 @@ pub(crate) fn files(base: &Path, stop: &Stop, mut visit: impl FnMut(&Path)) -> W
             visit(entry.path());
         }
     }
-    Walked::Whole
+    WalkEnd::Whole
 }
 
 /// A file name pattern with the rules of `.gitignore`: a pattern without `/` is matched with the name
@@ -104,7 +104,7 @@ impl Pattern {
 }
 
 /// Returns the start of a search: the given path, or the root.
-pub(crate) fn base(scope: &Scope, path: Option<&str>) -> Result<Located, ToolError> {
+pub(crate) fn base(scope: &Scope, path: Option<&str>) -> Result<LocatedPath, ToolError> {
     match path.map(str::trim) {
         None | Some("") => scope.existing("."),
         Some(path) => scope.existing(path),

@@ -8,10 +8,10 @@ use plimsoll_core::{MAX_KEPT_FILE, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::change::Planned;
+use crate::change::PlannedChange;
 use crate::file;
 use crate::page::counted;
-use crate::scope::{Located, Scope};
+use crate::scope::{LocatedPath, Scope};
 
 /// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Creates or replaces a file. To change a part, use edit.";
@@ -19,7 +19,7 @@ pub(crate) const DESCRIPTION: &str = "Creates or replaces a file. To change a pa
 pub const WRITE_MAX: Bytes = Bytes(16 * 1024 * 1024);
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Input {
+pub(crate) struct WriteInput {
     #[serde(alias = "file", alias = "file_path", alias = "filename")]
     path: String,
     #[serde(alias = "text", alias = "contents")]
@@ -27,7 +27,7 @@ pub(crate) struct Input {
 }
 
 /// Plans the change of a call.
-pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
+pub(crate) fn plan(scope: &Scope, input: &WriteInput) -> Result<PlannedChange, ToolError> {
     let (file, is_new) = target(scope, input)?;
     let shown = scope.shown(&file);
     let before = match is_new {
@@ -44,7 +44,7 @@ pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
     let done = if is_new { "created" } else { "replaced" };
     let lines = counted(content.lines().count() as u64, "line");
     let bytes = counted(content.len() as u64, "byte");
-    Ok(Planned {
+    Ok(PlannedChange {
         told: format!("{done} `{shown}`: {lines}, {bytes}"),
         file,
         shown,
@@ -54,8 +54,8 @@ pub(crate) fn plan(scope: &Scope, input: &Input) -> Result<Planned, ToolError> {
 }
 
 /// Returns the file to write, and whether it is new.
-fn target(scope: &Scope, input: &Input) -> Result<(Located, bool), ToolError> {
-    let Input { path, content } = input;
+fn target(scope: &Scope, input: &WriteInput) -> Result<(LocatedPath, bool), ToolError> {
+    let WriteInput { path, content } = input;
     let bytes = content.len();
     if bytes as u64 > WRITE_MAX.0 {
         return Err(ToolError(format!(

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use plimsoll_context::{CallId, Message, MessageList, Part, ToolCall, ToolResult};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{
-    BodyChunks, RenderInput, Rendered, WrittenMessages, anthropic, bedrock, gemini, openai_chat,
-    openai_responses,
+    BodyChunks, EncodedRequest, RenderInput, WrittenMessages, anthropic, bedrock, gemini,
+    openai_chat, openai_responses,
 };
 
-use figure::{Amount, Required, Unit, median, row, sections, time};
+use figure::{Amount, Requirement, Unit, median, row, sections, time};
 
 const LENGTHS: [usize; 3] = [100, 1_000, 10_000];
 const ROUNDS: usize = 51;
@@ -32,25 +32,25 @@ fn main() {
         }),
         ("growing_responses", || {
             growing("Responses", |written, input, messages| {
-                let profile = openai_responses::Profile::openai();
+                let profile = openai_responses::ResponsesProfile::openai();
                 openai_responses::render_next(written, input, messages, &profile)
             });
         }),
         ("growing_messages", || {
             growing("Messages", |written, input, messages| {
-                let profile = anthropic::Profile::of_model(CLAUDE);
+                let profile = anthropic::MessagesProfile::of_model(CLAUDE);
                 anthropic::render_next(written, input, messages, &profile)
             });
         }),
         ("growing_gemini", || {
             growing("Gemini", |written, input, messages| {
-                let profile = gemini::Profile::of_model("gemini-3-pro");
+                let profile = gemini::GeminiProfile::of_model("gemini-3-pro");
                 gemini::render_next(written, input, messages, &profile)
             });
         }),
         ("growing_converse", || {
             growing("Converse", |written, input, messages| {
-                let profile = bedrock::Profile::of_model("amazon.nova-pro-v1:0");
+                let profile = bedrock::ConverseProfile::of_model("amazon.nova-pro-v1:0");
                 bedrock::render_next(written, input, messages, &profile)
             });
         }),
@@ -59,7 +59,11 @@ fn main() {
 
 fn growing<D: Default>(
     protocol: &str,
-    render: impl Fn(&mut WrittenMessages<D>, &RenderInput<'_>, &MessageList) -> Rendered<BodyChunks>,
+    render: impl Fn(
+        &mut WrittenMessages<D>,
+        &RenderInput<'_>,
+        &MessageList,
+    ) -> EncodedRequest<BodyChunks>,
 ) {
     let input = RenderInput {
         model: CLAUDE,
@@ -85,13 +89,13 @@ fn growing<D: Default>(
         row(
             &what,
             Amount(median(grown), Unit::Micros),
-            Required::Nothing,
+            Requirement::Nothing,
         );
         let what = format!("{protocol}: the same, rendered whole");
         row(
             &what,
             Amount(median(whole), Unit::Micros),
-            Required::Nothing,
+            Requirement::Nothing,
         );
     }
 }

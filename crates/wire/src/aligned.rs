@@ -53,9 +53,9 @@ pub(crate) trait PiecePatcher {
         let mut kept = Vec::with_capacity(raws.len());
         for ((raw, old), piece) in raws.iter().zip(&old).zip(pieces) {
             kept.push(match piece {
-                Piece::Same => Some((*raw).to_owned()),
-                Piece::Gone => None,
-                Piece::Changed(new) => match self.changed(raw, old, new)? {
+                PieceChange::Same => Some((*raw).to_owned()),
+                PieceChange::Gone => None,
+                PieceChange::Changed(new) => match self.changed(raw, old, new)? {
                     Some(piece) => Some(piece),
                     None => return Ok(None),
                 },
@@ -67,7 +67,7 @@ pub(crate) trait PiecePatcher {
 
 /// The change of one piece.
 #[derive(Debug, PartialEq)]
-enum Piece<'p> {
+enum PieceChange<'p> {
     /// No change.
     Same,
     /// The piece was removed.
@@ -80,15 +80,15 @@ enum Piece<'p> {
 ///
 /// Each part must have one replacement; only thinking may be removed. Returns `None` for any other
 /// change.
-fn align<'p>(old: &[Vec<Part>], new: &'p [Part]) -> Option<Vec<Piece<'p>>> {
+fn align<'p>(old: &[Vec<Part>], new: &'p [Part]) -> Option<Vec<PieceChange<'p>>> {
     let mut rest = new;
     let mut pieces = Vec::with_capacity(old.len());
     for piece in old {
         if rest.starts_with(piece) {
             rest = rest.get(piece.len()..)?;
-            pieces.push(Piece::Same);
+            pieces.push(PieceChange::Same);
         } else if piece.iter().all(is_thinking) {
-            pieces.push(Piece::Gone);
+            pieces.push(PieceChange::Gone);
         } else {
             let (parts, more) = rest.split_at_checked(piece.len())?;
             let fits = |(old, new): (&Part, &Part)| match (old, new) {
@@ -100,7 +100,7 @@ fn align<'p>(old: &[Vec<Part>], new: &'p [Part]) -> Option<Vec<Piece<'p>>> {
                 return None;
             }
             rest = more;
-            pieces.push(Piece::Changed(parts));
+            pieces.push(PieceChange::Changed(parts));
         }
     }
     rest.is_empty().then_some(pieces)
@@ -140,10 +140,16 @@ mod tests {
             vec![call("1", "{}")],
         ];
         let whole: Vec<Part> = old.concat();
-        assert_eq!(align(&old, &whole).unwrap(), [const { Piece::Same }; 3]);
+        assert_eq!(
+            align(&old, &whole).unwrap(),
+            [const { PieceChange::Same }; 3]
+        );
         let silent = whole.get(1..).unwrap();
         let pieces = align(&old, silent).unwrap();
-        assert_eq!(pieces, [Piece::Gone, Piece::Same, Piece::Same]);
+        assert_eq!(
+            pieces,
+            [PieceChange::Gone, PieceChange::Same, PieceChange::Same]
+        );
         let shorter = [
             thought(),
             Part::text("b"),
@@ -152,9 +158,9 @@ mod tests {
         ];
         let [_, texts @ .., last] = &shorter;
         let expected = [
-            Piece::Same,
-            Piece::Changed(texts),
-            Piece::Changed(std::slice::from_ref(last)),
+            PieceChange::Same,
+            PieceChange::Changed(texts),
+            PieceChange::Changed(std::slice::from_ref(last)),
         ];
         assert_eq!(align(&old, &shorter).unwrap(), expected);
         // Another call, fewer parts, more parts, and another part in place of a call.

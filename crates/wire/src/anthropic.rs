@@ -21,11 +21,11 @@ pub use crate::renderer::{render, render_next};
 pub use binding::Prefix;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use patch::FORMAT;
-pub use profile::{EffortSupport, NoThinking, Profile, ThinkingStyle};
+pub use profile::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 pub use read::read;
-pub use render::Decided;
+pub use render::MessagesDecisions;
 pub use settings::MIN_BUDGET;
-pub use stream::{StreamState, read_reply};
+pub use stream::{MessagesStreamState, read_reply};
 
 pub use crate::open_reply::MAX_REPLY;
 

@@ -7,9 +7,9 @@ mod stream;
 mod write;
 
 pub use crate::renderer::{render, render_next};
-pub use profile::{Maker, Profile};
-pub use render::Decided;
-pub use stream::StreamState;
+pub use profile::{ConverseProfile, Maker};
+pub use render::ConverseDecisions;
+pub use stream::ConverseStreamState;
 
 /// The origin of reasoning that is sent back to Bedrock.
 pub const ORIGIN: &str = "bedrock";

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::compose::{Spot, Spots, Writer};
+use crate::compose::{Spot, Spots, TurnWriter};
 use crate::object::{Object, push_text};
-use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// Writes the blocks of a protocol whose messages are a role and a list of blocks.
 pub(crate) trait BlockWriter {
@@ -22,10 +22,10 @@ pub(crate) trait BlockWriter {
     }
 
     /// Returns the JSON of a call.
-    fn call(&self, call: &Call, is_first: bool) -> String;
+    fn call(&self, call: &TurnCall, is_first: bool) -> String;
 
     /// Returns the JSON of a tool result.
-    fn result(&self, answer: &Answer, blocks: &[Block]) -> String;
+    fn result(&self, answer: &AnsweredCall, blocks: &[Block]) -> String;
 
     /// Returns the JSON of a breakpoint, to be inserted into the body.
     fn breakpoint(&self, mark: &str) -> String {
@@ -45,7 +45,7 @@ pub(crate) trait BlockWriter {
     }
 }
 
-impl<W: BlockWriter> Writer for W {
+impl<W: BlockWriter> TurnWriter for W {
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
         let role = match turn.role {
             Role::Assistant => W::ASSISTANT,

@@ -12,7 +12,7 @@ use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Block, Content, Role, Turn};
 
 /// Writes turns as the JSON of a protocol.
-pub(crate) trait Writer {
+pub(crate) trait TurnWriter {
     /// Appends a turn to a body, and reports the blocks that may have a breakpoint.
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots);
 
@@ -213,7 +213,7 @@ impl Composer {
         &mut self,
         message: &Message,
         native: &mut impl Native,
-        writer: &impl Writer,
+        writer: &impl TurnWriter,
     ) {
         self.normalizer.message(message, native);
         self.messages += 1;
@@ -252,7 +252,7 @@ impl Composer {
         head: Vec<u8>,
         end: &[Turn],
         (breakpoints, mark): (&[Breakpoint], &str),
-        writer: &impl Writer,
+        writer: &impl TurnWriter,
         rest: &[u8],
     ) -> BodyChunks {
         self.written.seal_if_large();
@@ -305,7 +305,7 @@ impl Composer {
 
     /// Returns the list of messages as JSON, if the request ends here, and the indices of the messages
     /// in each turn. Does not copy the written messages.
-    pub(crate) fn into_list(self, writer: &impl Writer) -> (Vec<u8>, Vec<Vec<usize>>) {
+    pub(crate) fn into_list(self, writer: &impl TurnWriter) -> (Vec<u8>, Vec<Vec<usize>>) {
         let end = self.end(None);
         let from = self.from(&end);
         let mut list = self.written.into_vec();

@@ -8,8 +8,8 @@ mod stream;
 mod write;
 
 pub use crate::renderer::{render, render_next};
-pub use profile::{Profile, Thinking};
-pub use stream::StreamState;
+pub use profile::{GeminiProfile, Thinking};
+pub use stream::GeminiStreamState;
 
 /// The origin of parts that are sent back to Gemini.
 pub const ORIGIN: &str = "gemini";

@@ -91,7 +91,8 @@
 //!
 //! # Limits of Messages
 //!
-//! For a model that signs only its thinking (not [`binds_prefix`](anthropic::Profile::binds_prefix)),
+//! For a model that signs only its thinking (not
+//! [`binds_prefix`](anthropic::MessagesProfile::binds_prefix)),
 //! `read(render(view)) == view` with these exceptions:
 //!
 //! - **A notice**, **the size and detail of an image** and **the order of tools**: as in Chat
@@ -163,7 +164,7 @@ pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, Slot};
 pub use error::WireError;
 pub use renderer::{RequestRenderer, render_next};
-pub use request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 
 /// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
 #[doc(hidden)]
@@ -178,7 +179,7 @@ pub mod __internals {
         pub use crate::anthropic::MARK;
         pub use crate::anthropic::hosted::{FAMILIES, MCP_TOOLSET, beta_of, family_of};
         pub use crate::anthropic::pause::{
-            At, Waiting, calls_server, goes_on_from, named_caller, parted,
+            At, OpenCalls, calls_server, goes_on_from, named_caller, parted,
         };
         pub use crate::anthropic::render::{CONTEXT_MANAGEMENT, FILES};
     }

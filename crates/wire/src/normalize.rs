@@ -10,8 +10,9 @@
 //!
 //! A protocol is three things: the [`ServerRules`] that its profile yields, a [`Native`] that converts the
 //! parts only it knows (media, signed thinking, its own blocks), and a
-//! [`Writer`](crate::compose::Writer) that writes one turn as JSON. `openai_chat/write.rs` is the example
-//! of all three; [`Composer`](crate::compose::Composer) turns messages into bytes with them.
+//! [`Writer`](crate::compose::TurnWriter) that writes one turn as JSON. `openai_chat/write.rs` is
+//! the example of all three; [`Composer`](crate::compose::Composer) turns messages into bytes with
+//! them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,7 @@ use crate::frames;
 use crate::open_turns::OpenTurns;
 use crate::request::{LeftOut, Note};
 use crate::server_rules::{Arguments, ResultContent, Results, ServerRules, SystemMessages};
-use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The conversion of parts that only one protocol knows.
 pub(crate) trait Native {
@@ -214,7 +215,7 @@ impl Normalizer {
         let attached = !beside.is_empty();
         let open = &mut self.open;
         open.attach(beside, self.index);
-        let answer = Answer {
+        let answer = AnsweredCall {
             custom: self.custom.contains(&id),
             name: self.names.get(&id).cloned().unwrap_or_default(),
             id,
@@ -359,7 +360,7 @@ impl Normalizer {
         if self.rules.results == Results::ApartFromUser {
             self.names.insert(id.clone(), name.clone());
         }
-        Content::Call(Call {
+        Content::Call(TurnCall {
             id,
             name,
             arguments: arguments.into_owned(),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::frames;
 use crate::server_rules::{Breakpoints, Neighbors, Results, ServerRules, SystemMessages};
-use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The end of a list of turns, which the next message may change.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct OpenTurns {
     attached: Vec<usize>,
     /// The calls of a batch that are held back until the one before them is answered, and their
     /// message.
-    waiting: VecDeque<Call>,
+    waiting: VecDeque<TurnCall>,
     asked: usize,
 }
 
@@ -111,7 +111,7 @@ impl OpenTurns {
     }
 
     /// Keeps calls of a batch until the one before them is answered.
-    pub(crate) fn hold_back(&mut self, calls: VecDeque<Call>, message: usize) {
+    pub(crate) fn hold_back(&mut self, calls: VecDeque<TurnCall>, message: usize) {
         self.waiting = calls;
         self.asked = message;
     }
@@ -124,7 +124,7 @@ impl OpenTurns {
         }
     }
 
-    fn emit_call(&mut self, call: Call) {
+    fn emit_call(&mut self, call: TurnCall) {
         let placeholder = self.rules.reasoning.and_then(|rule| rule.placeholder);
         self.emit(Turn {
             reasoning: placeholder.map(str::to_owned),
@@ -134,7 +134,7 @@ impl OpenTurns {
     }
 
     /// Adds a result, before messages between the call and the result.
-    pub(crate) fn put_result(&mut self, answer: Answer, blocks: Vec<Block>, index: usize) {
+    pub(crate) fn put_result(&mut self, answer: AnsweredCall, blocks: Vec<Block>, index: usize) {
         if self.last() != Some(Role::User) {
             self.push(Turn::new(Role::User, Vec::new()));
         }

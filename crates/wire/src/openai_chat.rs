@@ -26,4 +26,4 @@ pub use parts::ORIGIN;
 pub use patch::{FORMAT, patch_content};
 pub use reach::{Reach, reach, takes_temperature};
 pub use read::read;
-pub use stream::{StreamState, read_reply};
+pub use stream::{ChatStreamState, read_reply};

@@ -15,8 +15,8 @@ mod table;
 use plimsoll_context::Tokens;
 
 use envelope::Envelope;
-use pattern::Numbers;
-use table::{Row, Says};
+use pattern::MatchedNumbers;
+use table::{OverflowMeaning, OverflowRow};
 
 pub use envelope::{MAX_BODY, MAX_DEPTH};
 
@@ -149,19 +149,19 @@ fn by_code(envelope: &Envelope) -> Option<Verdict> {
         .find(|(code, _)| envelope.codes.iter().any(|found| found == code))
         .map(|(_, says)| *says)?;
     Some(match says {
-        Says::Overflow => {
-            let numbers = numbers(&table::PROVIDERS, envelope, Says::Overflow);
+        OverflowMeaning::Overflow => {
+            let numbers = numbers(&table::PROVIDERS, envelope, OverflowMeaning::Overflow);
             overflow(numbers.unwrap_or_default(), envelope)
         }
-        Says::RateLimited => {
-            let numbers = numbers(&table::LOOKALIKES, envelope, Says::PerMinute);
+        OverflowMeaning::RateLimited => {
+            let numbers = numbers(&table::LOOKALIKES, envelope, OverflowMeaning::PerMinute);
             numbers.map_or(Verdict::RateLimited, per_minute)
         }
-        says => verdict(says, Numbers::default(), envelope),
+        says => verdict(says, MatchedNumbers::default(), envelope),
     })
 }
 
-fn by_rows(rows: &[Row], envelope: &Envelope) -> Option<Verdict> {
+fn by_rows(rows: &[OverflowRow], envelope: &Envelope) -> Option<Verdict> {
     rows.iter().find_map(|row| {
         let numbers = pattern::find(row.pattern, &envelope.text)?;
         Some(verdict(row.says, numbers, envelope))
@@ -194,35 +194,41 @@ fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {
 }
 
 /// Returns the numbers of the first matching row with this meaning.
-fn numbers(rows: &[Row], envelope: &Envelope, says: Says) -> Option<Numbers> {
+fn numbers(
+    rows: &[OverflowRow],
+    envelope: &Envelope,
+    says: OverflowMeaning,
+) -> Option<MatchedNumbers> {
     rows.iter()
         .filter(|row| row.says == says)
         .find_map(|row| pattern::find(row.pattern, &envelope.text))
 }
 
-fn verdict(says: Says, numbers: Numbers, envelope: &Envelope) -> Verdict {
+fn verdict(says: OverflowMeaning, numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
     match says {
-        Says::Overflow => overflow(numbers, envelope),
-        Says::Output => numbers
-            .limit
-            .map_or(Verdict::Invalid, |limit| Verdict::OutputTooLarge {
-                limit: Tokens(limit),
-                used: None,
-                window: None,
-            }),
-        Says::PerMinute => per_minute(numbers),
-        Says::Body => Verdict::BodyTooLarge,
-        Says::RateLimited => Verdict::RateLimited,
-        Says::Quota => Verdict::QuotaExceeded,
-        Says::Auth => Verdict::Auth,
-        Says::NotFound => Verdict::NotFound,
-        Says::Invalid => Verdict::Invalid,
-        Says::Transient => Verdict::Transient,
+        OverflowMeaning::Overflow => overflow(numbers, envelope),
+        OverflowMeaning::Output => {
+            numbers
+                .limit
+                .map_or(Verdict::Invalid, |limit| Verdict::OutputTooLarge {
+                    limit: Tokens(limit),
+                    used: None,
+                    window: None,
+                })
+        }
+        OverflowMeaning::PerMinute => per_minute(numbers),
+        OverflowMeaning::Body => Verdict::BodyTooLarge,
+        OverflowMeaning::RateLimited => Verdict::RateLimited,
+        OverflowMeaning::Quota => Verdict::QuotaExceeded,
+        OverflowMeaning::Auth => Verdict::Auth,
+        OverflowMeaning::NotFound => Verdict::NotFound,
+        OverflowMeaning::Invalid => Verdict::Invalid,
+        OverflowMeaning::Transient => Verdict::Transient,
     }
 }
 
 /// Returns the verdict for a limit per minute. A request that alone exceeds it will never succeed.
-fn per_minute(numbers: Numbers) -> Verdict {
+fn per_minute(numbers: MatchedNumbers) -> Verdict {
     match (numbers.limit, numbers.requested) {
         (Some(limit), Some(requested)) if requested > limit => Verdict::SoftWindow {
             limit: Tokens(limit),
@@ -235,7 +241,7 @@ fn per_minute(numbers: Numbers) -> Verdict {
     }
 }
 
-fn overflow(numbers: Numbers, envelope: &Envelope) -> Verdict {
+fn overflow(numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
     let window = envelope.n_ctx.or(numbers.window);
     let said = numbers
         .used

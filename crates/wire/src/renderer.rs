@@ -7,23 +7,23 @@ use plimsoll_context::{Message, MessageList};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
 use crate::error::WireError;
-use crate::request::{RenderInput, Rendered};
+use crate::request::{EncodedRequest, RenderInput};
 use crate::turns::Turn;
 
 /// Renders requests for one server or model: a dialect or a profile.
 pub trait RequestRenderer {
     /// The decisions about the messages of a request as a whole, which [`WrittenMessages`] keeps.
-    type Decided: Debug + Default;
+    type Decisions: Debug + Default;
 
     /// Renders a request. `written` has the messages that were rendered before. Returns the turns behind
     /// the final ones, too.
     #[doc(hidden)]
     fn render(
         &self,
-        written: &mut WrittenMessages<Self::Decided>,
+        written: &mut WrittenMessages<Self::Decisions>,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (Rendered<BodyChunks>, Vec<Turn>);
+    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>);
 }
 
 /// Renders a transcript. Deterministic: the same transcript and settings give the same bytes.
@@ -35,11 +35,11 @@ pub fn render<'a, P: RequestRenderer>(
     input: &RenderInput<'a>,
     messages: impl IntoIterator<Item = &'a Message>,
     renderer: &P,
-) -> Result<Rendered, WireError> {
+) -> Result<EncodedRequest, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
     let mut written = WrittenMessages::default();
     let (rendered, end) = renderer.render(&mut written, input, &messages);
-    Ok(Rendered {
+    Ok(EncodedRequest {
         from: written.from(&end),
         ..rendered.into_whole()
     })
@@ -49,7 +49,7 @@ pub fn render<'a, P: RequestRenderer>(
 /// rendered before with earlier requests.
 ///
 /// `messages` must begin with those of the last request with this `written`, and the system prompt and
-/// the renderer must be the same. [`Rendered::from`] stays empty. If thinking or calls of the
+/// the renderer must be the same. [`EncodedRequest::from`] stays empty. If thinking or calls of the
 /// provider's tools in messages that were rendered before have to be left out now, or no longer, all
 /// messages are rendered again. A dialect with JSON turns is always rendered whole.
 ///
@@ -71,10 +71,10 @@ pub fn render<'a, P: RequestRenderer>(
 /// ```
 #[must_use]
 pub fn render_next<P: RequestRenderer>(
-    written: &mut WrittenMessages<P::Decided>,
+    written: &mut WrittenMessages<P::Decisions>,
     input: &RenderInput<'_>,
     messages: &MessageList,
     renderer: &P,
-) -> Rendered<BodyChunks> {
+) -> EncodedRequest<BodyChunks> {
     renderer.render(written, input, messages).0
 }

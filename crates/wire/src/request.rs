@@ -104,7 +104,7 @@ pub enum Effort {
 /// A rendered request. Its body is in one piece, or in [`BodyChunks`] if it is rendered
 /// as the next one of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rendered<B = Vec<u8>> {
+pub struct EncodedRequest<B = Vec<u8>> {
     /// The body as JSON.
     pub body: B,
     /// The differences between the body and the transcript: first those of messages in their order,
@@ -123,18 +123,18 @@ pub struct Rendered<B = Vec<u8>> {
     pub betas: Vec<&'static str>,
 }
 
-impl Rendered<BodyChunks> {
+impl EncodedRequest<BodyChunks> {
     /// Returns the request with its body in one piece.
     #[must_use]
-    pub fn into_whole(self) -> Rendered {
+    pub fn into_whole(self) -> EncodedRequest {
         self.map(BodyChunks::into_vec)
     }
 }
 
-impl<B> Rendered<B> {
+impl<B> EncodedRequest<B> {
     /// Returns the request with its body converted.
-    pub(crate) fn map<C>(self, convert: impl FnOnce(B) -> C) -> Rendered<C> {
-        Rendered {
+    pub(crate) fn map<C>(self, convert: impl FnOnce(B) -> C) -> EncodedRequest<C> {
+        EncodedRequest {
             body: convert(self.body),
             notes: self.notes,
             from: self.from,

@@ -29,7 +29,7 @@ pub struct Turn {
     /// The number of tool results at the beginning.
     pub(crate) results: usize,
     /// The call that a turn of the role [`Role::Tool`] answers.
-    pub(crate) answers: Option<Answer>,
+    pub(crate) answers: Option<AnsweredCall>,
     /// Reasoning in plain text that is sent back with the turn.
     pub(crate) reasoning: Option<String>,
     /// Additional keys of the message.
@@ -56,9 +56,9 @@ pub(crate) enum Content {
     Json(String),
     /// Signed thinking in the protocol's JSON.
     Thinking(String),
-    Call(Call),
+    Call(TurnCall),
     /// A tool result among the blocks of a user turn.
-    Result(Answer, Vec<Block>),
+    Result(AnsweredCall, Vec<Block>),
     /// An item of the protocol that is a separate turn, as JSON.
     Item(String),
     /// Additional keys of the message.
@@ -69,7 +69,7 @@ pub(crate) enum Content {
 
 /// A tool call.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct TurnCall {
     pub(crate) id: String,
     pub(crate) name: String,
     /// The arguments as JSON text, or the text that a custom tool takes.
@@ -84,7 +84,7 @@ pub(crate) struct Call {
 
 /// The call that a result belongs to.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct AnsweredCall {
     pub(crate) id: String,
     /// The tool's name. Empty if no call has this id.
     pub(crate) name: String,
@@ -115,7 +115,7 @@ impl Turn {
         Self::new(role, vec![Block::text(text)])
     }
 
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &TurnCall> {
         self.blocks.iter().filter_map(|block| match &block.content {
             Content::Call(call) => Some(call),
             _ => None,
@@ -170,7 +170,7 @@ impl Turn {
     }
 }
 
-impl Answer {
+impl AnsweredCall {
     /// Returns the texts of a result as one, for protocols that refuse a result without text.
     pub(crate) fn text(&self, blocks: &[Block]) -> String {
         let texts: Vec<&str> = blocks.iter().filter_map(Block::as_text).collect();

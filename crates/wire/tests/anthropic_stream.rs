@@ -5,8 +5,8 @@
 use plimsoll_context::{
     CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,
 };
-use plimsoll_wire::anthropic::{MAX_REPLY, StreamState, read_reply};
-use plimsoll_wire::overflow::silent::{Known, Silent, detect};
+use plimsoll_wire::anthropic::{MAX_REPLY, MessagesStreamState, read_reply};
+use plimsoll_wire::overflow::silent::{ReplyContext, Silent, detect};
 use plimsoll_wire::overflow::{Verdict, classify};
 use plimsoll_wire::{StreamDecoder, WireError};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn stopped(index: u64) -> String {
     json!({"type": "content_block_stop", "index": index}).to_string()
 }
 
-fn feed(state: &mut StreamState, events: &[String]) -> Result<Vec<Delta>, WireError> {
+fn feed(state: &mut MessagesStreamState, events: &[String]) -> Result<Vec<Delta>, WireError> {
     let mut deltas = Vec::new();
     for event in events {
         deltas.extend(state.push(event)?);
@@ -44,7 +44,7 @@ fn feed(state: &mut StreamState, events: &[String]) -> Result<Vec<Delta>, WireEr
 }
 
 fn all(events: &[String]) -> (Reply, Vec<Delta>) {
-    let mut state = StreamState::new();
+    let mut state = MessagesStreamState::new();
     let deltas = feed(&mut state, events).unwrap();
     (state.finish().unwrap(), deltas)
 }
@@ -253,7 +253,7 @@ fn every_reason_to_stop() {
         let text = start(0, json!({"type": "text", "text": "x"}));
         let (reply, _) = all(&[START.into(), text, end(reason), STOP.into()]);
         assert_eq!(reply.stop, stop, "{reason}");
-        let window = detect(&reply, &Known::default());
+        let window = detect(&reply, &ReplyContext::default());
         let ended = matches!(window, Some(Silent::WindowEnded(_)));
         assert_eq!(ended, stop == StopReason::Window, "{reason}");
     }
@@ -317,7 +317,7 @@ fn a_cut_stream_is_cut_wherever_it_is_cut() {
     let events = thoughtful();
     let ends = events.len() - 2;
     for at in 0..events.len() {
-        let mut state = StreamState::new();
+        let mut state = MessagesStreamState::new();
         feed(&mut state, &events[..at]).unwrap();
         assert_eq!(state.has_ended(), at > ends, "{at}");
         assert_eq!(state.is_empty(), at == 0);
@@ -383,7 +383,7 @@ fn errors_are_errors_wherever_they_come() {
     ] {
         let refused = WireError::Provider { body: error.into() };
         assert_eq!(read_reply(error), Err(refused.clone()));
-        let mut state = StreamState::new();
+        let mut state = MessagesStreamState::new();
         let half = [
             START.into(),
             start(0, json!({"type": "text", "text": "hal"})),
@@ -406,14 +406,14 @@ fn errors_are_errors_wherever_they_come() {
         read_reply("<html>"),
         Err(WireError::NotJson { .. })
     ));
-    let broken = StreamState::new().push("{\"type\":");
+    let broken = MessagesStreamState::new().push("{\"type\":");
     assert!(matches!(broken, Err(WireError::NotJson { .. })));
 }
 
 #[test]
 fn a_reply_is_bounded() {
     let piece = "x".repeat(1024 * 1024);
-    let mut state = StreamState::new();
+    let mut state = MessagesStreamState::new();
     state.push(START).unwrap();
     state
         .push(&start(0, json!({"type": "text", "text": ""})))
@@ -428,7 +428,7 @@ fn a_reply_is_bounded() {
         Err(WireError::TooLarge { limit: MAX_REPLY })
     );
     // Empty blocks cost something too.
-    let mut state = StreamState::new();
+    let mut state = MessagesStreamState::new();
     let block = start(0, json!({"type": "text", "text": ""}));
     let count = (0..10_000)
         .take_while(|_| state.push(&block).is_ok())

@@ -7,8 +7,8 @@ use plimsoll_context::{
 };
 use plimsoll_wire::openai_chat::{CacheMarks, Dialect};
 use plimsoll_wire::{
-    BodyChunks, RenderInput, Rendered, WrittenMessages, anthropic, bedrock, gemini, openai_chat,
-    openai_responses,
+    BodyChunks, EncodedRequest, RenderInput, WrittenMessages, anthropic, bedrock, gemini,
+    openai_chat, openai_responses,
 };
 
 /// The session has about half a MB.
@@ -43,8 +43,8 @@ fn message(index: usize) -> Message {
 /// Renders a growing session, with breakpoints at its end and in its middle.
 fn check<D: Default>(
     protocol: &str,
-    next: impl Fn(&mut WrittenMessages<D>, &RenderInput<'_>, &MessageList) -> Rendered<BodyChunks>,
-    whole: impl Fn(&RenderInput<'_>, &[Message]) -> Rendered,
+    next: impl Fn(&mut WrittenMessages<D>, &RenderInput<'_>, &MessageList) -> EncodedRequest<BodyChunks>,
+    whole: impl Fn(&RenderInput<'_>, &[Message]) -> EncodedRequest,
 ) {
     let messages: Vec<Message> = (0..MESSAGES).map(message).collect();
     let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
@@ -97,7 +97,7 @@ fn chat_completions_share_their_chunks() {
 
 #[test]
 fn responses_share_their_chunks() {
-    let profile = openai_responses::Profile::openai();
+    let profile = openai_responses::ResponsesProfile::openai();
     check(
         "responses",
         |written, input, list| openai_responses::render_next(written, input, list, &profile),
@@ -107,7 +107,7 @@ fn responses_share_their_chunks() {
 
 #[test]
 fn messages_share_their_chunks() {
-    let profile = anthropic::Profile::of_model("claude-opus-5-5");
+    let profile = anthropic::MessagesProfile::of_model("claude-opus-5-5");
     check(
         "messages",
         |written, input, list| anthropic::render_next(written, input, list, &profile),
@@ -117,13 +117,13 @@ fn messages_share_their_chunks() {
 
 #[test]
 fn gemini_and_converse_share_their_chunks() {
-    let profile = gemini::Profile::of_model("gemini-3-pro");
+    let profile = gemini::GeminiProfile::of_model("gemini-3-pro");
     check(
         "gemini",
         |written, input, list| gemini::render_next(written, input, list, &profile),
         |input, messages| gemini::render(input, messages, &profile).unwrap(),
     );
-    let profile = bedrock::Profile::of_model("anthropic.claude-sonnet-4-5-20250929-v1:0");
+    let profile = bedrock::ConverseProfile::of_model("anthropic.claude-sonnet-4-5-20250929-v1:0");
     check(
         "converse",
         |written, input, list| bedrock::render_next(written, input, list, &profile),

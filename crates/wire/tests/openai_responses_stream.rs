@@ -9,7 +9,7 @@
 use plimsoll_context::{
     CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,
 };
-use plimsoll_wire::openai_responses::{StreamState, read_reply};
+use plimsoll_wire::openai_responses::{ResponsesStreamState, read_reply};
 use plimsoll_wire::overflow::{Verdict, classify};
 use plimsoll_wire::{StreamDecoder, WireError};
 use proptest::prelude::*;
@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 /// Key order, number form and escapes that a re-serialised item would lose.
 const REASONING: &str = r#"{"id":"rs_1","type":"reasoning","encrypted_content":"gAAA\u002b/==","summary":[{"type":"summary_text","text":"First."},{"type":"summary_text","text":"Then."}],"x":1.50}"#;
 
-fn push(events: &[Value]) -> (StreamState, Vec<Delta>) {
-    let mut state = StreamState::new();
+fn push(events: &[Value]) -> (ResponsesStreamState, Vec<Delta>) {
+    let mut state = ResponsesStreamState::new();
     let mut deltas = Vec::new();
     for event in events {
         deltas.extend(state.push(&event.to_string()).unwrap());
@@ -108,7 +108,7 @@ fn thinking() -> Part {
 
 #[test]
 fn reasoning_text_and_parallel_calls_come_in_their_order() {
-    let mut state = StreamState::new();
+    let mut state = ResponsesStreamState::new();
     let mut deltas = Vec::new();
     let mut take = |event: &str| deltas.extend(state.push(event).unwrap());
     take(&created().to_string());
@@ -538,7 +538,7 @@ fn why_a_model_stopped() {
     assert_eq!(reply.parts, [tool_call("a", "f", "{\"x\":")]);
     assert_eq!(reply.stop, StopReason::Length);
     // A server that only marks the end.
-    let mut state = StreamState::new();
+    let mut state = ResponsesStreamState::new();
     state.push(&text(0, "x").to_string()).unwrap();
     state.push("[DONE]").unwrap();
     assert_eq!(state.finish().unwrap().parts, [Part::text("x")]);
@@ -568,7 +568,7 @@ fn a_cut_stream_is_told_with_what_had_come() {
         [half, Part::text("half"), tool_call("a", "f", "{")]
     );
     assert!(matches!(
-        StreamState::new().finish(),
+        ResponsesStreamState::new().finish(),
         Err(WireError::Cut { .. })
     ));
 }
@@ -668,7 +668,7 @@ fn what_is_no_response_is_said() {
         }
     }
     assert!(matches!(read_reply("{"), Err(WireError::NotJson { .. })));
-    let mut state = StreamState::new();
+    let mut state = ResponsesStreamState::new();
     assert!(matches!(state.push("{"), Err(WireError::NotJson { .. })));
     // What is not known is not an error.
     for event in [
@@ -683,7 +683,7 @@ fn what_is_no_response_is_said() {
 
 #[test]
 fn a_reply_is_bounded() {
-    let mut state = StreamState::new();
+    let mut state = ResponsesStreamState::new();
     let mut pushed = 0;
     let error = loop {
         pushed += 1;
@@ -694,7 +694,7 @@ fn a_reply_is_bounded() {
     };
     assert_eq!(error, WireError::TooManyParts { limit: 1_024 });
     assert_eq!(pushed, 1_025);
-    let mut state = StreamState::new();
+    let mut state = ResponsesStreamState::new();
     let megabyte = text(0, &"x".repeat(1 << 20)).to_string();
     let refused = (0..64).find_map(|_| state.push(&megabyte).err());
     assert!(matches!(refused, Some(WireError::TooLarge { .. })));
@@ -746,7 +746,7 @@ fn any_event() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_event_breaks_it(events in prop::collection::vec(any_event(), 0..12), text in ".{0,60}") {
-        let mut state = StreamState::new();
+        let mut state = ResponsesStreamState::new();
         for event in &events {
             let _ = state.push(event);
             let _ = state.partial();

@@ -7,14 +7,14 @@
 mod verdicts;
 
 use plimsoll_context::{StopReason, Tokens};
-use plimsoll_wire::overflow::silent::{Known, Silent, detect};
+use plimsoll_wire::overflow::silent::{ReplyContext, Silent, detect};
 use plimsoll_wire::overflow::{Overflow, Verdict, classify};
 use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 use serde_json::{Value, json};
 use verdicts::{cap, clamp, over, over_by, over_with_output, soft};
 
 /// One text of a provider.
-struct Said {
+struct ErrorText {
     status: u16,
     text: String,
     /// The code and the type that stand beside it.
@@ -25,8 +25,8 @@ struct Said {
     own: Vec<Value>,
 }
 
-fn said(status: u16, text: impl Into<String>, means: Verdict) -> Said {
-    Said {
+fn said(status: u16, text: impl Into<String>, means: Verdict) -> ErrorText {
+    ErrorText {
         status,
         text: text.into(),
         code: None,
@@ -36,7 +36,7 @@ fn said(status: u16, text: impl Into<String>, means: Verdict) -> Said {
     }
 }
 
-impl Said {
+impl ErrorText {
     fn code(self, code: &'static str) -> Self {
         Self {
             code: Some(code),
@@ -142,20 +142,20 @@ impl Said {
                 "param": "input"}}),
         ];
         let chat = chat.iter().map(|event| {
-            let mut state = openai_chat::StreamState::new();
+            let mut state = openai_chat::ChatStreamState::new();
             let begun = json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "hal"}}]});
             state.push(&begun.to_string()).unwrap();
             refused(state.push(&event.to_string()), event)
         });
         let messages = messages.iter().map(|event| {
-            let mut state = anthropic::StreamState::new();
+            let mut state = anthropic::MessagesStreamState::new();
             let begun = json!({"type": "message_start", "message": {"id": "msg_1", "content": [],
                 "usage": {"input_tokens": 1, "output_tokens": 1}}});
             state.push(&begun.to_string()).unwrap();
             refused(state.push(&event.to_string()), event)
         });
         let responses = responses.iter().map(|event| {
-            let mut state = openai_responses::StreamState::new();
+            let mut state = openai_responses::ResponsesStreamState::new();
             let begun = json!({"type": "response.created", "response": {"id": "resp_1"}});
             state.push(&begun.to_string()).unwrap();
             refused(state.push(&event.to_string()), event)
@@ -205,7 +205,7 @@ fn python(status: u16, text: &str) -> String {
     )
 }
 
-fn check(row: impl IntoIterator<Item = Said>) {
+fn check(row: impl IntoIterator<Item = ErrorText>) {
     let mut wrong = Vec::new();
     for said in row {
         let answers = said.answers().into_iter();
@@ -354,9 +354,9 @@ fn anthropic_the_window_ended_the_reply() {
         "usage": {"input_tokens": 190_000, "output_tokens": 10_000}});
     let reply = anthropic::read_reply(&reply.to_string()).unwrap();
     assert_eq!(reply.stop, StopReason::Window);
-    let known = Known {
+    let known = ReplyContext {
         window: Some(Tokens(200_000)),
-        ..Known::default()
+        ..ReplyContext::default()
     };
     let Some(Silent::WindowEnded(overflow)) = detect(&reply, &known) else {
         panic!("{reply:?}");
@@ -725,7 +725,7 @@ fn zai() {
     let reply = openai_chat::read_reply(&reply.to_string()).unwrap();
     assert_eq!(reply.stop, StopReason::Window);
     assert!(matches!(
-        detect(&reply, &Known::default()),
+        detect(&reply, &ReplyContext::default()),
         Some(Silent::WindowEnded(_))
     ));
     // Or it answers as if nothing had been.
@@ -733,9 +733,9 @@ fn zai() {
         "message": {"role": "assistant", "content": "whole"}}],
         "usage": {"prompt_tokens": 210_000, "completion_tokens": 80}});
     let reply = openai_chat::read_reply(&reply.to_string()).unwrap();
-    let known = Known {
+    let known = ReplyContext {
         window: Some(Tokens(200_000)),
-        ..Known::default()
+        ..ReplyContext::default()
     };
     assert!(matches!(
         detect(&reply, &known),
@@ -759,9 +759,9 @@ fn xiaomi_says_nothing_and_writes_nothing() {
         "message": {"role": "assistant", "content": ""}}],
         "usage": {"prompt_tokens": 129_800, "completion_tokens": 0}});
     let reply = openai_chat::read_reply(&reply.to_string()).unwrap();
-    let known = |window: u64| Known {
+    let known = |window: u64| ReplyContext {
         window: Some(Tokens(window)),
-        ..Known::default()
+        ..ReplyContext::default()
     };
     assert!(matches!(
         detect(&reply, &known(131_072)),
@@ -953,10 +953,13 @@ fn lm_studio() {
         ),
     ]);
     // Or 200 and nothing at all.
-    let mut state = openai_chat::StreamState::new();
+    let mut state = openai_chat::ChatStreamState::new();
     state.push("[DONE]").unwrap();
     let reply = state.finish().unwrap();
-    assert_eq!(detect(&reply, &Known::default()), Some(Silent::Nothing));
+    assert_eq!(
+        detect(&reply, &ReplyContext::default()),
+        Some(Silent::Nothing)
+    );
 }
 
 #[test]
@@ -985,10 +988,10 @@ fn ollama() {
         "message": {"role": "assistant", "content": "hello"}}],
         "usage": {"prompt_tokens": 2050, "completion_tokens": 8}});
     let reply = openai_chat::read_reply(&reply.to_string()).unwrap();
-    let known = Known {
+    let known = ReplyContext {
         estimate: Some(Tokens(4_300)),
         previous: Some(Tokens(3_900)),
-        ..Known::default()
+        ..ReplyContext::default()
     };
     let cut = Silent::InputCut {
         read: Tokens(2050),

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage};
-use plimsoll_wire::openai_chat::{MAX_PARTS, MAX_REPLY, StreamState, read_reply};
+use plimsoll_wire::openai_chat::{ChatStreamState, MAX_PARTS, MAX_REPLY, read_reply};
 use plimsoll_wire::{StreamDecoder, WireError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -23,10 +23,10 @@ fn piece(call: Value) -> String {
 }
 
 /// Id, name and arguments of a call.
-type Called = (String, String, String);
+type CallParts = (String, String, String);
 
 fn run<S: AsRef<str>>(chunks: &[S]) -> Result<(Reply, Vec<Delta>), WireError> {
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     let mut deltas = Vec::new();
     for chunk in chunks {
         deltas.extend(state.push(chunk.as_ref())?);
@@ -34,7 +34,7 @@ fn run<S: AsRef<str>>(chunks: &[S]) -> Result<(Reply, Vec<Delta>), WireError> {
     Ok((state.finish()?, deltas))
 }
 
-fn calls(reply: &Reply) -> Vec<Called> {
+fn calls(reply: &Reply) -> Vec<CallParts> {
     let call = |part: &Part| match part {
         Part::ToolCall(ToolCall {
             id,
@@ -47,7 +47,7 @@ fn calls(reply: &Reply) -> Vec<Called> {
     reply.parts.iter().filter_map(call).collect()
 }
 
-fn call(id: &str, name: &str, arguments: &str) -> Called {
+fn call(id: &str, name: &str, arguments: &str) -> CallParts {
     (id.into(), name.into(), arguments.into())
 }
 
@@ -145,7 +145,7 @@ fn tool_calls_as_openai_streams_them() {
 #[test]
 fn tool_calls_as_others_stream_them() {
     let function = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
-    let rows: Vec<(&str, Vec<String>, Vec<Called>)> = vec![
+    let rows: Vec<(&str, Vec<String>, Vec<CallParts>)> = vec![
         (
             "no index; the id says whose piece it is",
             vec![
@@ -260,7 +260,7 @@ fn tool_calls_as_others_stream_them() {
 }
 
 /// Pieces that could be taken for another call's, or for what was there already.
-fn rows_of_calls_alike() -> Vec<(&'static str, Vec<String>, Vec<Called>)> {
+fn rows_of_calls_alike() -> Vec<(&'static str, Vec<String>, Vec<CallParts>)> {
     let named = |name: &str, arguments: &str| {
         piece(json!({"function": {"name": name, "arguments": arguments}}))
     };
@@ -365,7 +365,7 @@ fn a_reply_in_two_choices_without_numbers_is_one() {
 /// Some servers name the tool in every piece; what was there is not read again each time.
 #[test]
 fn many_pieces_with_a_name_take_no_longer_than_others() {
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     state
         .push(&piece(
             json!({"index": 0, "function": {"name": "f", "arguments": "{\"x\":\""}}),
@@ -512,14 +512,14 @@ fn errors_in_the_stream() {
         r#"{"detail":"boom"}"#,
         r#"{"id":"r","choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"x"}}]}"#,
     ] {
-        let mut state = StreamState::new();
+        let mut state = ChatStreamState::new();
         state.push(&chunk(json!({"content": "Hel"}))).unwrap();
         let expected = WireError::Provider { body: error.into() };
         assert_eq!(state.push(error), Err(expected.clone()), "{error}");
         assert_eq!(state.partial().parts, [Part::text("Hel")]);
         assert_eq!(read_reply(error), Err(expected), "{error}");
     }
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     assert!(matches!(
         state.push("{\"id\":"),
         Err(WireError::NotJson { .. })
@@ -534,7 +534,7 @@ fn errors_in_the_stream() {
 
 #[test]
 fn a_reply_has_a_bound() {
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     let big = chunk(json!({"content": "x".repeat(1024 * 1024)}));
     let mut pushed = 0;
     let error = loop {
@@ -549,7 +549,7 @@ fn a_reply_has_a_bound() {
 
 #[test]
 fn the_calls_of_a_reply_have_a_bound() {
-    let mut state = StreamState::new();
+    let mut state = ChatStreamState::new();
     let error = (0..).find_map(|index| {
         let call = json!({"index": index, "id": index.to_string(), "function": {"name": "f"}});
         state.push(&piece(call)).err().map(|error| (index, error))
@@ -643,7 +643,7 @@ proptest! {
 
     #[test]
     fn no_chunk_breaks_it(chunks in proptest::collection::vec(".{0,60}", 0..6)) {
-        let mut state = StreamState::new();
+        let mut state = ChatStreamState::new();
         for chunk in &chunks {
             let _ = state.push(chunk);
         }

@@ -17,13 +17,13 @@ use crate::error::Error;
 
 /// A file of a package: its path there, its contents, and whether it is a program.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct PackageFile {
     pub(crate) path: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) program: bool,
 }
 
-impl Entry {
+impl PackageFile {
     /// Creates a file that is not executable.
     pub(crate) fn text(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let (path, bytes) = (path.into(), bytes.into());
@@ -54,7 +54,7 @@ impl Entry {
 pub(crate) fn tar_gz(
     to: &Path,
     root: &str,
-    entries: &[Entry],
+    entries: &[PackageFile],
     level: Compression,
 ) -> Result<(), Error> {
     let write = || {
@@ -75,7 +75,7 @@ pub(crate) fn tar_gz(
 pub(crate) fn wheel(
     to: &Path,
     info: &str,
-    entries: &[Entry],
+    entries: &[PackageFile],
     level: Compression,
 ) -> Result<(), Error> {
     let mut record = String::new();
@@ -86,7 +86,7 @@ pub(crate) fn wheel(
     }
     let path = format!("{info}/RECORD");
     record.push_str(&format!("{path},,\n"));
-    let record = Entry::text(path, record);
+    let record = PackageFile::text(path, record);
     let file = File::create(to).map_err(Error::file(to))?;
     let written = zip(file, entries.iter().chain([&record]), level);
     written.map_err(|error| Error::file(to)(error.into()))
@@ -94,7 +94,7 @@ pub(crate) fn wheel(
 
 fn zip<'a>(
     to: impl Write + Seek,
-    entries: impl Iterator<Item = &'a Entry>,
+    entries: impl Iterator<Item = &'a PackageFile>,
     level: Compression,
 ) -> zip::result::ZipResult<()> {
     let mut zip = zip::ZipWriter::new(to);

@@ -14,7 +14,7 @@ use super::authors::{most_typed, typed_part};
 use super::measure::{Share, normal};
 use super::sessions::Session;
 
-pub(super) use sentences::Set;
+pub(super) use sentences::SentenceSet;
 use sentences::{RULES, VALUES};
 
 /// Budgets, in percent of the span.
@@ -24,7 +24,7 @@ const LATER: usize = 30;
 
 /// The surviving canaries of one set at one budget.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Survived {
+pub(super) struct SurvivalRates {
     /// Rules that are present word for word.
     pub(super) rules: Share,
     /// Updated values whose new value is present.
@@ -33,7 +33,7 @@ pub(super) struct Survived {
     pub(super) stale: Share,
 }
 
-impl Survived {
+impl SurvivalRates {
     pub(super) fn add(&mut self, other: Self) {
         self.rules.add(other.rules);
         self.new.add(other.new);
@@ -47,15 +47,15 @@ impl Survived {
 pub(super) fn survived(
     session: &Session,
     n: usize,
-    set: Set,
+    set: SentenceSet,
     percent: u64,
     rule: super::Rule<'_>,
-) -> Survived {
+) -> SurvivalRates {
     let messages = plant(session, n, set);
     let views: Vec<&Message> = messages.iter().collect();
     let budget = Tokens(session.span(session.messages.len()) * percent / 100);
     let text = normal(&rule(&views, budget));
-    let mut survived = Survived::default();
+    let mut survived = SurvivalRates::default();
     let count = |share: &mut Share, holds: bool| {
         share.add(Share {
             kept: usize::from(holds),
@@ -81,7 +81,7 @@ pub(super) fn rules() -> impl Iterator<Item = &'static str> {
 
 /// Returns the session with the canaries: every other one as a message of its own, the rest as
 /// sentences inside the preceding user message.
-fn plant(session: &Session, n: usize, set: Set) -> Vec<Message> {
+fn plant(session: &Session, n: usize, set: SentenceSet) -> Vec<Message> {
     let rules = RULES.iter().filter(|rule| rule.0 == set).map(|rule| rule.1);
     let values = VALUES.iter().filter(|value| value.set == set);
     let total = session.messages.len();

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
 
 use super::authors::{commands, typed};
-use super::lines::{Clutter, Lines, Names, is_names};
-use super::made::{Planted, plant};
+use super::lines::{Clutter, LineScanner, Names, is_names};
+use super::made::{PlantedSession, plant};
 use super::measure::{Share, normal, plain, sentences};
 use super::sessions::Session;
-use super::text::{Kind, Summary};
+use super::text::{Summary, SummaryItemKind};
 use super::{LARGE, Rule, canary};
 use crate::error::Error;
 
@@ -175,7 +175,7 @@ impl Handover {
 
 /// Judges `rule` on every large session with made-up exchanges planted in it.
 pub(super) fn handovers(sessions: &[Session], rule: Rule<'_>) -> Result<Handovers, Error> {
-    let lines = Lines::new()?;
+    let lines = LineScanner::new()?;
     let counter = Bpe::o200k();
     let mut found = Handovers::default();
     let mut by_budget: BTreeMap<(bool, u64), Handover> = BTreeMap::new();
@@ -254,7 +254,7 @@ struct Truth {
 }
 
 impl Truth {
-    fn of(session: &Session, planted: &Planted) -> Self {
+    fn of(session: &Session, planted: &PlantedSession) -> Self {
         let mut all = typed(session);
         all.extend(planted.words().map(str::to_owned));
         for message in planted.messages.iter().filter(|message| message.is_user()) {
@@ -347,13 +347,19 @@ fn path(arguments: &str) -> Option<String> {
 
 /// Judges one text.
 struct Judge<'a> {
-    lines: &'a Lines,
+    lines: &'a LineScanner,
     counter: &'a Bpe,
     session: &'a str,
 }
 
 impl Judge<'_> {
-    fn judge(&self, text: &str, planted: &Planted, truth: &Truth, faults: &mut Faults) -> Handover {
+    fn judge(
+        &self,
+        text: &str,
+        planted: &PlantedSession,
+        truth: &Truth,
+        faults: &mut Faults,
+    ) -> Handover {
         let summary = Summary::of(text);
         let mut found = Handover {
             sessions: 1,
@@ -361,7 +367,7 @@ impl Judge<'_> {
         };
         let whole = normal(text);
         let users: Vec<String> = summary
-            .of_kind(Kind::User)
+            .of_kind(SummaryItemKind::User)
             .map(|item| item.lines.join("\n"))
             .collect();
         let said = normal(&users.join("\n"));
@@ -431,7 +437,7 @@ impl Judge<'_> {
     ) -> Option<(bool, &'t str)> {
         let mut mentioned = None;
         let told = summary
-            .of_kind(Kind::Report)
+            .of_kind(SummaryItemKind::Report)
             .filter(|item| !is_names(item.section));
         for item in told {
             let line = item.lines.first().copied().unwrap_or_default();

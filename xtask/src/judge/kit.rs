@@ -36,11 +36,11 @@ struct Chat {
     messages: Vec<Message>,
     /// Unique statements: the kind, and the values that must all survive.
     once: Vec<(&'static str, Vec<String>)>,
-    updated: Vec<Updated>,
+    updated: Vec<UpdatedFact>,
 }
 
 /// A fact that was updated.
-struct Updated {
+struct UpdatedFact {
     sentence: String,
     new: String,
     old: String,
@@ -157,7 +157,7 @@ impl Survival {
             let returns = stands(&rest, &updated.old);
             self.stale.count(returns);
             if returns {
-                let Updated { sentence, old, .. } = updated;
+                let UpdatedFact { sentence, old, .. } = updated;
                 self.faults
                     .push(format!("{old} returns beside: {sentence}\n{text}"));
             }
@@ -234,7 +234,7 @@ fn chat(language: &'static Language, random: &mut Random) -> Chat {
         let first = 1 + random.below(turns / 2);
         said.push((first, stated));
         said.push((first + turns / 4, sentence.clone()));
-        updated.push(Updated { sentence, new, old });
+        updated.push(UpdatedFact { sentence, new, old });
     }
     let mut messages = Vec::new();
     for turn in 0..turns {

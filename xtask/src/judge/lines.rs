@@ -4,7 +4,7 @@ use plimsoll_context::TokenCounter;
 use regex::Regex;
 
 use super::measure::{Share, pattern};
-use super::text::{Item, Kind, Summary};
+use super::text::{Item, Summary, SummaryItemKind};
 use crate::error::Error;
 
 /// Number of symbols after a file that count as meaningful.
@@ -55,7 +55,7 @@ pub(super) struct Names {
 }
 
 /// Finds clutter and names.
-pub(super) struct Lines {
+pub(super) struct LineScanner {
     filler: Regex,
     announcement: Regex,
     table: Regex,
@@ -84,7 +84,7 @@ impl Names {
     }
 }
 
-impl Lines {
+impl LineScanner {
     pub(super) fn new() -> Result<Self, Error> {
         Ok(Self {
             filler: pattern(FILLER)?,
@@ -101,7 +101,7 @@ impl Lines {
     /// Counts the clutter among the reporting lines. `fault` is called with each such line.
     pub(super) fn clutter(&self, summary: &Summary<'_>, mut fault: impl FnMut(&str)) -> Clutter {
         let mut clutter = Clutter::default();
-        let told = summary.of_kind(Kind::Report).filter(|item| {
+        let told = summary.of_kind(SummaryItemKind::Report).filter(|item| {
             let section = item.section;
             !is_names(section) && !is_files(section) && section != "Tool calls"
         });
@@ -141,7 +141,7 @@ impl Lines {
         for share in [&mut names.bare, &mut names.numbers, &mut names.debris] {
             share.of = of;
         }
-        for item in Summary::of(text).of_kind(Kind::Report) {
+        for item in Summary::of(text).of_kind(SummaryItemKind::Report) {
             let (bare, numbers) = self.lists(item);
             let joined = bare.join(", ");
             if bare.len() > 1 {
@@ -165,11 +165,11 @@ impl Lines {
     pub(super) fn without_lists(&self, text: &str) -> String {
         let mut kept = String::new();
         for item in Summary::of(text).items {
-            if item.kind == Kind::Report && is_names(item.section) {
+            if item.kind == SummaryItemKind::Report && is_names(item.section) {
                 continue;
             }
             for line in &item.lines {
-                let is_file = item.kind == Kind::Report && is_files(item.section);
+                let is_file = item.kind == SummaryItemKind::Report && is_files(item.section);
                 let found = self.acts.captures(line).filter(|_| is_file);
                 match found.and_then(|found| found.name("rest")) {
                     Some(rest) => {
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn announcements_lead_ins_and_torn_rows_are_clutter() {
-        let lines = Lines::new().unwrap();
+        let lines = LineScanner::new().unwrap();
         for (line, is_clutter) in [
             ("- Let me check.", true),
             ("- Great! Now let me run the tests.", true),
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn lists_numbers_and_debris_are_found() {
-        let lines = Lines::new().unwrap();
+        let lines = LineScanner::new().unwrap();
         let counter = Bpe::o200k();
         for (text, bare, numbers, debris) in [
             (told("- a.rs, b.rs, c_d, eF, src/g.rs"), true, false, false),
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn lists_can_be_left_out() {
-        let lines = Lines::new().unwrap();
+        let lines = LineScanner::new().unwrap();
         let text =
             told("- found x\n## Files\n- a.rs (read 2): a, b, c, d, e, f, g\n## Names\n- y, z");
         assert_eq!(
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_was_done_to_a_file_is_read() {
-        let lines = Lines::new().unwrap();
+        let lines = LineScanner::new().unwrap();
         assert_eq!(
             lines.file("src/a.rs (read 2, edited 1): one"),
             Some(("src/a.rs", "read 2, edited 1"))

@@ -18,7 +18,7 @@ const HOST_EACH: usize = 5;
 const EDITS_EACH: usize = 3;
 
 /// A session with the made-up exchanges, and the planted contents.
-pub(super) struct Planted {
+pub(super) struct PlantedSession {
     pub(super) messages: Vec<Message>,
     /// Answers to questions of the agent.
     pub(super) answers: Vec<&'static str>,
@@ -36,8 +36,8 @@ pub(super) struct Planted {
 
 /// Plants the made-up exchanges in a copy of `messages`, between `from` and `until` percent of
 /// them. The contents and forms depend on `n`, the number of the session.
-pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -> Planted {
-    let mut planted = Planted {
+pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -> PlantedSession {
+    let mut planted = PlantedSession {
         messages: Vec::new(),
         answers: Vec::new(),
         questions: Vec::new(),
@@ -105,7 +105,7 @@ pub(super) fn plant(messages: &[Message], n: usize, from: usize, until: usize) -
     planted
 }
 
-impl Planted {
+impl PlantedSession {
     /// Returns all planted words of a person.
     pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
         let all = [&self.answers, &self.reasons, &self.plan_edits];

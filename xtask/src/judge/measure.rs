@@ -24,7 +24,7 @@ const IDENTIFIER: &str = concat!(
 );
 
 /// The content that a text must preserve.
-pub(super) struct Wanted {
+pub(super) struct WantedContent {
     /// The user's messages, normalised.
     pub(super) messages: Vec<String>,
     /// Their sentences of at least [`SENTENCE_MIN`] characters, normalised.
@@ -86,7 +86,13 @@ impl Finder {
     /// Returns the content that a text for the messages before `at` must preserve. The identifiers
     /// are those that the agent used between `from` (the first message after its summary, if any)
     /// and `until`.
-    pub(super) fn wanted(&self, session: &Session, at: usize, from: usize, until: usize) -> Wanted {
+    pub(super) fn wanted(
+        &self,
+        session: &Session,
+        at: usize,
+        from: usize,
+        until: usize,
+    ) -> WantedContent {
         let messages = &session.messages;
         let before = messages.get(..at).unwrap_or_default();
         // A program's text in the user's role is not the user's.
@@ -97,7 +103,7 @@ impl Finder {
             .filter_map(|message| typed_part(&message.text()))
             .collect();
         let after = messages.get(from..until).unwrap_or_default();
-        Wanted {
+        WantedContent {
             sentences: users.iter().flat_map(|text| sentences(text)).collect(),
             messages: users.iter().map(|text| normal(text)).collect(),
             identifiers: self.used_next(before, after),
@@ -149,7 +155,7 @@ impl Finder {
     }
 }
 
-impl Wanted {
+impl WantedContent {
     /// Returns the shares that `text` contains. `told` is `text` without bare lists.
     pub(super) fn score(&self, text: &str, told: &str) -> Score {
         let (text, told) = (normal(text), normal(told));
@@ -166,7 +172,7 @@ impl Wanted {
     }
 }
 
-impl Wanted {
+impl WantedContent {
     fn identifiers_in(&self, text: &str) -> Share {
         let kept = self
             .identifiers

@@ -45,7 +45,7 @@ enum Mark {
 
 /// The accuracy of reported failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Reported {
+pub(super) struct ReportAccuracy {
     /// Calls reported as failed that did fail.
     pub(super) precision: Share,
     /// Failed calls that are reported as failed.
@@ -58,9 +58,9 @@ pub(super) struct Reported {
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     /// The half that may be examined while `extract` is changed.
-    pub(super) open: Reported,
+    pub(super) open: ReportAccuracy,
     /// The half that is only counted.
-    pub(super) held_out: Reported,
+    pub(super) held_out: ReportAccuracy,
     pub(super) wrong: Vec<String>,
     /// Weighted numbers of calls that are correctly reported as failed, and of all that are
     /// reported as failed.
@@ -71,7 +71,7 @@ pub(super) struct Outcomes {
 type Stratum = (String, bool, bool);
 
 impl Outcomes {
-    pub(super) fn all(&self) -> Reported {
+    pub(super) fn all(&self) -> ReportAccuracy {
         let mut all = self.open;
         all.precision.add(self.held_out.precision);
         all.recall.add(self.held_out.recall);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::canary::{Set, Survived};
+use super::canary::{SentenceSet, SurvivalRates};
 use super::handover::Handovers;
 use super::kit::Survival;
 use super::mean;
-use super::measure::{Score, Share, Wanted, normal};
+use super::measure::{Score, Share, WantedContent, normal};
 use super::outcomes::Outcomes;
 use super::whole::Whole;
 
@@ -22,9 +22,9 @@ const LONG: usize = 400;
 
 /// All results.
 pub(super) struct Figures {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ReportRow>,
     pub(super) losses: Vec<Loss>,
-    pub(super) canaries: Vec<(Set, u64, &'static str, Survived)>,
+    pub(super) canaries: Vec<(SentenceSet, u64, &'static str, SurvivalRates)>,
     pub(super) outcomes: Outcomes,
     pub(super) handovers: Handovers,
     pub(super) survivals: Vec<Survival>,
@@ -32,7 +32,7 @@ pub(super) struct Figures {
 }
 
 /// A text that was judged.
-pub(super) struct Row {
+pub(super) struct ReportRow {
     pub(super) table: &'static str,
     pub(super) budget: String,
     pub(super) rule: &'static str,
@@ -50,7 +50,12 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    pub(super) fn of(table: &'static str, budget: &str, wanted: &Wanted, text: &str) -> Self {
+    pub(super) fn of(
+        table: &'static str,
+        budget: &str,
+        wanted: &WantedContent,
+        text: &str,
+    ) -> Self {
         let text = normal(text);
         let mut kinds: BTreeMap<String, Share> = BTreeMap::new();
         let mut count = |kind: String, one: &str| {
@@ -106,7 +111,7 @@ pub(super) fn tables(figures: &Figures) {
             "| budget | n | rule | user messages | user sentences | identifiers used next | without bare lists | tokens |"
         );
         println!("|--:|--:|---|--:|--:|--:|--:|--:|");
-        let here: Vec<&Row> = rows.iter().filter(|row| row.table == table).collect();
+        let here: Vec<&ReportRow> = rows.iter().filter(|row| row.table == table).collect();
         for budget in distinct(here.iter().map(|row| row.budget.as_str())) {
             let mut rules: Vec<&str> = distinct(
                 here.iter()
@@ -115,7 +120,7 @@ pub(super) fn tables(figures: &Figures) {
             );
             rules.sort_unstable();
             for rule in rules {
-                let rows: Vec<&&Row> = here
+                let rows: Vec<&&ReportRow> = here
                     .iter()
                     .filter(|row| row.budget == budget && row.rule == rule)
                     .collect();
@@ -187,8 +192,8 @@ pub(super) fn tables(figures: &Figures) {
         println!(
             "| {budget} % | {} | {rule} | {} | {} | {} |",
             match set {
-                Set::Earlier => "earlier batches",
-                Set::Last => "last batch",
+                SentenceSet::Earlier => "earlier batches",
+                SentenceSet::Last => "last batch",
             },
             fraction(survived.rules),
             fraction(survived.new),
@@ -262,7 +267,7 @@ pub(super) fn json(figures: &Figures) {
         .iter()
         .map(|(set, percent, rule, survived)| {
             json!({
-                "last": *set == Set::Last, "percent": percent, "rule": rule,
+                "last": *set == SentenceSet::Last, "percent": percent, "rule": rule,
                 "rules": share(survived.rules), "new": share(survived.new),
                 "stale": share(survived.stale),
             })

@@ -38,14 +38,14 @@ pub(super) struct Summary<'t> {
 pub(super) struct Item<'t> {
     /// The heading above it, without `## `.
     pub(super) section: &'t str,
-    pub(super) kind: Kind,
+    pub(super) kind: SummaryItemKind,
     /// Its lines without the marks. The first one is the line of the mark.
     pub(super) lines: Vec<&'t str>,
 }
 
 /// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SummaryItemKind {
     /// Marked as the user's words.
     User,
     /// Reports an action or a finding.
@@ -67,8 +67,8 @@ impl<'t> Summary<'t> {
             let user = USER.iter().find_map(|mark| line.strip_prefix(mark));
             let dash = line.strip_prefix(DASH).filter(|_| !quoted_section);
             let begun = match (user, dash) {
-                (Some(text), _) => Some((Kind::User, text)),
-                (None, Some(text)) => Some((Kind::Report, text)),
+                (Some(text), _) => Some((SummaryItemKind::User, text)),
+                (None, Some(text)) => Some((SummaryItemKind::Report, text)),
                 (None, None) => None,
             };
             match begun {
@@ -83,7 +83,7 @@ impl<'t> Summary<'t> {
                         Some(item) => item.lines.push(line.strip_prefix('\\').unwrap_or(line)),
                         None => items.push(Item {
                             section,
-                            kind: Kind::Report,
+                            kind: SummaryItemKind::Report,
                             lines: vec![line],
                         }),
                     }
@@ -93,7 +93,7 @@ impl<'t> Summary<'t> {
         Self { items }
     }
 
-    pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Item<'t>> {
+    pub(super) fn of_kind(&self, kind: SummaryItemKind) -> impl Iterator<Item = &Item<'t>> {
         self.items.iter().filter(move |item| item.kind == kind)
     }
 
@@ -106,7 +106,7 @@ impl<'t> Summary<'t> {
             .filter(|line| words.is_match(line))
             .collect();
         own.sort_by_key(|line| std::cmp::Reverse(line.len()));
-        self.of_kind(Kind::Report).any(|item| {
+        self.of_kind(SummaryItemKind::Report).any(|item| {
             if item.section == "Errors met" {
                 return true;
             }
@@ -129,10 +129,10 @@ mod tests {
         let new = "[handover 00000000] head\n»! never X\n  - second line\n- ran `bash`: failed\n";
         for (text, lines) in [(old, 3), (new, 2)] {
             let summary = Summary::of(text);
-            let user: Vec<_> = summary.of_kind(Kind::User).collect();
+            let user: Vec<_> = summary.of_kind(SummaryItemKind::User).collect();
             assert_eq!(user.len(), 1);
             assert_eq!(user[0].lines.len(), lines);
-            assert_eq!(summary.of_kind(Kind::Report).count(), 1);
+            assert_eq!(summary.of_kind(SummaryItemKind::Report).count(), 1);
         }
     }
 }

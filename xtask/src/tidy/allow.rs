@@ -8,12 +8,12 @@ const FILE: &str = "tidy:allow-file(";
 
 /// The exceptions of one file.
 #[derive(Debug)]
-pub(crate) struct Allowed<'a> {
+pub(crate) struct FileExceptions<'a> {
     whole: Vec<&'a str>,
     lines: Vec<(usize, &'a str)>,
 }
 
-impl<'a> Allowed<'a> {
+impl<'a> FileExceptions<'a> {
     /// Reads the markers of a file.
     pub(crate) fn of(text: &'a str) -> Self {
         let marked = |marker: &'static str| {
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_marker_reaches_its_line_the_next_or_the_file() {
         let text = "// tidy:allow(one)\nx\ny\nz // tidy:allow(two) tidy:allow(a b)\n";
-        let allowed = Allowed::of(text);
+        let allowed = FileExceptions::of(text);
         let covered = |word| -> Vec<usize> {
             let covers = |line: &usize| allowed.covers(*line, word);
             (1..=6).filter(covers).collect()
@@ -53,6 +53,6 @@ mod tests {
         assert_eq!(covered("two"), [4, 5]);
         assert_eq!(covered("a b"), [4, 5]);
         assert_eq!(covered("three"), [0_usize; 0]);
-        assert!(Allowed::of("<!-- tidy:allow-file(one) -->").covers(99, "one"));
+        assert!(FileExceptions::of("<!-- tidy:allow-file(one) -->").covers(99, "one"));
     }
 }

@@ -2,7 +2,7 @@
 //! that is missing from the table is a fault; add it here and to the map.
 
 use super::fault::Fault;
-use super::manifests::{Kind, Manifest};
+use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its floor. A package depends only on lower floors.
@@ -54,7 +54,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             let Some(below) = self::floor(&dependency) else {
                 continue;
             };
-            let peer = kind == Kind::Test && TEST_PEERS.contains(&dependency.as_str());
+            let peer = kind == DependencyKind::Test && TEST_PEERS.contains(&dependency.as_str());
             let beside = peer || NEIGHBORS.contains(&(name, dependency.as_str()));
             if below < floor || (below == floor && beside) {
                 continue;

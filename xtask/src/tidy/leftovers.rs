@@ -3,7 +3,7 @@
 
 use super::fault::Fault;
 use super::markdown;
-use super::source::{Kind, Source, Token};
+use super::source::{SourceTokenKind, SourceTokens, Token};
 use super::tree::Tree;
 
 /// Notes to oneself, as found in comments.
@@ -13,7 +13,7 @@ const NOTES: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {
-        let source = Source::of(file, text);
+        let source = SourceTokens::of(file, text);
         let comments = source.tokens().iter().filter(|token| !token.is_code());
         for (line, text) in comments.flat_map(Token::lines) {
             if let Some(note) = note_in(text) {
@@ -23,7 +23,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         for (line, text) in source
             .tokens()
             .iter()
-            .filter(|token| token.kind == Kind::Doc)
+            .filter(|token| token.kind == SourceTokenKind::Doc)
             .flat_map(Token::lines)
         {
             if is_ignored_example(text) {
@@ -71,7 +71,7 @@ fn unfinished(code: &[Token<'_>]) -> Vec<(usize, &'static str)> {
                 attribute_depth += 1;
             }
             "]" => attribute_depth = attribute_depth.saturating_sub(1),
-            "ignore" if attribute_depth > 0 && token.kind == Kind::Word => {
+            "ignore" if attribute_depth > 0 && token.kind == SourceTokenKind::Word => {
                 found.push((token.line, "a test that never runs: mend it or remove it"));
             }
             "todo" | "unimplemented" if text(at + 1) == Some("!") => {

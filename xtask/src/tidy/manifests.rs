@@ -13,7 +13,7 @@ const SHOWN: [&str; 5] = ["categories", "homepage", "keywords", "readme", "repos
 
 /// The kind of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DependencyKind {
     Normal,
     Build,
     Test,
@@ -41,16 +41,16 @@ impl Manifest {
     }
 
     /// Returns every dependency by its package name, including those of single platforms.
-    pub(crate) fn dependencies(&self) -> Vec<(Kind, String)> {
+    pub(crate) fn dependencies(&self) -> Vec<(DependencyKind, String)> {
         let platforms = self.table.get("target").and_then(Value::as_table);
         let platforms = platforms.into_iter().flat_map(Table::values);
         let tables = platforms.filter_map(Value::as_table).chain([&self.table]);
         let mut found = Vec::new();
         for table in tables {
             for (section, kind) in [
-                ("dependencies", Kind::Normal),
-                ("build-dependencies", Kind::Build),
-                ("dev-dependencies", Kind::Test),
+                ("dependencies", DependencyKind::Normal),
+                ("build-dependencies", DependencyKind::Build),
+                ("dev-dependencies", DependencyKind::Test),
             ] {
                 let Some(list) = table.get(section).and_then(Value::as_table) else {
                     continue;

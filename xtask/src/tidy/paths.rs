@@ -1,7 +1,7 @@
 //! Checks that nothing in the repository refers to paths of the machine it was written on.
 //! tidy:allow-file(/home/) tidy:allow-file(/root/) tidy:allow-file(/tmp/) tidy:allow-file(/work/)
 
-use super::allow::Allowed;
+use super::allow::FileExceptions;
 use super::fault::Fault;
 use super::tree::Tree;
 
@@ -24,7 +24,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             _ if file.path.starts_with(".ci/") => &PLACES,
             _ => continue,
         };
-        let allowed = Allowed::of(text);
+        let allowed = FileExceptions::of(text);
         for (line, content) in (1..).zip(text.lines()) {
             for place in places {
                 if begins_in(content, place) && !allowed.covers(line, place) {

@@ -1,7 +1,7 @@
 //! Limits the sizes of files: a source file can be read in one sitting, and a clone stays fast.
 
 use super::fault::Fault;
-use super::source::Source;
+use super::source::SourceTokens;
 use super::tree::{MAX_FILE, Tree};
 
 /// Maximum lines of code in a file, without tests, comments and empty lines. A longer file contains
@@ -12,7 +12,7 @@ const MAX_LINES: usize = 500;
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {
-        let lines = Source::of(file, text).lines_of_code();
+        let lines = SourceTokens::of(file, text).lines_of_code();
         if lines > MAX_LINES {
             let text = format!("{lines} lines of code; split it before {MAX_LINES}");
             faults.push(Fault::of(&file.path, text));

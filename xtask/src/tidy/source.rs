@@ -9,7 +9,7 @@ use super::tree::File;
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SourceTokenKind {
     /// An identifier or keyword.
     Word,
     /// A string literal of any sort.
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
 
 /// The part of a program that a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum CodePart {
     Product,
     Test,
 }
@@ -32,8 +32,8 @@ pub(crate) enum Part {
 /// A token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) part: Part,
+    pub(crate) kind: SourceTokenKind,
+    pub(crate) part: CodePart,
     pub(crate) text: &'a str,
     /// The line of its first character, from 1.
     pub(crate) line: usize,
@@ -41,14 +41,14 @@ pub(crate) struct Token<'a> {
 
 /// The tokens of a file, without whitespace.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceTokens<'a> {
     tokens: Vec<Token<'a>>,
 }
 
 impl Token<'_> {
     /// Returns `true` for code, `false` for a comment.
     pub(crate) fn is_code(&self) -> bool {
-        !matches!(self.kind, Kind::Comment | Kind::Doc)
+        !matches!(self.kind, SourceTokenKind::Comment | SourceTokenKind::Doc)
     }
 
     /// Returns the lines of the token's text with their numbers.
@@ -57,7 +57,7 @@ impl Token<'_> {
     }
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceTokens<'a> {
     /// Splits a file into tokens. The path decides whether all of it is a test.
     pub(crate) fn of(file: &File, text: &'a str) -> Self {
         let mut source = Self { tokens: cut(text) };
@@ -65,7 +65,7 @@ impl<'a> Source<'a> {
             source
                 .tokens
                 .iter_mut()
-                .for_each(|token| token.part = Part::Test);
+                .for_each(|token| token.part = CodePart::Test);
         } else {
             source.mark_tests();
         }
@@ -85,7 +85,7 @@ impl<'a> Source<'a> {
 
     /// Counts the lines with code outside tests.
     pub(crate) fn lines_of_code(&self) -> usize {
-        let product = |token: &&Token| token.is_code() && token.part == Part::Product;
+        let product = |token: &&Token| token.is_code() && token.part == CodePart::Product;
         let tokens = self.tokens.iter().filter(product);
         let lines =
             tokens.flat_map(|token| token.lines().map(|(line, _)| line).collect::<Vec<_>>());
@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
         }
         for token in &mut self.tokens {
             if ranges.iter().any(|(a, b)| (*a..=*b).contains(&token.line)) {
-                token.part = Part::Test;
+                token.part = CodePart::Test;
             }
         }
     }
@@ -130,14 +130,14 @@ fn cut(text: &str) -> Vec<Token<'_>> {
         let kind = match token.kind {
             TokenKind::Whitespace => None,
             TokenKind::LineComment { doc_style } | TokenKind::BlockComment { doc_style, .. } => {
-                Some(doc_style.map_or(Kind::Comment, |_| Kind::Doc))
+                Some(doc_style.map_or(SourceTokenKind::Comment, |_| SourceTokenKind::Doc))
             }
-            TokenKind::Ident | TokenKind::RawIdent => Some(Kind::Word),
-            TokenKind::Literal { kind, .. } if is_text(kind) => Some(Kind::Text),
-            _ => Some(Kind::Mark),
+            TokenKind::Ident | TokenKind::RawIdent => Some(SourceTokenKind::Word),
+            TokenKind::Literal { kind, .. } if is_text(kind) => Some(SourceTokenKind::Text),
+            _ => Some(SourceTokenKind::Mark),
         };
         if let Some(kind) = kind {
-            let part = Part::Product;
+            let part = CodePart::Product;
             tokens.push(Token {
                 kind,
                 part,
@@ -184,7 +184,7 @@ fn attribute(code: &[Token<'_>], from: usize) -> Option<Attribute> {
             let body = code.get(open..end).unwrap_or_default();
             let words: Vec<&str> = body
                 .iter()
-                .filter(|token| token.kind == Kind::Word)
+                .filter(|token| token.kind == SourceTokenKind::Word)
                 .map(|token| token.text)
                 .collect();
             let is_test = match words.as_slice() {
@@ -246,10 +246,10 @@ mod tests {
     use super::*;
     use crate::tidy::tree::Tree;
 
-    fn source(path: &str, text: &str, check: impl Fn(&Source<'_>)) {
+    fn source(path: &str, text: &str, check: impl Fn(&SourceTokens<'_>)) {
         let tree = Tree::of(&[(path, text)]);
         let (file, text) = tree.rust().next().unwrap();
-        check(&Source::of(file, text));
+        check(&SourceTokens::of(file, text));
     }
 
     #[test]
@@ -264,14 +264,14 @@ mod tests {
             assert_eq!(
                 seen,
                 [
-                    (Kind::Doc, 1, "//! Doc."),
-                    (Kind::Word, 2, "let"),
-                    (Kind::Word, 2, "a"),
-                    (Kind::Mark, 2, "="),
-                    (Kind::Text, 2, "\"x // no\ncomment\""),
-                    (Kind::Mark, 3, ";"),
-                    (Kind::Comment, 3, "// yes"),
-                    (Kind::Mark, 4, "b'c'"),
+                    (SourceTokenKind::Doc, 1, "//! Doc."),
+                    (SourceTokenKind::Word, 2, "let"),
+                    (SourceTokenKind::Word, 2, "a"),
+                    (SourceTokenKind::Mark, 2, "="),
+                    (SourceTokenKind::Text, 2, "\"x // no\ncomment\""),
+                    (SourceTokenKind::Mark, 3, ";"),
+                    (SourceTokenKind::Comment, 3, "// yes"),
+                    (SourceTokenKind::Mark, 4, "b'c'"),
                 ]
             );
         });
@@ -300,7 +300,9 @@ fn last() {}
             let mut product: Vec<_> = source
                 .tokens()
                 .iter()
-                .filter(|token| token.part == Part::Product && token.kind == Kind::Word)
+                .filter(|token| {
+                    token.part == CodePart::Product && token.kind == SourceTokenKind::Word
+                })
                 .map(|token| token.text)
                 .collect();
             product.retain(|word| !["fn", "struct"].contains(word));
@@ -312,10 +314,20 @@ fn last() {}
             );
         });
         source("tests/a.rs", "fn all() {}", |source| {
-            assert!(source.tokens().iter().all(|token| token.part == Part::Test));
+            assert!(
+                source
+                    .tokens()
+                    .iter()
+                    .all(|token| token.part == CodePart::Test)
+            );
         });
         source("src/a.rs", "#![cfg(test)]\nfn all() {}", |source| {
-            assert!(source.tokens().iter().all(|token| token.part == Part::Test));
+            assert!(
+                source
+                    .tokens()
+                    .iter()
+                    .all(|token| token.part == CodePart::Test)
+            );
         });
     }
 

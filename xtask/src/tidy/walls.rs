@@ -4,7 +4,7 @@
 //! Names and dependencies are checked here. Clippy checks methods with the crates' `clippy.toml`.
 
 use super::fault::Fault;
-use super::source::{Kind, Part, Source, Token};
+use super::source::{CodePart, SourceTokenKind, SourceTokens, Token};
 use super::tree::Tree;
 
 /// The walled crates: folder and package.
@@ -81,7 +81,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         if !walled || !file.path.contains("/src/") {
             continue;
         }
-        for (line, name) in reaching_out(&Source::of(file, text).code()) {
+        for (line, name) in reaching_out(&SourceTokens::of(file, text).code()) {
             let text = format!("`{name}` reaches out of the wall: pass the value in instead");
             faults.push(Fault::at(&file.path, line, text));
         }
@@ -143,7 +143,7 @@ fn reaching_out<'a>(code: &[Token<'a>]) -> Vec<(usize, &'a str)> {
     let text = |at: usize| code.get(at).map(|token| token.text);
     let mut found = Vec::new();
     for (at, token) in code.iter().enumerate() {
-        if token.kind != Kind::Word || token.part == Part::Test {
+        if token.kind != SourceTokenKind::Word || token.part == CodePart::Test {
             continue;
         }
         if NAMES.contains(&token.text) {

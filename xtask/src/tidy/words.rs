@@ -5,30 +5,30 @@
 
 use std::collections::BTreeSet;
 
-use super::allow::Allowed;
+use super::allow::FileExceptions;
 use super::fault::Fault;
 use super::markdown;
-use super::source::{Kind, Part, Source};
+use super::source::{CodePart, SourceTokenKind, SourceTokens};
 use super::tree::Tree;
 
 /// A word or a pair of words in all its forms, and the advice. Forms are listed one by one, so that
 /// no other word matches by accident.
-struct Banned {
+struct BannedWord {
     forms: &'static [&'static [&'static str]],
     say: &'static str,
 }
 
 /// The banned words. The first form is the name for `tidy:allow`.
-const BANNED: [Banned; 7] = [
-    Banned {
+const BANNED: [BannedWord; 7] = [
+    BannedWord {
         forms: &[&["conversation"], &["conversations"]],
         say: "say session, or transcript",
     },
-    Banned {
+    BannedWord {
         forms: &[&["observation"], &["observations"]],
         say: "say tool result",
     },
-    Banned {
+    BannedWord {
         forms: &[
             &["condense"],
             &["condensed"],
@@ -37,7 +37,7 @@ const BANNED: [Banned; 7] = [
         ],
         say: "say compact, or summarize",
     },
-    Banned {
+    BannedWord {
         forms: &[
             &["function", "call"],
             &["function", "calls"],
@@ -45,21 +45,21 @@ const BANNED: [Banned; 7] = [
         ],
         say: "say tool call",
     },
-    Banned {
+    BannedWord {
         forms: &[&["helper"], &["helpers"]],
         say: "name it for what it does",
     },
-    Banned {
+    BannedWord {
         forms: &[&["util"], &["utils"]],
         say: "name it for what it does",
     },
-    Banned {
+    BannedWord {
         forms: &[&["manager"], &["managers"]],
         say: "name it for what it does",
     },
 ];
 
-impl Banned {
+impl BannedWord {
     fn name(&self) -> String {
         self.forms
             .first()
@@ -81,18 +81,20 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {
         let mut found = Vec::new();
-        for token in Source::of(file, text).tokens() {
+        for token in SourceTokens::of(file, text).tokens() {
             match token.kind {
-                Kind::Word if !foreign.contains(token.text) => {
+                SourceTokenKind::Word if !foreign.contains(token.text) => {
                     found.extend(banned_in(token.text).map(|hit| (token.line, hit)));
                 }
-                Kind::Text if token.part == Part::Product && token.text.contains(' ') => {
+                SourceTokenKind::Text
+                    if token.part == CodePart::Product && token.text.contains(' ') =>
+                {
                     for (line, text) in token.lines() {
                         let text = text.replace("\\n", " ");
                         found.extend(banned_in(&text).map(|hit| (line, hit)));
                     }
                 }
-                Kind::Comment | Kind::Doc => {
+                SourceTokenKind::Comment | SourceTokenKind::Doc => {
                     for (line, text) in token.lines() {
                         let text = outside_backticks(text);
                         found.extend(banned_in(&text).map(|hit| (line, hit)));
@@ -120,8 +122,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-fn tell(path: &str, text: &str, found: Vec<(usize, &Banned)>, faults: &mut Vec<Fault>) {
-    let allowed = Allowed::of(text);
+fn tell(path: &str, text: &str, found: Vec<(usize, &BannedWord)>, faults: &mut Vec<Fault>) {
+    let allowed = FileExceptions::of(text);
     for (line, hit) in found {
         let word = hit.name();
         if !allowed.covers(line, &word) {
@@ -132,7 +134,7 @@ fn tell(path: &str, text: &str, found: Vec<(usize, &Banned)>, faults: &mut Vec<F
 }
 
 /// Returns all banned words in a text. An identifier counts as several words.
-fn banned_in(text: &str) -> impl Iterator<Item = &'static Banned> {
+fn banned_in(text: &str) -> impl Iterator<Item = &'static BannedWord> {
     let words = words(text);
     BANNED.iter().filter(move |banned| banned.is_in(&words))
 }

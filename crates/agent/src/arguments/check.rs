@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::schema::{Type, Visits, field_schema, is_required, item_schema, list, types};
-use super::{Step, shown, written};
+use super::{PathStep, shown, written};
 
 /// Maximum number of reported errors. The model sees only the first few.
 const MAX_FAULTS: usize = 16;
@@ -38,7 +38,7 @@ impl fmt::Display for ArgumentFault {
 
 /// Returns all errors.
 pub(super) fn faults<'a>(visits: &mut Visits<'a>, value: &Value) -> Vec<ArgumentFault> {
-    let mut check = Check {
+    let mut check = SchemaCheck {
         path: Vec::new(),
         faults: Vec::new(),
     };
@@ -97,12 +97,12 @@ fn fits_inside<'a>(visits: &mut Visits<'a>, schema: &'a Map<String, Value>, valu
     }
 }
 
-struct Check {
-    path: Vec<Step>,
+struct SchemaCheck {
+    path: Vec<PathStep>,
     faults: Vec<ArgumentFault>,
 }
 
-impl Check {
+impl SchemaCheck {
     fn check<'a>(&mut self, visits: &mut Visits<'a>, schema: &'a Value, value: &Value) {
         visits.nested(|visits| self.check_here(visits, schema, value));
     }
@@ -144,7 +144,7 @@ impl Check {
                     };
                     let wanted = field_schema(schema, name);
                     let wanted = wanted.map(|schema| wish(visits, schema));
-                    self.path.push(Step::Field(name.to_owned()));
+                    self.path.push(PathStep::Field(name.to_owned()));
                     self.fault(None, wanted.unwrap_or_default());
                     self.path.pop();
                 }
@@ -152,7 +152,7 @@ impl Check {
                     // An optional field may be `null`, because the schemas of some tools omit this.
                     let lenient = value.is_null() && !is_required(schema, name);
                     if let Some(field) = field_schema(schema, name).filter(|_| !lenient) {
-                        self.path.push(Step::Field(name.clone()));
+                        self.path.push(PathStep::Field(name.clone()));
                         self.check(visits, field, value);
                         self.path.pop();
                     }
@@ -166,7 +166,7 @@ impl Check {
                     if self.faults.len() >= MAX_FAULTS || !visits.are_left() {
                         return;
                     }
-                    self.path.push(Step::Item(at));
+                    self.path.push(PathStep::Item(at));
                     self.check(visits, item, value);
                     self.path.pop();
                 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use super::check::fits;
 use super::schema::{Type, Visits, field_schema, is_required, item_schema, list, types};
-use super::{Coercion, Step, shown, written};
+use super::{Coercion, PathStep, shown, written};
 
 /// Integers up to here are represented exactly as floating point numbers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -29,7 +29,7 @@ pub(super) fn coerce<'a>(visits: &mut Visits<'a>, text: &str, value: &mut Value)
 }
 
 struct Coerce {
-    path: Vec<Step>,
+    path: Vec<PathStep>,
     /// The texts that values were parsed from, each with the length of the path at which it begins.
     sources: Vec<(usize, String)>,
     changes: Vec<Coercion>,
@@ -58,7 +58,7 @@ impl Coerce {
                 Value::Array(items) => {
                     for (at, value) in items.iter_mut().enumerate() {
                         if let Some(item) = item_schema(schema, at) {
-                            self.path.push(Step::Item(at));
+                            self.path.push(PathStep::Item(at));
                             self.value(visits, item, value);
                             self.path.pop();
                         }
@@ -96,13 +96,13 @@ impl Coerce {
             .collect();
         for name in names {
             object.shift_remove(&name);
-            self.path.push(Step::Field(name));
+            self.path.push(PathStep::Field(name));
             self.changed("null".to_owned(), String::new());
             self.path.pop();
         }
         for (name, value) in object.iter_mut() {
             if let Some(field) = field_schema(schema, name) {
-                self.path.push(Step::Field(name.clone()));
+                self.path.push(PathStep::Field(name.clone()));
                 self.value(visits, field, value);
                 self.path.pop();
             }
@@ -252,11 +252,11 @@ impl Coerce {
         let mut text: &str = source;
         for step in self.path.get(*from..)? {
             text = match step {
-                Step::Field(name) => {
+                PathStep::Field(name) => {
                     let fields: HashMap<String, &RawValue> = serde_json::from_str(text).ok()?;
                     fields.get(name)?.get()
                 }
-                Step::Item(at) => {
+                PathStep::Item(at) => {
                     let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
                     items.get(*at)?.get()
                 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-fn fitted(schema: &Value, written: &str) -> Fitted {
+fn fitted(schema: &Value, written: &str) -> ConvertedArguments {
     fit(schema, Arguments::read(written).unwrap())
 }
 
@@ -194,7 +194,7 @@ fn a_null_goes_only_where_it_may() {
     assert_eq!(said(&fitted), ["`a` is null, and a string is wanted"]);
 }
 
-fn said(fitted: &Fitted) -> Vec<String> {
+fn said(fitted: &ConvertedArguments) -> Vec<String> {
     fitted.faults.iter().map(ToString::to_string).collect()
 }
 

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use plimsoll_agent::{
-    EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, Named, Request, State, ToolNames,
+    EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, NameMatch, Request, State, ToolNames,
 };
 use plimsoll_context::{
-    Calibration, CallId, Line, Message, Part, Pin, Pinned, Ppm, Seq, StopReason, Threshold, Tokens,
-    Usage,
+    Calibration, CallId, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold, Tokens,
+    Usage, ViewLimits,
 };
 
-use super::{Sent, Stage};
+use super::{SentRequest, Stage};
 
 /// Everything; the prefixes too.
 pub(crate) fn audit(stage: &Stage) {
@@ -80,7 +80,7 @@ fn sound(stage: &Stage) {
 }
 
 /// Between two plans the view only grows at its end: that is what the provider's cache lives on.
-fn grows_at_its_end(stage: &Stage, one: &Sent, two: &Sent) {
+fn grows_at_its_end(stage: &Stage, one: &SentRequest, two: &SentRequest) {
     let between = &stage.log[one.at..two.at];
     if between
         .iter()
@@ -94,7 +94,7 @@ fn grows_at_its_end(stage: &Stage, one: &Sent, two: &Sent) {
 }
 
 /// The request is one that a strict provider takes, counted rightly and under its line.
-fn request(stage: &Stage, sent: &Sent) {
+fn request(stage: &Stage, sent: &SentRequest) {
     let request = &sent.request;
     let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
     paired(&messages);
@@ -127,7 +127,7 @@ fn request(stage: &Stage, sent: &Sent) {
         let calibration = calibration(&stage.log[..sent.at]);
         // What the host wanted left as it is must fit the window all the same.
         let line = match sent.vetoed {
-            true => Line {
+            true => ViewLimits {
                 trigger: Threshold::Share(Ppm::ONE),
                 ..sent.line
             },
@@ -190,7 +190,9 @@ fn kept(stage: &Stage) {
             match entry {
                 Entry::RolledBack { .. } => pins = pinned(stage, at + n),
                 Entry::Pinned { seq, pin } => {
-                    let whole = pins.get(seq).is_some_and(|pin| pin.what == Pinned::Whole);
+                    let whole = pins
+                        .get(seq)
+                        .is_some_and(|pin| pin.what == PinnedPart::Whole);
                     if !whole {
                         pins.insert(*seq, pin.clone());
                     }
@@ -205,8 +207,8 @@ fn kept(stage: &Stage) {
         for (seq, pin) in &pins {
             let said = original(*seq);
             let there = match pin.what {
-                Pinned::Whole => sent.request.messages.iter().any(|one| one == said),
-                Pinned::Part(part) => {
+                PinnedPart::Whole => sent.request.messages.iter().any(|one| one == said),
+                PinnedPart::Part(part) => {
                     let part = &said.parts()[part];
                     let mut messages = sent.request.messages.iter();
                     messages.any(|message| message.parts().contains(part))
@@ -359,8 +361,8 @@ fn limits(stage: &Stage) {
             Entry::Began { call } => {
                 calls += 1;
                 let tool = match names.resolve(batch[call]) {
-                    Named::Repaired(name) => name,
-                    Named::Known | Named::Unknown => batch[call],
+                    NameMatch::Repaired(name) => name,
+                    NameMatch::Known | NameMatch::Unknown => batch[call],
                 };
                 *of_tool.entry(tool).or_insert(0) += 1;
             }
@@ -477,8 +479,8 @@ fn dangerous(stage: &Stage, log: &[Entry]) -> HashSet<CallId> {
     let names = ToolNames::new(tools().map(|tool| tool.spec.name.as_str()));
     let idempotent = |name: &str| {
         let name = match names.resolve(name) {
-            Named::Repaired(name) => name,
-            Named::Known | Named::Unknown => name,
+            NameMatch::Repaired(name) => name,
+            NameMatch::Known | NameMatch::Unknown => name,
         };
         let tool = tools().find(|tool| tool.spec.name == name);
         tool.is_some_and(|tool| tool.idempotent)

@@ -18,12 +18,13 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookPoint, Input, KnownTool,
-    Leaving, Moment, Now, Outcome, Question, Request, Run, Setup, Spend, Step, SummaryModel,
+    Moment, Now, Outcome, PendingPlan, Question, Request, Run, Setup, Spend, Step, SummaryModel,
     TargetOf, Verdict,
 };
 use plimsoll_context::{
-    CallId, Chars4, ContextStrategy, Economy, Line, Message, MessageList, Part, Policy, Reply, Seq,
+    CallId, Chars4, ContextStrategy, Economy, Message, MessageList, Part, Policy, Reply, Seq,
     SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
+    ViewLimits,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -39,7 +40,7 @@ pub(crate) struct Stage {
     /// How many entries the log had when this machine was made.
     pub(crate) born: usize,
     pub(crate) events: Vec<Event>,
-    pub(crate) requests: Vec<Sent>,
+    pub(crate) requests: Vec<SentRequest>,
     pub(crate) executed: Vec<ToolCall>,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) aborts: usize,
@@ -67,27 +68,27 @@ pub(crate) struct Stage {
     /// What the archive holds.
     pub(crate) archive: BTreeSet<Seq>,
     /// What the host was asked about, and what it was told has left.
-    pub(crate) leaving: Vec<Leaving>,
-    pub(crate) gone: Vec<Leaving>,
+    pub(crate) leaving: Vec<PendingPlan>,
+    pub(crate) gone: Vec<PendingPlan>,
     /// The host's hooks that were asked or told, in order.
     pub(crate) moments: Vec<Moment>,
     /// The same among the events.
-    pub(crate) story: Vec<Told>,
+    pub(crate) story: Vec<Notification>,
     /// Those that say no, by name.
     pub(crate) refuses: BTreeSet<&'static str>,
 }
 
 /// What somebody outside was told or asked.
 #[allow(clippy::large_enum_variant)]
-pub(crate) enum Told {
+pub(crate) enum Notification {
     Event(Event),
     Moment(HookPoint),
 }
 
 /// A request as it went out, and what was known then.
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     pub(crate) request: Request,
-    pub(crate) line: Line,
+    pub(crate) line: ViewLimits,
     /// How many entries the log had.
     pub(crate) at: usize,
     /// Whether it answers a refusal.
@@ -107,9 +108,9 @@ pub(crate) fn setup() -> Setup {
             tool("write", false, false),
             tool("bash", false, true),
         ],
-        line: Line {
+        line: ViewLimits {
             window: Some(Tokens(10_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         },
         economy: Economy::Fixed,
         recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
@@ -150,7 +151,7 @@ pub(crate) fn strategy(strategy: ContextStrategy, window: Option<u64>) -> Setup 
     let setup = setup();
     let prune = SessionPruneConfig::default();
     Setup {
-        line: strategy.line(Line {
+        line: strategy.line(ViewLimits {
             window: window.map(Tokens),
             ..setup.line
         }),
@@ -244,13 +245,13 @@ impl Stage {
             match self.run.poll() {
                 Step::Record(entry) => self.log.push(entry),
                 Step::Notify(event) => {
-                    self.story.push(Told::Event(event.clone()));
+                    self.story.push(Notification::Event(event.clone()));
                     self.events.push(event);
                 }
                 Step::Call(request) => {
                     assert!(!self.calling, "two model calls at once");
                     self.calling = true;
-                    self.requests.push(Sent {
+                    self.requests.push(SentRequest {
                         request: *request,
                         line: self.run.line(),
                         at: self.log.len(),
@@ -324,7 +325,7 @@ impl Stage {
     }
 
     fn met(&mut self, moment: Moment) {
-        self.story.push(Told::Moment(moment.point()));
+        self.story.push(Notification::Moment(moment.point()));
         self.moments.push(moment);
     }
 

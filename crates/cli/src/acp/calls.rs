@@ -46,11 +46,11 @@ const CONTENT: [&str; 3] = ["content", "text", "contents"];
 pub(super) struct Calls {
     root: PathBuf,
     previews: Arc<Previews>,
-    state: Mutex<State>,
+    state: Mutex<CallsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CallsState {
     /// The number of the current message.
     message: u64,
     /// The number of questions about calls of sub-agents so far, and the calls that wait for an
@@ -71,7 +71,7 @@ struct OpenCall {
 }
 
 /// The description of a call.
-pub(super) struct Described {
+pub(super) struct CallDescription {
     pub(super) title: String,
     pub(super) kind: ToolKind,
     pub(super) locations: Vec<ToolCallLocation>,
@@ -133,7 +133,12 @@ impl Calls {
     }
 
     /// Returns the message to the client about a call: a new call, or an update.
-    pub(super) fn told(&self, call: &CallId, of: &Described, status: ToolCallStatus) -> Told {
+    pub(super) fn told(
+        &self,
+        call: &CallId,
+        of: &CallDescription,
+        status: ToolCallStatus,
+    ) -> CallUpdate {
         let (id, is_known) = self.open(call);
         let mut state = self.lock();
         let open = state.open.entry(call.clone()).or_default();
@@ -141,9 +146,9 @@ impl Calls {
         open.has_diff |= of.diff.is_some();
         drop(state);
         match (is_known, was_described) {
-            (true, true) => Told::More(with_status(id, status)),
-            (true, false) => Told::More(of.update(id, status)),
-            (false, _) => Told::New(of.call(id, status)),
+            (true, true) => CallUpdate::More(with_status(id, status)),
+            (true, false) => CallUpdate::More(of.update(id, status)),
+            (false, _) => CallUpdate::New(of.call(id, status)),
         }
     }
 
@@ -163,13 +168,13 @@ impl Calls {
     }
 
     /// Describes a call before it runs.
-    pub(super) fn describe(&self, name: &str, arguments: &str) -> Described {
+    pub(super) fn describe(&self, name: &str, arguments: &str) -> CallDescription {
         let change = self.change(name, arguments);
         self.described(name, arguments, change)
     }
 
     /// Describes a call of the past. Its change is known only from its arguments.
-    pub(super) fn describe_past(&self, name: &str, arguments: &str) -> Described {
+    pub(super) fn describe_past(&self, name: &str, arguments: &str) -> CallDescription {
         let object = object(arguments);
         let diff = object.as_ref().and_then(|object| {
             let path = self.path(text(object, &PATHS)?);
@@ -181,13 +186,18 @@ impl Calls {
             let size = diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len);
             (size <= MAX_CHANGE).then_some(diff)
         });
-        Described {
+        CallDescription {
             diff,
             ..self.described(name, arguments, None)
         }
     }
 
-    fn described(&self, name: &str, arguments: &str, change: Option<FileChange>) -> Described {
+    fn described(
+        &self,
+        name: &str,
+        arguments: &str,
+        change: Option<FileChange>,
+    ) -> CallDescription {
         let argument = tool_line::argument(name, arguments);
         let object = object(arguments);
         let path = object.as_ref().and_then(|object| text(object, &PATHS));
@@ -198,7 +208,7 @@ impl Calls {
             vec![location.line(line)]
         });
         let is_short = arguments.len() as u64 <= MAX_TEXT.0;
-        Described {
+        CallDescription {
             title: clean(format!("{name} {argument}").trim_end()),
             kind: kind(name),
             locations: locations.unwrap_or_default(),
@@ -220,18 +230,18 @@ impl Calls {
         self.root.join(Path::new(path))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CallsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A message to the client about a call.
-pub(super) enum Told {
+pub(super) enum CallUpdate {
     New(ToolCall),
     More(ToolCallUpdate),
 }
 
-impl State {
+impl CallsState {
     fn name(&self, call: &CallId) -> ToolCallId {
         ToolCallId::new(format!("{}-{}", self.message, call.0))
     }
@@ -244,7 +254,7 @@ impl State {
     }
 }
 
-impl Described {
+impl CallDescription {
     pub(super) fn call(&self, id: ToolCallId, status: ToolCallStatus) -> ToolCall {
         ToolCall::new(id, self.title.as_str())
             .kind(self.kind)

@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
 };
 use plimsoll::Part;
 
-use crate::chat::order::{COMMANDS, Order, Takes};
+use crate::chat::order::{COMMANDS, CommandArgument, Order};
 use crate::chat::templates::Templates;
 use crate::paths;
 
@@ -16,7 +16,7 @@ use crate::paths;
 const OFFERED: [&str; 4] = ["compact", "context", "cost", "go"];
 
 /// A parsed prompt.
-pub(super) enum Asked {
+pub(super) enum PromptCommand {
     /// A message for the model.
     Say(Vec<Part>),
     GoOn,
@@ -40,8 +40,8 @@ impl Commands {
             .filter(|command| OFFERED.contains(&command.name));
         let ours = ours.map(|command| {
             let input = match command.takes {
-                Takes::Nothing => None,
-                Takes::May(what) | Takes::Must(what) => Some(input(what)),
+                CommandArgument::Nothing => None,
+                CommandArgument::May(what) | CommandArgument::Must(what) => Some(input(what)),
             };
             AvailableCommand::new(command.name, command.does).input(input)
         });
@@ -53,25 +53,25 @@ impl Commands {
     }
 
     /// Parses a prompt. An unknown command is a message for the model.
-    pub(super) fn asked(&self, parts: Vec<Part>) -> Asked {
+    pub(super) fn asked(&self, parts: Vec<Part>) -> PromptCommand {
         let [Part::Text { text }] = parts.as_slice() else {
-            return Asked::Say(parts);
+            return PromptCommand::Say(parts);
         };
         let line = text.trim();
         let Some(command) = line.strip_prefix('/') else {
-            return Asked::Say(parts);
+            return PromptCommand::Say(parts);
         };
         let name = command.split_whitespace().next().unwrap_or_default();
         let is_ours = OFFERED.contains(&name);
         match self.0.order(line) {
-            Order::GoOn if is_ours => Asked::GoOn,
-            Order::Compact(focus) if is_ours => Asked::Compact(focus),
-            Order::Context if is_ours => Asked::Context,
-            Order::Cost if is_ours => Asked::Cost,
+            Order::GoOn if is_ours => PromptCommand::GoOn,
+            Order::Compact(focus) if is_ours => PromptCommand::Compact(focus),
+            Order::Context if is_ours => PromptCommand::Context,
+            Order::Cost if is_ours => PromptCommand::Cost,
             Order::Say(text) if self.0.names().iter().any(|written| written == name) => {
-                Asked::Say(vec![Part::text(text)])
+                PromptCommand::Say(vec![Part::text(text)])
             }
-            _ => Asked::Say(parts),
+            _ => PromptCommand::Say(parts),
         }
     }
 }

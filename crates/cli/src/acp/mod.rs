@@ -24,7 +24,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, Error, Lines, on_receive_notification, on_receive_request};
 use tokio::time::sleep;
 
-use self::server::Server;
+use self::server::AcpServer;
 use self::transport::{Outbox, incoming};
 use crate::agent;
 use crate::args::AcpArgs;
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
     sources.consent(args.yes);
     let store = agent::store().await?;
     let (outbox, writer) = Outbox::start();
-    let server = Arc::new(Server::new(sources, store, Arc::clone(&outbox)));
+    let server = Arc::new(AcpServer::new(sources, store, Arc::clone(&outbox)));
     let lines = Lines::new(outbox.sink(), incoming(&outbox));
     let ended = serve(&server, lines).await;
     writer.end().await;
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
 
 /// Serves the connection until the client ends it or the process is interrupted.
 async fn serve(
-    server: &Arc<Server>,
+    server: &Arc<AcpServer>,
     transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
 ) -> Result<u8, Error> {
     let connection = Agent

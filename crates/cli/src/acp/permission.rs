@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use plimsoll::permissions::{Answer, Question};
 use plimsoll::{Gate, PermissionMode};
 
-use super::calls::{self, Calls, Described};
+use super::calls::{self, CallDescription, Calls};
 use super::updates::Updates;
 use crate::approvals::{Always, Approvals, is_edit};
 use crate::ask::{self, PROTECTED, Reply};
@@ -71,7 +71,7 @@ impl Permission {
     }
 
     /// Shows the call of a question. Returns its id.
-    fn show(&self, question: &Question, of: &Described) -> ToolCallId {
+    fn show(&self, question: &Question, of: &CallDescription) -> ToolCallId {
         let call = &question.call;
         if self.is_below {
             let id = self.calls.open_other(&call.id);
@@ -125,7 +125,7 @@ impl Permission {
     }
 
     /// Returns the call with everything that the user needs to decide.
-    fn asked(&self, question: &Question, of: &Described, id: ToolCallId) -> ToolCallUpdate {
+    fn asked(&self, question: &Question, of: &CallDescription, id: ToolCallId) -> ToolCallUpdate {
         let call = &question.call;
         let mut update = of.update(id, ToolCallStatus::Pending);
         let mut content = update.fields.content.take().unwrap_or_default();

@@ -55,7 +55,8 @@ fn said(part: &Part, session: &SessionId, outbox: &Outbox, calls: &Calls) {
         }
         Part::ToolCall(call) => {
             let of = calls.describe_past(&call.name, &call.arguments);
-            if let calls::Told::New(call) = calls.told(&call.id, &of, ToolCallStatus::Pending) {
+            if let calls::CallUpdate::New(call) = calls.told(&call.id, &of, ToolCallStatus::Pending)
+            {
                 outbox.update(session, SessionUpdate::ToolCall(call));
             }
         }

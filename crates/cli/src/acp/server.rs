@@ -1,4 +1,4 @@
-//! [`Server`]: answers the requests of a client and keeps its open sessions.
+//! [`AcpServer`]: answers the requests of a client and keeps its open sessions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ const LISTED: usize = 200;
 const ANSWERING: Duration = Duration::from_secs(1);
 
 /// The state of one client's connection.
-pub(super) struct Server {
+pub(super) struct AcpServer {
     sources: Sources,
     store: Arc<SqliteStore>,
     outbox: Arc<Outbox>,
@@ -56,22 +56,22 @@ pub(super) struct Server {
 }
 
 /// Counts a request while it is being answered.
-struct Answering(watch::Sender<usize>);
+struct AnsweringGuard(watch::Sender<usize>);
 
-impl Answering {
+impl AnsweringGuard {
     fn begin(count: &watch::Sender<usize>) -> Self {
         count.send_modify(|count| *count += 1);
         Self(count.clone())
     }
 }
 
-impl Drop for Answering {
+impl Drop for AnsweringGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count = count.saturating_sub(1));
     }
 }
 
-impl Server {
+impl AcpServer {
     pub(super) fn new(sources: Sources, store: Arc<SqliteStore>, outbox: Arc<Outbox>) -> Self {
         Self {
             sources,
@@ -91,7 +91,7 @@ impl Server {
         responder: Responder<T>,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<(), Error> {
-        let answering = Answering::begin(&self.answering);
+        let answering = AnsweringGuard::begin(&self.answering);
         tokio::spawn(async move {
             // An error means that the connection has ended.
             let _ = responder.respond_with_result(work.await);
@@ -106,7 +106,7 @@ impl Server {
         responder: Responder<T>,
         opening: impl Future<Output = Result<(T, Arc<OpenSession>), Error>> + Send + 'static,
     ) -> Result<(), Error> {
-        let answering = Answering::begin(&self.answering);
+        let answering = AnsweringGuard::begin(&self.answering);
         tokio::spawn(async move {
             // An error means that the connection has ended.
             let _ = match opening.await {

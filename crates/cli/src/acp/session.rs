@@ -19,17 +19,17 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
 use super::calls::Calls;
-use super::commands::{Asked, Commands};
+use super::commands::{Commands, PromptCommand};
 use super::content;
 use super::permission::{Mode, Permission, mode_of};
 use super::replay::replay;
 use super::transport::Outbox;
 use super::updates::Updates;
-use crate::agent::{self, Prepared, ReadyAgent};
+use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
-use crate::choice::Said;
+use crate::choice::ChoiceProgress;
 use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::fill;
@@ -105,7 +105,8 @@ impl OpenSession {
         if history != History::New {
             resume::restore(store, &id, &mut sources).await?;
         }
-        let prepared = agent::prepare(&sources, Said::Everything, store.clone(), None).await?;
+        let prepared =
+            agent::prepare(&sources, ChoiceProgress::Everything, store.clone(), None).await?;
         let previews = Arc::new(Previews::new(folder));
         let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
         let calls = Arc::new(Calls::new(folder.to_owned(), previews));
@@ -271,7 +272,7 @@ impl Work {
         }
         let mcp = Some(self.ready.mcp.clone());
         let store = self.store.clone();
-        let prepared = agent::prepare(&sources, Said::Nothing, store, mcp).await?;
+        let prepared = agent::prepare(&sources, ChoiceProgress::Nothing, store, mcp).await?;
         let ready = built(prepared, &self.gate, &self.updates)?;
         let switched = self.session.switch(&ready.agent).await;
         switched.map_err(|error| stop_of(&error))?;
@@ -280,16 +281,16 @@ impl Work {
     }
 
     /// Executes a prompt. Returns the output if it was a run.
-    async fn run(&mut self, asked: Asked) -> Result<Option<AgentOutput>, Stop> {
+    async fn run(&mut self, asked: PromptCommand) -> Result<Option<AgentOutput>, Stop> {
         let output = match asked {
-            Asked::Say(parts) => self.session.run_parts(parts).await,
-            Asked::GoOn => self.session.carry_on().await,
-            Asked::Compact(focus) => {
+            PromptCommand::Say(parts) => self.session.run_parts(parts).await,
+            PromptCommand::GoOn => self.session.carry_on().await,
+            PromptCommand::Compact(focus) => {
                 let said = self.compact(focus.as_deref()).await?;
                 self.updates.say(&said);
                 return Ok(None);
             }
-            Asked::Context => {
+            PromptCommand::Context => {
                 let log = self.store.load(self.session.id()).await;
                 let log = log.map_err(Stop::failed)?;
                 let now = self.session.window_use();
@@ -297,7 +298,7 @@ impl Work {
                 self.updates.say(&fenced(&lines.join("\n")));
                 return Ok(None);
             }
-            Asked::Cost => {
+            PromptCommand::Cost => {
                 self.updates.say(&cost_lines(&self.session).join("\n\n"));
                 return Ok(None);
             }
@@ -370,7 +371,7 @@ impl Work {
 
 /// Builds the agent with its gate and its observer.
 fn built(
-    prepared: Prepared,
+    prepared: PreparedAgent,
     gate: &Permission,
     updates: &Arc<Updates>,
 ) -> Result<ReadyAgent, Stop> {

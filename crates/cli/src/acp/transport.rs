@@ -39,7 +39,7 @@ pub(super) enum Voice {
 
 /// The pending output, in order.
 pub(super) struct Outbox {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<OutboxState>,
     /// Signalled when output is added or the connection ends.
     more: Condvar,
     /// Signalled when output has been written.
@@ -47,8 +47,8 @@ pub(super) struct Outbox {
 }
 
 #[derive(Default)]
-struct Waiting {
-    queue: VecDeque<Queued>,
+struct OutboxState {
+    queue: VecDeque<OutboxItem>,
     bytes: usize,
     /// The number of updates that were dropped since the client last read.
     left_out: u64,
@@ -57,7 +57,7 @@ struct Waiting {
     failed: bool,
 }
 
-enum Queued {
+enum OutboxItem {
     Line(String),
     /// Consecutive pieces of text are sent as one.
     Text {
@@ -68,14 +68,14 @@ enum Queued {
 }
 
 /// The thread that writes.
-pub(super) struct Writer {
+pub(super) struct WriterThread {
     outbox: Arc<Outbox>,
     done: oneshot::Receiver<()>,
 }
 
 impl Outbox {
     /// Starts the thread that writes the output.
-    pub(super) fn start() -> (Arc<Self>, Writer) {
+    pub(super) fn start() -> (Arc<Self>, WriterThread) {
         let outbox = Arc::new(Self {
             waiting: Mutex::default(),
             more: Condvar::new(),
@@ -88,7 +88,7 @@ impl Outbox {
             writer.write_all();
             let _ = sender.send(());
         });
-        let writer = Writer {
+        let writer = WriterThread {
             outbox: Arc::clone(&outbox),
             done,
         };
@@ -104,12 +104,12 @@ impl Outbox {
         }
         waiting.bytes += text.len();
         match waiting.queue.back_mut() {
-            Some(Queued::Text {
+            Some(OutboxItem::Text {
                 session: of,
                 voice: same,
                 text: before,
             }) if of == session && *same == voice => before.push_str(text),
-            _ => waiting.queue.push_back(Queued::Text {
+            _ => waiting.queue.push_back(OutboxItem::Text {
                 session: session.clone(),
                 voice,
                 text: text.to_owned(),
@@ -201,7 +201,7 @@ impl Outbox {
     }
 
     /// Waits for the next output. Returns `None` at the end.
-    fn next(&self) -> Option<Queued> {
+    fn next(&self) -> Option<OutboxItem> {
         let mut waiting = self.lock();
         loop {
             if let Some(queued) = waiting.queue.pop_front() {
@@ -225,12 +225,12 @@ impl Outbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Writer {
+impl WriterThread {
     /// Waits until everything is written, at most for [`LAST_WORDS`].
     pub(super) async fn end(self) {
         self.outbox.lock().ended = true;
@@ -239,7 +239,7 @@ impl Writer {
     }
 }
 
-impl Waiting {
+impl OutboxState {
     fn has_room(&self) -> bool {
         self.bytes < MAX_WAITING
     }
@@ -249,7 +249,7 @@ impl Waiting {
             return;
         }
         self.bytes += line.len();
-        self.queue.push_back(Queued::Line(line));
+        self.queue.push_back(OutboxItem::Line(line));
     }
 
     fn leave_out(&mut self) {
@@ -257,7 +257,7 @@ impl Waiting {
     }
 }
 
-impl Queued {
+impl OutboxItem {
     fn len(&self) -> usize {
         match self {
             Self::Line(text) | Self::Text { text, .. } => text.len(),

@@ -13,7 +13,7 @@ use plimsoll::model::StopReason;
 use plimsoll::pricing::Cost;
 use plimsoll::{Delta, Event, Money, Observer, Tokens};
 
-use super::calls::{self, Calls, Told};
+use super::calls::{self, CallUpdate, Calls};
 use super::transport::{Outbox, Voice};
 use crate::event_printer::{below, compacted};
 use crate::terminal::text::{clean, one_line};
@@ -30,11 +30,11 @@ pub(super) struct Updates {
     calls: Arc<Calls>,
     /// Whether the client shows notices.
     takes_notices: bool,
-    state: Mutex<State>,
+    state: Mutex<UpdatesState>,
 }
 
 #[derive(Default)]
-struct State {
+struct UpdatesState {
     /// Text of the current turn.
     text: String,
     /// The last complete text.
@@ -66,10 +66,10 @@ impl Updates {
     /// Begins a run, with the cost of the session so far.
     pub(super) fn begin(&self, cost: Cost) {
         let mut state = self.lock();
-        *state = State {
+        *state = UpdatesState {
             before: cost.known,
             cost: (cost.unpriced == 0 && cost.known > Money(0)).then_some(cost.known),
-            ..State::default()
+            ..UpdatesState::default()
         };
     }
 
@@ -100,14 +100,14 @@ impl Updates {
         self.outbox.update(&self.session, update);
     }
 
-    pub(super) fn told(&self, told: Told) {
+    pub(super) fn told(&self, told: CallUpdate) {
         self.update(match told {
-            Told::New(call) => SessionUpdate::ToolCall(call),
-            Told::More(update) => SessionUpdate::ToolCallUpdate(update),
+            CallUpdate::New(call) => SessionUpdate::ToolCall(call),
+            CallUpdate::More(update) => SessionUpdate::ToolCallUpdate(update),
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, UpdatesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,7 +128,7 @@ impl Updates {
     }
 
     /// Discards a partial response before a retry.
-    fn again(&self, state: &mut State, why: &str) {
+    fn again(&self, state: &mut UpdatesState, why: &str) {
         self.void(self.calls.next_message(), VOID);
         if !state.text.is_empty() {
             self.say(&format!("\n\n*[{why}; the answer begins anew]*\n\n"));
@@ -136,7 +136,7 @@ impl Updates {
         }
     }
 
-    fn turn_has_said(state: &mut State) {
+    fn turn_has_said(state: &mut UpdatesState) {
         if state.text.trim().is_empty() {
             state.text.clear();
         } else {
@@ -145,7 +145,7 @@ impl Updates {
     }
 
     /// Ends the run. Sends any text that the run adds to the model's answer or gives instead of it.
-    fn end(&self, state: &mut State, outcome: &Outcome) {
+    fn end(&self, state: &mut UpdatesState, outcome: &Outcome) {
         Self::turn_has_said(state);
         self.end_calls();
         if !(outcome.reason.is_answer() || outcome.reason.is_limit()) {
@@ -169,7 +169,7 @@ impl Updates {
         self.update(SessionUpdate::ToolCall(call));
     }
 
-    fn delta(&self, state: &mut State, delta: &Delta) {
+    fn delta(&self, state: &mut UpdatesState, delta: &Delta) {
         match delta {
             Delta::Text { text } => {
                 self.say(text);

@@ -14,10 +14,10 @@ use super::order::{COMMANDS, Order};
 use super::{Chat, Next, Went, save};
 use crate::agent::{self, ReadyAgent};
 use crate::ask::Reply;
-use crate::choice::Said;
+use crate::choice::ChoiceProgress;
 use crate::event_printer::compacted;
 use crate::exit::Stop;
-use crate::files::{self, Restoring};
+use crate::files::{self, RestoreSet};
 use crate::fill;
 use crate::outcome::stop_of;
 use crate::resume;
@@ -178,7 +178,7 @@ impl Chat {
             "run {run} is undone: the view is what it was before{last}"
         ));
         let id = self.session.id().clone();
-        let restoring = Restoring::of_runs(&self.store, &id, &[run]).await?;
+        let restoring = RestoreSet::of_runs(&self.store, &id, &[run]).await?;
         for why in restoring.refused() {
             self.terminal.must(why);
         }
@@ -276,7 +276,8 @@ impl Chat {
     /// Builds an agent with the current configuration.
     async fn made(&self, sources: &Sources) -> Result<ReadyAgent, Stop> {
         let mcp = Some(self.ready.mcp.clone());
-        let prepared = agent::prepare(sources, Said::Nothing, self.store.clone(), mcp).await?;
+        let prepared =
+            agent::prepare(sources, ChoiceProgress::Nothing, self.store.clone(), mcp).await?;
         let printer = Arc::clone(&self.printer) as Arc<dyn Observer>;
         prepared.build(Arc::clone(&self.gate), [printer])
     }

@@ -19,10 +19,10 @@ use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrin
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::chat::input_event::{InputEvent, SharedInterrupts, WAITING, keys};
 use crate::chat::interrupts::{Press, Prompt};
 use crate::chat::order::Order;
 use crate::chat::prompt::Gauge;
-use crate::chat::typed::{Keys, Typed, WAITING, keys};
 use crate::chat::words::Words;
 use crate::terminal::Terminal;
 
@@ -42,15 +42,15 @@ const HISTORY_FILE: &str = "chat_history";
 
 /// The line editor of a terminal.
 pub(crate) struct LineEditor {
-    editor: Editor<Beside, DefaultHistory>,
+    editor: Editor<EditorState, DefaultHistory>,
     typing: Typing,
     history: Option<PathBuf>,
     gauge: Arc<Gauge>,
 }
 
 /// The way in which the user left the chat.
-enum Left {
-    By(Typed),
+enum ChatExit {
+    By(InputEvent),
     Pressed,
 }
 
@@ -58,7 +58,7 @@ enum Left {
 type Typing = Arc<Mutex<(String, usize)>>;
 
 /// The state that the editor uses while it reads.
-struct Beside {
+struct EditorState {
     gauge: Arc<Gauge>,
     words: Arc<Words>,
     typing: Typing,
@@ -78,10 +78,10 @@ impl LineEditor {
             // The gauge is drawn as the prompt's highlighting, and decides whether to use colours.
             .color_mode(ColorMode::Forced)
             .build();
-        let mut editor: Editor<Beside, DefaultHistory> = Editor::with_config(config).ok()?;
+        let mut editor: Editor<EditorState, DefaultHistory> = Editor::with_config(config).ok()?;
         let printer = editor.create_external_printer().ok()?;
         let typing = Typing::default();
-        editor.set_helper(Some(Beside {
+        editor.set_helper(Some(EditorState {
             gauge: Arc::clone(&gauge),
             words,
             typing: Arc::clone(&typing),
@@ -105,14 +105,14 @@ impl LineEditor {
     /// reported, so the terminal is in its normal state by then.
     pub(crate) fn read(
         self,
-        of: Keys,
+        of: SharedInterrupts,
         terminal: Arc<Terminal>,
         presses: Sender<Press>,
-    ) -> Receiver<Typed> {
+    ) -> Receiver<InputEvent> {
         let (lines, receiver) = channel(WAITING);
         let reads = move || {
             let mut reader = self;
-            let mut left = Left::By(Typed::End);
+            let mut left = ChatExit::By(InputEvent::End);
             for _ in 0..BREAKDOWNS {
                 let reading = || reader.until_left(&of, &terminal, &lines, &presses);
                 match catch_unwind(AssertUnwindSafe(reading)) {
@@ -127,8 +127,8 @@ impl LineEditor {
             drop(reader);
             // If the chat is over already, nobody receives this.
             match left {
-                Left::By(line) => drop(lines.blocking_send(line)),
-                Left::Pressed => drop(presses.blocking_send(Press::Leave)),
+                ChatExit::By(line) => drop(lines.blocking_send(line)),
+                ChatExit::Pressed => drop(presses.blocking_send(Press::Leave)),
             }
         };
         hush();
@@ -141,11 +141,11 @@ impl LineEditor {
     /// Sends typed lines until the user leaves the chat. Returns the way in which they left.
     fn until_left(
         &mut self,
-        of: &Keys,
+        of: &SharedInterrupts,
         terminal: &Terminal,
-        lines: &Sender<Typed>,
+        lines: &Sender<InputEvent>,
         presses: &Sender<Press>,
-    ) -> Left {
+    ) -> ChatExit {
         let mut left = (String::new(), String::new());
         loop {
             let prompt = self.gauge.blank();
@@ -161,9 +161,9 @@ impl LineEditor {
                     let line = line.replace("\\\n", "\n");
                     self.remember(&line);
                     match Order::of(&line) {
-                        Order::Quit => return Left::By(Typed::Line(line)),
+                        Order::Quit => return ChatExit::By(InputEvent::Line(line)),
                         Order::Nothing => continue,
-                        _ => Typed::Line(line),
+                        _ => InputEvent::Line(line),
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
@@ -174,17 +174,17 @@ impl LineEditor {
                         false => Prompt::Typed,
                     };
                     match keys(of).press(Instant::now(), prompt) {
-                        Press::Leave => return Left::Pressed,
+                        Press::Leave => return ChatExit::Pressed,
                         press => drop(presses.try_send(press)),
                     }
                     continue;
                 }
                 Err(ReadlineError::Eof) if keys(of).is_working() => {
-                    Typed::Hint("a run is under way: Ctrl-C ends it, /quit leaves".to_owned())
+                    InputEvent::Hint("a run is under way: Ctrl-C ends it, /quit leaves".to_owned())
                 }
-                Err(ReadlineError::Eof) => return Left::By(Typed::End),
+                Err(ReadlineError::Eof) => return ChatExit::By(InputEvent::End),
                 // The terminal was closed.
-                Err(_) => return Left::By(Typed::End),
+                Err(_) => return ChatExit::By(InputEvent::End),
             };
             match lines.try_send(typed) {
                 Ok(()) => {}
@@ -194,7 +194,7 @@ impl LineEditor {
                         "{WAITING} lines wait already; the last was not taken"
                     ));
                 }
-                Err(TrySendError::Closed(_)) => return Left::By(Typed::End),
+                Err(TrySendError::Closed(_)) => return ChatExit::By(InputEvent::End),
             }
         }
     }
@@ -221,9 +221,9 @@ fn hush() {
     }));
 }
 
-impl Helper for Beside {}
+impl Helper for EditorState {}
 
-impl Completer for Beside {
+impl Completer for EditorState {
     type Candidate = Pair;
 
     fn complete(
@@ -242,7 +242,7 @@ impl Completer for Beside {
     }
 }
 
-impl Hinter for Beside {
+impl Hinter for EditorState {
     type Hint = String;
 
     /// Returns no hint. The editor passes the current line here, which must survive a Ctrl-C.
@@ -252,7 +252,7 @@ impl Hinter for Beside {
     }
 }
 
-impl Highlighter for Beside {
+impl Highlighter for EditorState {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
@@ -265,7 +265,7 @@ impl Highlighter for Beside {
     }
 }
 
-impl Validator for Beside {
+impl Validator for EditorState {
     /// Continues the line if it ends with a backslash.
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match line.input().ends_with('\\') {

@@ -2,15 +2,15 @@
 //! lines, and [`EventPrinter`] shows the runs.
 
 pub(crate) mod act;
-mod asks;
+mod chat_gate;
 mod editor;
+mod input_event;
 mod interrupts;
 pub(crate) mod order;
 pub(crate) mod prompt;
 mod save;
 mod talk;
 pub(crate) mod templates;
-mod typed;
 mod words;
 
 use std::io::{self, IsTerminal};
@@ -25,20 +25,20 @@ use plimsoll::{
 
 use tokio::sync::mpsc::channel;
 
-use crate::agent::{self, Prepared, ReadyAgent};
+use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::args::ChatArgs;
 use crate::attach::Recipient;
-use crate::chat::asks::Asks;
+use crate::chat::chat_gate::ChatGate;
 use crate::chat::editor::LineEditor;
+use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts, keys};
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
-use crate::chat::prompt::{Doing, Gauge};
-use crate::chat::talk::{Heard, Incoming, Talk, Went};
+use crate::chat::prompt::{ChatActivity, Gauge};
+use crate::chat::talk::{ChatEvent, InputChannels, Talk, Went};
 use crate::chat::templates::Templates;
-use crate::chat::typed::{Keys, PRESSES, Typed, keys};
 use crate::chat::words::Words;
-use crate::choice::Said;
+use crate::choice::ChoiceProgress;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
 use crate::outcome::{self, code_of, reason_text, stop_of};
@@ -68,7 +68,7 @@ struct Chat {
     terminal: Arc<Terminal>,
     words: Arc<Words>,
     templates: Arc<Templates>,
-    keys: Keys,
+    keys: SharedInterrupts,
     /// The exit code of the last run.
     code: u8,
     /// Whether the user has left the chat with Ctrl-C.
@@ -91,8 +91,8 @@ enum Work {
 /// Runs the command.
 pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
     let said = match args.quiet {
-        true => Said::Nothing,
-        false => Said::Everything,
+        true => ChoiceProgress::Nothing,
+        false => ChoiceProgress::Everything,
     };
     let store = agent::store().await?;
     let id = which_session::of_run(&store, &args.session).await?;
@@ -116,10 +116,10 @@ impl Chat {
         args: &ChatArgs,
         sources: Sources,
         store: Arc<SqliteStore>,
-        prepared: Prepared,
+        prepared: PreparedAgent,
         id: SessionId,
     ) -> Result<Self, Stop> {
-        let keys = Keys::default();
+        let keys = SharedInterrupts::default();
         let settings = paths::config().ok();
         let root = &prepared.config.settings().root;
         let templates = Arc::new(Templates::new(settings.as_deref(), root));
@@ -138,7 +138,7 @@ impl Chat {
         let previews = Arc::new(Previews::new(&settings.root));
         let approvals = Approvals::open(&data, &settings.root, Arc::clone(&previews));
         let approvals = Arc::new(approvals);
-        let (asks, questions) = Asks::new(Arc::clone(&approvals));
+        let (asks, questions) = ChatGate::new(Arc::clone(&approvals));
         let gate: Arc<dyn Gate> = match settings.permission_mode() {
             PermissionMode::Yes => Arc::new(plimsoll::permissions::AllowAll),
             _ => Arc::new(asks),
@@ -170,7 +170,7 @@ impl Chat {
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
         let (press, presses) = channel(PRESSES);
-        typed::signals(press.clone(), Arc::clone(&keys))
+        input_event::signals(press.clone(), Arc::clone(&keys))
             .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
         let headline = agent::headline(ready.config.settings(), &ready.choice, &session);
         terminal.note(&terminal.dim(&headline));
@@ -184,7 +184,7 @@ impl Chat {
         }
         let lines = match line_editor {
             Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&terminal), press),
-            None => typed::piped(),
+            None => input_event::piped(),
         };
         let chat = Self {
             given: {
@@ -199,7 +199,7 @@ impl Chat {
             gate,
             printer,
             talk: Talk::new(
-                Incoming {
+                InputChannels {
                     lines,
                     presses,
                     questions,
@@ -238,25 +238,25 @@ impl Chat {
         }
         loop {
             let next = match self.talk.next().await {
-                Heard::Typed(Typed::Line(line)) => self.line(&line).await?,
-                Heard::Press(Press::Leave) => {
+                ChatEvent::Typed(InputEvent::Line(line)) => self.line(&line).await?,
+                ChatEvent::Press(Press::Leave) => {
                     self.pressed = true;
                     Next::Leave
                 }
-                Heard::Press(Press::Warn) => {
+                ChatEvent::Press(Press::Warn) => {
                     self.terminal
                         .must("Ctrl-C once more leaves, and so does Ctrl-D; what is typed is kept");
                     Next::Line
                 }
                 // The run or question that they were meant for has ended.
-                Heard::Press(Press::Stop) | Heard::Question(_) => Next::Line,
-                Heard::Typed(Typed::Hint(_)) => Next::Line,
-                Heard::Typed(Typed::Bad(text)) => {
+                ChatEvent::Press(Press::Stop) | ChatEvent::Question(_) => Next::Line,
+                ChatEvent::Typed(InputEvent::Hint(_)) => Next::Line,
+                ChatEvent::Typed(InputEvent::Bad(text)) => {
                     self.terminal.must(&format!("plimsoll: {text}"));
                     self.code = exit::FAILED;
                     Next::Line
                 }
-                Heard::Typed(Typed::End) => Next::Leave,
+                ChatEvent::Typed(InputEvent::End) => Next::Leave,
             };
             if let Some(stop) = self.terminal.failed() {
                 return Err(stop);
@@ -335,12 +335,12 @@ impl Chat {
     /// Marks the beginning of work that Ctrl-C ends.
     fn begin(&self) {
         keys(&self.keys).begin();
-        self.gauge.doing(Doing::Working);
+        self.gauge.doing(ChatActivity::Working);
     }
 
     fn end(&mut self) -> Went {
         keys(&self.keys).end(Instant::now());
-        self.gauge.doing(Doing::Idle);
+        self.gauge.doing(ChatActivity::Idle);
         self.measure();
         self.talk.rest()
     }

@@ -35,101 +35,121 @@ pub(crate) enum Order {
 }
 
 /// A command, as shown in the help.
-pub(crate) struct Command {
+pub(crate) struct SlashCommand {
     pub(crate) name: &'static str,
     /// The argument.
-    pub(crate) takes: Takes,
+    pub(crate) takes: CommandArgument,
     pub(crate) does: &'static str,
 }
 
 /// The argument of a command, with its placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum CommandArgument {
     Nothing,
     May(&'static str),
     Must(&'static str),
 }
 
 /// All commands, in the order of the help.
-pub(crate) const COMMANDS: [Command; 19] = [
-    command("help", Takes::Nothing, "these lines"),
+pub(crate) const COMMANDS: [SlashCommand; 19] = [
+    command("help", CommandArgument::Nothing, "these lines"),
     command(
         "steer",
-        Takes::Must("TEXT"),
+        CommandArgument::Must("TEXT"),
         "say it to the run under way, as a plain line does",
     ),
     command(
         "later",
-        Takes::Must("TEXT"),
+        CommandArgument::Must("TEXT"),
         "say it once the run under way has its answer",
     ),
     command(
         "stop",
-        Takes::Nothing,
+        CommandArgument::Nothing,
         "end the run under way, as Ctrl-C does",
     ),
-    command("go", Takes::Nothing, "go on where the last run ended"),
+    command(
+        "go",
+        CommandArgument::Nothing,
+        "go on where the last run ended",
+    ),
     command(
         "compact",
-        Takes::May("FOCUS"),
+        CommandArgument::May("FOCUS"),
         "make the view smaller; a summary keeps FOCUS",
     ),
-    command("context", Takes::Nothing, "what fills the window now"),
+    command(
+        "context",
+        CommandArgument::Nothing,
+        "what fills the window now",
+    ),
     command(
         "diff",
-        Takes::Nothing,
+        CommandArgument::Nothing,
         "what the session has changed in files",
     ),
-    command("cost", Takes::Nothing, "what the session has used"),
-    command("pins", Takes::Nothing, "the rules that stay in view"),
+    command(
+        "cost",
+        CommandArgument::Nothing,
+        "what the session has used",
+    ),
+    command(
+        "pins",
+        CommandArgument::Nothing,
+        "the rules that stay in view",
+    ),
     command(
         "pin",
-        Takes::Must("RULE"),
+        CommandArgument::Must("RULE"),
         "a rule that stays in view from now on",
     ),
     command(
         "undo",
-        Takes::Nothing,
+        CommandArgument::Nothing,
         "the view before the last run; offers its files",
     ),
     command(
         "fork",
-        Takes::May("NAME"),
+        CommandArgument::May("NAME"),
         "go on in a new session; this one stays as it is",
     ),
     command(
         "model",
-        Takes::May("PROVIDER/NAME"),
+        CommandArgument::May("PROVIDER/NAME"),
         "go on with another model, or say which it is",
     ),
     command(
         "session",
-        Takes::May("ID"),
+        CommandArgument::May("ID"),
         "go on with another session, or say which it is",
     ),
     command(
         "new",
-        Takes::Nothing,
+        CommandArgument::Nothing,
         "begin a new session; this one is kept",
     ),
     command(
         "sessions",
-        Takes::May("WORDS"),
+        CommandArgument::May("WORDS"),
         "those of this folder, or where WORDS were said",
     ),
     command(
         "save",
-        Takes::Must("FILE"),
+        CommandArgument::Must("FILE"),
         "the chat as OpenAI's JSON, or as text to a .md FILE",
     ),
-    command("quit", Takes::Nothing, "leave; Ctrl-D does the same"),
+    command(
+        "quit",
+        CommandArgument::Nothing,
+        "leave; Ctrl-D does the same",
+    ),
 ];
 
-const fn command(name: &'static str, takes: Takes, does: &'static str) -> Command {
-    Command { name, takes, does }
+const fn command(name: &'static str, takes: CommandArgument, does: &'static str) -> SlashCommand {
+    SlashCommand { name, takes, does }
 }
 
-impl Command {
+impl SlashCommand {
     /// Returns the line of the help.
     pub(crate) fn help(&self) -> String {
         format!("  {:<24} {}", self.usage(), self.does)
@@ -138,9 +158,9 @@ impl Command {
     /// Returns the command with its argument, as the user types it.
     pub(crate) fn usage(&self) -> String {
         match self.takes {
-            Takes::Nothing => format!("/{}", self.name),
-            Takes::May(what) => format!("/{} [{what}]", self.name),
-            Takes::Must(what) => format!("/{} {what}", self.name),
+            CommandArgument::Nothing => format!("/{}", self.name),
+            CommandArgument::May(what) => format!("/{} [{what}]", self.name),
+            CommandArgument::Must(what) => format!("/{} {what}", self.name),
         }
     }
 }
@@ -174,10 +194,10 @@ impl Order {
         let text = text.trim();
         let given = (!text.is_empty()).then(|| text.to_owned());
         match (command.takes, &given) {
-            (Takes::Must(what), None) => {
+            (CommandArgument::Must(what), None) => {
                 return Self::Unknown(format!("/{name} needs {what}, as in {}", command.usage()));
             }
-            (Takes::Nothing, Some(_)) => {
+            (CommandArgument::Nothing, Some(_)) => {
                 return Self::Unknown(format!(
                     "nothing follows /{name}; to say it to the model, write //{rest}"
                 ));
@@ -276,12 +296,12 @@ mod tests {
     fn every_command_of_the_help_is_one() {
         for command in &COMMANDS {
             let line = match command.takes {
-                Takes::Nothing => format!("/{}", command.name),
+                CommandArgument::Nothing => format!("/{}", command.name),
                 _ => format!("/{} x", command.name),
             };
             assert!(!matches!(Order::of(&line), Order::Unknown(_)), "{line}");
             let bare = Order::of(&format!("/{}", command.name));
-            let needs = matches!(command.takes, Takes::Must(_));
+            let needs = matches!(command.takes, CommandArgument::Must(_));
             assert_eq!(matches!(bare, Order::Unknown(_)), needs, "{}", command.name);
         }
     }

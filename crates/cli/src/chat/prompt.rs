@@ -13,12 +13,12 @@ const WIDTH: usize = 8;
 /// The prompt.
 pub(crate) struct Gauge {
     colours: Colours,
-    shows: Mutex<Shows>,
+    shows: Mutex<PromptState>,
 }
 
 /// The effect of a line that is entered now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum ChatActivity {
     /// It begins a run.
     #[default]
     Idle,
@@ -29,8 +29,8 @@ pub(crate) enum Doing {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Shows {
-    doing: Doing,
+struct PromptState {
+    doing: ChatActivity,
     used: Tokens,
     window: Option<Tokens>,
     trigger: Option<Tokens>,
@@ -50,7 +50,7 @@ impl Gauge {
         (shows.used, shows.trigger, shows.window) = (used, trigger, window);
     }
 
-    pub(crate) fn doing(&self, doing: Doing) {
+    pub(crate) fn doing(&self, doing: ChatActivity) {
         self.lock().doing = doing;
     }
 
@@ -63,9 +63,9 @@ impl Gauge {
     pub(crate) fn prompt(&self) -> String {
         let shows = *self.lock();
         let mark = match shows.doing {
-            Doing::Idle => '>',
-            Doing::Working => '+',
-            Doing::Asking => '?',
+            ChatActivity::Idle => '>',
+            ChatActivity::Working => '+',
+            ChatActivity::Asking => '?',
         };
         let text = format!("{:>5} {mark} ", level(shows.used, shows.window));
         let is_full = shows.trigger.is_some_and(|trigger| shows.used >= trigger);
@@ -76,7 +76,7 @@ impl Gauge {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shows> {
+    fn lock(&self) -> MutexGuard<'_, PromptState> {
         self.shows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(gauge.prompt(), prompt);
             assert_eq!(gauge.prompt().chars().count(), gauge.blank().len());
         }
-        gauge.doing(Doing::Working);
+        gauge.doing(ChatActivity::Working);
         assert!(gauge.prompt().ends_with("+ "));
     }
 }

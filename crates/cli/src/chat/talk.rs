@@ -10,24 +10,24 @@ use tokio::sync::mpsc::Receiver;
 use crate::approvals::Approvals;
 use crate::ask::{self, Reply};
 use crate::attach::Recipient;
-use crate::chat::asks::Asked;
+use crate::chat::chat_gate::PendingQuestion;
+use crate::chat::input_event::{InputEvent, WAITING};
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
-use crate::chat::prompt::{Doing, Gauge};
+use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::templates::Templates;
-use crate::chat::typed::{Typed, WAITING};
 use crate::preview::Previews;
 use crate::terminal::Terminal;
 
 /// The user's input, and the questions that wait for it.
 pub(crate) struct Talk {
-    lines: Receiver<Typed>,
+    lines: Receiver<InputEvent>,
     presses: Receiver<Press>,
-    questions: Receiver<Asked>,
+    questions: Receiver<PendingQuestion>,
     /// Questions that wait for an answer. The first one is shown.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<PendingQuestion>,
     /// Lines that wait for the end of the run.
-    held: VecDeque<Typed>,
+    held: VecDeque<InputEvent>,
     /// The input has ended.
     ended: bool,
     /// Whether the chat ends as soon as nothing is under way.
@@ -42,10 +42,10 @@ pub(crate) struct Talk {
 }
 
 /// The channels of the user's input and of the questions.
-pub(crate) struct Incoming {
-    pub(crate) lines: Receiver<Typed>,
+pub(crate) struct InputChannels {
+    pub(crate) lines: Receiver<InputEvent>,
     pub(crate) presses: Receiver<Press>,
-    pub(crate) questions: Receiver<Asked>,
+    pub(crate) questions: Receiver<PendingQuestion>,
 }
 
 /// Whether the chat continues.
@@ -56,22 +56,22 @@ pub(crate) enum Went {
 }
 
 /// An event during a run or between runs.
-pub(crate) enum Heard {
-    Question(Asked),
+pub(crate) enum ChatEvent {
+    Question(PendingQuestion),
     Press(Press),
-    Typed(Typed),
+    Typed(InputEvent),
 }
 
 impl Talk {
     pub(crate) fn new(
-        incoming: Incoming,
+        incoming: InputChannels,
         terminal: Arc<Terminal>,
         gauge: Arc<Gauge>,
         previews: Arc<Previews>,
         approvals: Arc<Approvals>,
         templates: Arc<Templates>,
     ) -> Self {
-        let Incoming {
+        let InputChannels {
             lines,
             presses,
             questions,
@@ -94,20 +94,20 @@ impl Talk {
     }
 
     /// Waits for the next event between runs.
-    pub(crate) async fn next(&mut self) -> Heard {
+    pub(crate) async fn next(&mut self) -> ChatEvent {
         if let Ok(press) = self.presses.try_recv() {
-            return Heard::Press(press);
+            return ChatEvent::Press(press);
         }
         if let Some(typed) = self.held.pop_front() {
-            return Heard::Typed(typed);
+            return ChatEvent::Typed(typed);
         }
         if self.ended {
-            return Heard::Typed(Typed::End);
+            return ChatEvent::Typed(InputEvent::End);
         }
         tokio::select! {
             biased;
-            Some(press) = self.presses.recv() => Heard::Press(press),
-            typed = self.lines.recv() => Heard::Typed(typed.unwrap_or(Typed::End)),
+            Some(press) = self.presses.recv() => ChatEvent::Press(press),
+            typed = self.lines.recv() => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
         }
     }
 
@@ -115,18 +115,18 @@ impl Talk {
     pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, Went) {
         self.terminal.must(question);
         match self.next().await {
-            Heard::Typed(Typed::Line(line)) => {
+            ChatEvent::Typed(InputEvent::Line(line)) => {
                 let reply = Reply::of(&line);
                 if reply.is_none() && !line.trim().is_empty() {
-                    self.held.push_front(Typed::Line(line));
+                    self.held.push_front(InputEvent::Line(line));
                 }
                 (reply, Went::On)
             }
-            Heard::Typed(Typed::End) => {
+            ChatEvent::Typed(InputEvent::End) => {
                 self.ended = true;
                 (None, Went::On)
             }
-            Heard::Press(Press::Leave) => (None, Went::Away),
+            ChatEvent::Press(Press::Leave) => (None, Went::Away),
             _ => (None, Went::On),
         }
     }
@@ -146,15 +146,17 @@ impl Talk {
         self.recipient = recipient;
         loop {
             match self.hear().await {
-                Heard::Question(asked) => self.question(asked),
-                Heard::Typed(Typed::Line(line)) => self.line(line, remote).await,
-                Heard::Press(Press::Leave) => {
+                ChatEvent::Question(asked) => self.question(asked),
+                ChatEvent::Typed(InputEvent::Line(line)) => self.line(line, remote).await,
+                ChatEvent::Press(Press::Leave) => {
                     self.leaving = true;
                     return;
                 }
-                Heard::Press(_) => self.stop(remote).await,
-                Heard::Typed(Typed::Bad(text) | Typed::Hint(text)) => self.terminal.must(&text),
-                Heard::Typed(Typed::End) => self.end(),
+                ChatEvent::Press(_) => self.stop(remote).await,
+                ChatEvent::Typed(InputEvent::Bad(text) | InputEvent::Hint(text)) => {
+                    self.terminal.must(&text)
+                }
+                ChatEvent::Typed(InputEvent::End) => self.end(),
             }
         }
     }
@@ -164,25 +166,25 @@ impl Talk {
         loop {
             match self.hear().await {
                 // No tool runs now. Dropping the question denies it.
-                Heard::Question(_) => {}
-                Heard::Press(press) => {
+                ChatEvent::Question(_) => {}
+                ChatEvent::Press(press) => {
                     self.leaving = press == Press::Leave;
                     return;
                 }
-                Heard::Typed(Typed::End) => self.end(),
-                Heard::Typed(typed) => self.held.push_back(typed),
+                ChatEvent::Typed(InputEvent::End) => self.end(),
+                ChatEvent::Typed(typed) => self.held.push_back(typed),
             }
         }
     }
 
-    async fn hear(&mut self) -> Heard {
+    async fn hear(&mut self) -> ChatEvent {
         // While the queue is full, the writer of a pipe waits.
         let listens = !self.ended && self.held.len() < WAITING;
         tokio::select! {
             biased;
-            Some(press) = self.presses.recv() => Heard::Press(press),
-            Some(asked) = self.questions.recv() => Heard::Question(asked),
-            typed = self.lines.recv(), if listens => Heard::Typed(typed.unwrap_or(Typed::End)),
+            Some(press) = self.presses.recv() => ChatEvent::Press(press),
+            Some(asked) = self.questions.recv() => ChatEvent::Question(asked),
+            typed = self.lines.recv(), if listens => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
             // Neither input nor questions can arrive: the current work ends by itself.
             else => std::future::pending().await,
         }
@@ -190,7 +192,7 @@ impl Talk {
 
     async fn line(&mut self, line: String, remote: &Remote) {
         let waited = !self.asked.is_empty();
-        self.asked.retain(Asked::is_open);
+        self.asked.retain(PendingQuestion::is_open);
         if !self.asked.is_empty() {
             return self.answer(line, remote).await;
         }
@@ -204,13 +206,13 @@ impl Talk {
                 if let Some(parts) = self.message(text)
                     && !remote.follow_up(parts).await
                 {
-                    self.held.push_front(Typed::Line(line));
+                    self.held.push_front(InputEvent::Line(line));
                 }
             }
             Order::Stop => self.stop(remote).await,
             Order::Nothing => {}
             // The lines of a script are handled in order, however long each takes.
-            _ if !self.terminal.is_live() => self.held.push_back(Typed::Line(line)),
+            _ if !self.terminal.is_live() => self.held.push_back(InputEvent::Line(line)),
             Order::Say(text) => self.steer(text, remote).await,
             Order::Quit => {
                 self.leaving = true;
@@ -234,7 +236,7 @@ impl Talk {
                 Some(rest) => format!("//{rest}"),
                 None => text,
             };
-            self.held.push_front(Typed::Line(line));
+            self.held.push_front(InputEvent::Line(line));
         }
     }
 
@@ -252,8 +254,8 @@ impl Talk {
     }
 
     /// Adds the question of a tool call.
-    fn question(&mut self, asked: Asked) {
-        self.asked.retain(Asked::is_open);
+    fn question(&mut self, asked: PendingQuestion) {
+        self.asked.retain(PendingQuestion::is_open);
         self.asked.push_back(asked);
         if self.asked.len() == 1 {
             self.ask();
@@ -267,12 +269,12 @@ impl Talk {
             let question = &asked.question;
             self.terminal
                 .must(&self.previews.question(question, &self.terminal));
-            self.gauge.doing(Doing::Asking);
+            self.gauge.doing(ChatActivity::Asking);
             let always = self.approvals.offer(question);
             let prompt = ask::prompt(question, always.as_ref());
             self.terminal.must(&format!("{prompt}, [n]o"));
             let known = match (self.held.front(), self.ended) {
-                (Some(Typed::Line(line)), _) => Some(Reply::of(line)),
+                (Some(InputEvent::Line(line)), _) => Some(Reply::of(line)),
                 (Some(_), _) => Some(None),
                 (None, true) => Some(None),
                 (None, false) => None,
@@ -287,7 +289,7 @@ impl Talk {
                 Some(None) => self.give(Reply::Nobody),
             }
         }
-        self.gauge.doing(Doing::Working);
+        self.gauge.doing(ChatActivity::Working);
     }
 
     /// Handles a line while a question waits.
@@ -310,7 +312,7 @@ impl Talk {
             }
             _ if self.terminal.is_live() => self.ask(),
             _ => {
-                self.held.push_back(Typed::Line(line));
+                self.held.push_back(InputEvent::Line(line));
                 self.give(Reply::Nobody);
                 self.ask();
             }
@@ -323,7 +325,7 @@ impl Talk {
         while !self.asked.is_empty() {
             self.give(Reply::Overtaken);
         }
-        self.gauge.doing(Doing::Working);
+        self.gauge.doing(ChatActivity::Working);
     }
 
     fn give(&mut self, reply: Reply) {
@@ -334,8 +336,9 @@ impl Talk {
         if let (Reply::Always, Some(always)) = (&reply, always) {
             self.approvals.add(always);
             let waiting = std::mem::take(&mut self.asked).into_iter();
-            let allows = |asked: &Asked| self.approvals.allow(&asked.question);
-            let (same, others): (VecDeque<Asked>, VecDeque<Asked>) = waiting.partition(allows);
+            let allows = |asked: &PendingQuestion| self.approvals.allow(&asked.question);
+            let (same, others): (VecDeque<PendingQuestion>, VecDeque<PendingQuestion>) =
+                waiting.partition(allows);
             self.asked = others;
             for asked in same {
                 asked.answer(Reply::Yes);
@@ -359,6 +362,6 @@ impl Talk {
         while !self.asked.is_empty() {
             self.give(Reply::Nobody);
         }
-        self.gauge.doing(Doing::Working);
+        self.gauge.doing(ChatActivity::Working);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll::context::{Line, SummaryConfig};
+use plimsoll::context::{SummaryConfig, ViewLimits};
 use plimsoll::policy::{ClearToolUses, ClearTrigger, Policy, Trim, TrimRole, TrimStrategy};
 use plimsoll::{ContextStrategy, Tokens};
 
@@ -95,16 +95,16 @@ impl Filter {
 
     /// Returns the policy and its limit. Returns `None` if the filter removes nothing or is not
     /// implemented as a policy.
-    pub(crate) fn within(&self, budget: Tokens) -> Option<(Policy, Line)> {
+    pub(crate) fn within(&self, budget: Tokens) -> Option<(Policy, ViewLimits)> {
         match self {
             Self::Strategy(ContextStrategy::Unlimited {}) | Self::Trim(_) => None,
             Self::Strategy(strategy) => {
                 let policy = strategy.filter_policy(filter_summary());
-                Some((policy.for_filter().filled(), Line::exactly(budget)))
+                Some((policy.for_filter().filled(), ViewLimits::exactly(budget)))
             }
             Self::ClearToolUses(clear) => {
                 let policy = Policy::new(vec![Arc::new(clear.clone())]);
-                Some((policy, Line::exactly(Tokens::MAX)))
+                Some((policy, ViewLimits::exactly(Tokens::MAX)))
             }
         }
     }

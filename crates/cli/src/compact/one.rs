@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::context::Line;
-use plimsoll::judge::body::{Body, Cut, CutError, Reading};
-use plimsoll::judge::canonical::{Mended, Reasoning, Target, mend};
+use plimsoll::context::ViewLimits;
+use plimsoll::judge::body::{Body, BodyCut, CutError, RequestReading};
+use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, mend};
 use plimsoll::policy::{ClearTrigger, Policy};
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Message, Tokens};
@@ -16,27 +16,27 @@ use super::CompactArgs;
 use super::filter::Filter;
 use crate::chat_file::{self, ChatFile};
 use crate::exit::Stop;
-use crate::explain::Explained;
+use crate::explain::PolicyEffect;
 use crate::settings::Sources;
 use crate::terminal::text::counted;
 use crate::{config, repair};
 
 /// A compacted chat.
-pub(super) struct Compacted<'t> {
+pub(super) struct CompactedChat<'t> {
     pub(super) json: Cow<'t, str>,
     pub(super) notes: Vec<String>,
-    pub(super) explained: Option<Explained>,
+    pub(super) explained: Option<PolicyEffect>,
 }
 
 /// The settings with which chats are compacted.
-pub(super) struct How<'a> {
+pub(super) struct CompactSettings<'a> {
     args: &'a CompactArgs,
     counter: Arc<dyn TokenCounter>,
     filter: Filter,
     config: Option<AgentConfig>,
 }
 
-impl<'a> How<'a> {
+impl<'a> CompactSettings<'a> {
     pub(super) fn new(args: &'a CompactArgs) -> Result<Self, Stop> {
         let filter = Filter::new(&args.policy, &args.options)?;
         if args.explain && matches!(filter, Filter::Trim(_)) {
@@ -57,7 +57,7 @@ impl<'a> How<'a> {
         &self,
         text: &'t str,
         of_log: Option<&Target>,
-    ) -> Result<Compacted<'t>, Stop> {
+    ) -> Result<CompactedChat<'t>, Stop> {
         let args = self.args;
         let json = chat_file::json(text)?;
         let target = repair::target(
@@ -68,14 +68,14 @@ impl<'a> How<'a> {
         )?;
         let reading = Body::read_judged(text, json, &target).map_err(chat_file::unread)?;
         let mended = match &reading {
-            Reading::Valid(_) | Reading::Silent(_) => None,
-            Reading::Damaged => {
+            RequestReading::Valid(_) | RequestReading::Silent(_) => None,
+            RequestReading::Damaged => {
                 Some(mend(text, &target, Reasoning::Keep).map_err(chat_file::unread)?)
             }
         };
         let body = match (reading, &mended) {
-            (Reading::Valid(body) | Reading::Silent(body), _) => body,
-            (Reading::Damaged, mended) => {
+            (RequestReading::Valid(body) | RequestReading::Silent(body), _) => body,
+            (RequestReading::Damaged, mended) => {
                 let mended = mended.as_ref().map_or(text, |mended| &mended.request);
                 chat_file::parse(mended, &target)?
             }
@@ -109,7 +109,7 @@ impl<'a> How<'a> {
                 let budget = line.budget(file.overhead, instructions, Calibration::default());
                 let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
                 let budget = budget.map_err(Stop::cannot_fit)?;
-                explained = Some(Explained::new(&policy, planned, budget));
+                explained = Some(PolicyEffect::new(&policy, planned, budget));
             }
             if let Some(cut) = cut {
                 notes.extend(done(&file, &cut));
@@ -119,7 +119,7 @@ impl<'a> How<'a> {
         if args.quiet {
             notes.clear();
         }
-        Ok(Compacted {
+        Ok(CompactedChat {
             // An unchanged chat is returned byte for byte, including white space around it.
             json: json.map_or_else(
                 || mended.map_or(Cow::Borrowed(text), |mended| Cow::Owned(mended.request)),
@@ -168,7 +168,11 @@ impl<'a> How<'a> {
     }
 
     /// Returns the policy and its limit.
-    fn policy(&self, file: &ChatFile<'_>, asked: Option<Tokens>) -> Result<(Policy, Line), Stop> {
+    fn policy(
+        &self,
+        file: &ChatFile<'_>,
+        asked: Option<Tokens>,
+    ) -> Result<(Policy, ViewLimits), Stop> {
         if let Some(config) = &self.config {
             let (policy, line) = config::filter(config, system(file), asked)?;
             return Ok((policy.for_filter(), line));
@@ -179,7 +183,7 @@ impl<'a> How<'a> {
             false => asked.ok_or_else(no_budget)?,
         };
         let within = self.filter.within(budget);
-        Ok(within.unwrap_or_else(|| (Policy::unlimited(), Line::exactly(Tokens::MAX))))
+        Ok(within.unwrap_or_else(|| (Policy::unlimited(), ViewLimits::exactly(Tokens::MAX))))
     }
 }
 
@@ -189,7 +193,7 @@ fn no_budget() -> Stop {
 
 /// Describes the repairs of a chat, and the remaining faults of its messages. Faults in other keys
 /// are not listed, because those are returned unchanged.
-fn found(mended: &Mended, target: &Target) -> Vec<String> {
+fn found(mended: &RepairedRequest, target: &Target) -> Vec<String> {
     let repaired = mended.repairs.iter();
     let left = mended.faults.iter();
     let left = left.filter(|fault| fault.place.starts_with(target.list()));
@@ -200,7 +204,7 @@ fn found(mended: &Mended, target: &Target) -> Vec<String> {
 }
 
 /// Describes the result of a compaction.
-fn done(file: &ChatFile<'_>, cut: &Cut) -> Vec<String> {
+fn done(file: &ChatFile<'_>, cut: &BodyCut) -> Vec<String> {
     let mut notes = Vec::new();
     let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
     let stages = stages.map_or_else(String::new, |stages| format!(" ({stages})"));

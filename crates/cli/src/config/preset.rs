@@ -2,7 +2,7 @@
 
 use plimsoll::Tokens;
 use plimsoll::config::AgentConfig;
-use plimsoll::context::{Line, Threshold};
+use plimsoll::context::{Threshold, ViewLimits};
 use plimsoll::policy::Economy;
 
 use super::grouped;
@@ -17,7 +17,7 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
             format!("{} tokens of everything that is sent", grouped(tokens))
         }
     };
-    let line = settings.context_strategy().line(Line::default());
+    let line = settings.context_strategy().line(ViewLimits::default());
     let (trigger, target) = (settings.trigger.unwrap_or(line.trigger), settings.target);
     if trigger == Threshold::Sent(Tokens::MAX) {
         return "compaction never fires before the provider refuses".to_owned();

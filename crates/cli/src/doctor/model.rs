@@ -5,8 +5,9 @@ use plimsoll::Tokens;
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::permissions::Permission;
 use plimsoll::providers::{
-    self, BaseUrl, Connected, Counted, Explained, Fact, ModelClientBuilder, ModelFacts, ModelRef,
-    Peculiarity, Place, ProviderError, Secret, WindowSource, Wishes, resolve_window,
+    self, BaseUrl, ConnectionReport, CountAnswer, Fact, ModelClientBuilder, ModelFacts, ModelRef,
+    Peculiarity, ProviderError, RequestExplanation, Secret, ServerLocation, WindowSource, Wishes,
+    resolve_window,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -21,10 +22,10 @@ use crate::{known, local, models, paths};
 const OURS: &str = "http://127.0.0.1:1/v1";
 
 /// All facts about a model that are known without asking its server.
-struct Found {
+struct KnownModel {
     model: ModelRef,
     facts: ModelFacts,
-    explained: Explained,
+    explained: RequestExplanation,
     builder: ModelClientBuilder,
     address_from: String,
     /// Faults that prevent a request, such as a missing key.
@@ -44,13 +45,13 @@ struct Begins {
     /// `None` if only a refusal would reveal it.
     tokens: Option<Tokens>,
     #[serde(flatten)]
-    source: Source,
+    source: WindowOrigin,
 }
 
 /// The source of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-enum Source {
+enum WindowOrigin {
     Said { source: WindowSource },
     Other { source: &'static str },
 }
@@ -66,7 +67,7 @@ const STARTED: &str = "started";
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     let found = find(args).await?;
     let connected = match args.connect {
-        true if found.model.vendor().place == Place::Ours => None,
+        true if found.model.vendor().place == ServerLocation::Ours => None,
         true => {
             let asked = found.builder.clone().connect(&providers::environment);
             Some(asked.await.map_err(Stop::usage)?)
@@ -86,7 +87,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     Ok(if faults.is_empty() { DONE } else { FAILED })
 }
 
-async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
+async fn find(args: &DoctorArgs) -> Result<KnownModel, Stop> {
     let agent = args.sources.resolve()?.agent;
     let settings = agent.settings();
     let name = settings.model.clone().unwrap_or_default();
@@ -105,7 +106,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
             Some((_, origin)) => origin.to_string(),
             None => "as given".to_owned(),
         };
-    } else if vendor.place == Place::Ours {
+    } else if vendor.place == ServerLocation::Ours {
         builder = builder.base_url(OURS);
         address_from = "started for each run".to_owned();
     }
@@ -127,7 +128,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
     let of_variable = providers::find_base_url(vendor, environment);
     let expected = of_variable.as_deref().or(vendor.base_url);
     let expected = expected.and_then(|url| BaseUrl::parse(url, vendor.base_url).ok());
-    let guessed = settings.base_url.is_none() && vendor.place != Place::Ours;
+    let guessed = settings.base_url.is_none() && vendor.place != ServerLocation::Ours;
     if guessed && expected.is_none_or(|url| url.to_string() != explained.address) {
         let from = if vendor.blanks.is_empty() {
             "the configuration"
@@ -137,7 +138,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
         address_from = from.to_owned();
     }
     let endpoint = match vendor.place {
-        Place::Ours => model.to_string(),
+        ServerLocation::Ours => model.to_string(),
         _ => format!("{} {}", explained.address, model.name()),
     };
     let learned = super::windows(&paths::data()?).await?;
@@ -146,7 +147,7 @@ async fn find(args: &DoctorArgs) -> Result<Found, Stop> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
     });
     let learned = learned.map(|window| window.tokens).collect();
-    Ok(Found {
+    Ok(KnownModel {
         model,
         facts,
         explained,
@@ -182,7 +183,7 @@ fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (Wishes, Vec<String>
 }
 
 /// Describes the hosted tools.
-fn own_tools(found: &Found) -> String {
+fn own_tools(found: &KnownModel) -> String {
     let tools = &found.explained.hosted_tools;
     let kinds = match tools.kinds.as_slice() {
         [] => "it has none here".to_owned(),
@@ -201,12 +202,12 @@ fn own_tools(found: &Found) -> String {
 
 /// Returns the window that a run begins with. A smaller window that was learned from a refusal at
 /// the same endpoint, with the same stated window, takes precedence.
-async fn begins(found: &Found, reported: Option<Tokens>) -> Result<Begins, Stop> {
-    let ours = found.model.vendor().place == Place::Ours;
+async fn begins(found: &KnownModel, reported: Option<Tokens>) -> Result<Begins, Stop> {
+    let ours = found.model.vendor().place == ServerLocation::Ours;
     if ours && found.setting == WindowSetting::Ask {
         return Ok(Begins {
             tokens: Some(Tokens(local::WINDOW)),
-            source: Source::Other { source: STARTED },
+            source: WindowOrigin::Other { source: STARTED },
         });
     }
     let said = match found.setting {
@@ -226,23 +227,23 @@ async fn begins(found: &Found, reported: Option<Tokens>) -> Result<Begins, Stop>
     Ok(match (learned, said) {
         (Some(learned), _) if tokens.is_none_or(|tokens| learned < tokens) => Begins {
             tokens: Some(learned),
-            source: Source::Other { source: LEARNED },
+            source: WindowOrigin::Other { source: LEARNED },
         },
         (_, Some(said)) => Begins {
             tokens,
-            source: Source::Said {
+            source: WindowOrigin::Said {
                 source: said.source,
             },
         },
         (_, None) => Begins {
             tokens,
-            source: Source::Other { source: UNKNOWN },
+            source: WindowOrigin::Other { source: UNKNOWN },
         },
     })
 }
 
 /// Returns the fault in a server's response, if any.
-fn trouble(said: &Connected, found: &Found) -> Option<String> {
+fn trouble(said: &ConnectionReport, found: &KnownModel) -> Option<String> {
     let model = &found.model;
     if let Some(status @ (401 | 403)) = said.status {
         let names = model.vendor().key_variables.join(" or ");
@@ -253,7 +254,7 @@ fn trouble(said: &Connected, found: &Found) -> Option<String> {
             None => format!("its server wants a key (status {status}); set {names}"),
         });
     }
-    if let Counted::Refused(words) = &said.counted {
+    if let CountAnswer::Refused(words) = &said.counted {
         return Some(words.clone());
     }
     if said.answers == Some(false) {
@@ -262,10 +263,10 @@ fn trouble(said: &Connected, found: &Found) -> Option<String> {
     (said.has_model == Some(false)).then(|| format!("its server lists no model `{}`", model.name()))
 }
 
-fn key_of(found: &Found) -> (Value, String) {
+fn key_of(found: &KnownModel) -> (Value, String) {
     let vendor = found.model.vendor();
     let names = vendor.key_variables.join(" or ");
-    let wants = vendor.place == Place::Hosted;
+    let wants = vendor.place == ServerLocation::Hosted;
     let (state, text) = match found.explained.key_from.as_deref() {
         Some(from) if from.contains(' ') => ("set", format!("from {from}")),
         Some(from) => ("set", format!("${from} is set")),
@@ -282,9 +283,9 @@ fn words(window: Begins) -> String {
         return "not known (as given); a refusal tells it".to_owned();
     };
     let source = match window.source {
-        Source::Said { source } => source,
-        Source::Other { source: STARTED } => return format!("{tokens} tokens (as started)"),
-        Source::Other { .. } => {
+        WindowOrigin::Said { source } => source,
+        WindowOrigin::Other { source: STARTED } => return format!("{tokens} tokens (as started)"),
+        WindowOrigin::Other { .. } => {
             return format!(
                 "{tokens} tokens (as a refusal has told; say it with --max-context if it has grown)"
             );
@@ -300,8 +301,8 @@ fn words(window: Begins) -> String {
 }
 
 fn as_json(
-    found: &Found,
-    connected: Option<&Connected>,
+    found: &KnownModel,
+    connected: Option<&ConnectionReport>,
     window: Begins,
     faults: &[String],
 ) -> Value {
@@ -323,8 +324,8 @@ fn as_json(
 }
 
 fn tell(
-    found: &Found,
-    connected: Option<&Connected>,
+    found: &KnownModel,
+    connected: Option<&ConnectionReport>,
     window: Begins,
     faults: &[String],
 ) -> Result<(), Stop> {
@@ -339,7 +340,7 @@ fn tell(
         )
     );
     match found.model.vendor().place {
-        Place::Ours => out!("{}", row("address", found.address_from.clone())),
+        ServerLocation::Ours => out!("{}", row("address", found.address_from.clone())),
         _ => out!(
             "{}",
             row(
@@ -433,7 +434,7 @@ fn tell(
     Ok(())
 }
 
-fn tell_connected(said: &Connected) -> Result<(), Stop> {
+fn tell_connected(said: &ConnectionReport) -> Result<(), Stop> {
     out!("Its server");
     if said.answers.is_none() {
         out!("  was not asked: nothing there tells without generating");
@@ -459,9 +460,9 @@ fn tell_connected(said: &Connected) -> Result<(), Stop> {
         None => out!("  does not tell the window"),
     }
     match &said.counted {
-        Counted::Tokens(tokens) => out!("  weighs the example's question at {tokens} tokens"),
-        Counted::Unsaid => out!("  does not say what a request weighs"),
-        Counted::Refused(_) => out!("  refuses to say what a request weighs"),
+        CountAnswer::Tokens(tokens) => out!("  weighs the example's question at {tokens} tokens"),
+        CountAnswer::Unsaid => out!("  does not say what a request weighs"),
+        CountAnswer::Refused(_) => out!("  refuses to say what a request weighs"),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! [`Following`]: follows a run on another machine through its log.
+//! [`RunFollower`]: follows a run on another machine through its log.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const TRIES: u32 = 20;
 
 /// A followed run.
-pub(super) struct Following {
+pub(super) struct RunFollower {
     server: Restate,
     session: String,
     after: u64,
@@ -35,7 +35,7 @@ pub(super) struct News {
     pub(super) questions: Vec<OpenQuestion>,
 }
 
-impl Following {
+impl RunFollower {
     /// Follows the run of a request that begins after an entry of the session's log.
     pub(super) fn new(server: Restate, session: &str, request: &str, after: u64) -> Self {
         Self {

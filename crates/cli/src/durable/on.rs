@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, Config};
 use plimsoll::durable::{
-    Answered, Approval, FORMAT, Message, Restate, RestateError, RunLimits, RunRequest,
+    Approval, FORMAT, MessageRequest, RequestState, Restate, RestateError, RunLimits, RunRequest,
 };
 use plimsoll::limits::CallKey;
 use plimsoll::machine::Outcome;
 use plimsoll::model::CallId;
-use plimsoll::permissions::{Question, Whom};
+use plimsoll::permissions::{Approver, Question};
 use plimsoll::session::new_session_id;
 use plimsoll::store::OpenQuestion;
 use plimsoll::{
     AgentOutput, EndReason, Event, Gate, Observer, PermissionMode, SessionId, ToolCall,
 };
 
-use super::follow::Following;
+use super::follow::RunFollower;
 use super::{server, stop_of};
 use crate::approvals::Approvals;
 use crate::args::RunArgs;
@@ -30,7 +30,7 @@ use crate::out::{self, out};
 use crate::outcome::{code_of, reason_text, summary};
 use crate::paths;
 use crate::preview::Previews;
-use crate::run::{Lines, task};
+use crate::run::{JsonLines, task};
 use crate::settings::Sources;
 use crate::terminal::style::colours;
 use crate::terminal::text::lines_of;
@@ -52,7 +52,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 struct Screen {
     terminal: Arc<Terminal>,
     printer: Option<EventPrinter>,
-    lines: Option<Lines>,
+    lines: Option<JsonLines>,
     gate: Option<Arc<dyn Gate>>,
 }
 
@@ -93,13 +93,13 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
     let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
     screen.terminal.note(&screen.terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(server.clone(), id.clone()));
-    let mut following = Following::new(server.clone(), session, &key, before);
+    let mut following = RunFollower::new(server.clone(), session, &key, before);
     let outcome = follow(&server, &id, &invocation, &mut following, &screen, address).await;
     screen.terminal.status(None);
     screen.terminal.flush();
     interrupts.abort();
     let output = AgentOutput::new(id, outcome?);
-    if let Some(error) = screen.lines.as_ref().and_then(Lines::failed) {
+    if let Some(error) = screen.lines.as_ref().and_then(JsonLines::failed) {
         return Err(out::failed(&error));
     }
     close(args, &config, &screen.terminal, &output, address)
@@ -121,7 +121,7 @@ async fn follow(
     server: &Restate,
     id: &SessionId,
     invocation: &str,
-    following: &mut Following,
+    following: &mut RunFollower,
     screen: &Screen,
     address: &str,
 ) -> Result<Outcome, Stop> {
@@ -147,7 +147,7 @@ async fn follow(
         if is_quiet {
             let answered = server.output(invocation).await;
             has_ended = match answered {
-                Ok(answered) => matches!(answered, Answered::Ended(_)),
+                Ok(answered) => matches!(answered, RequestState::Ended(_)),
                 Err(RestateError::Unreachable { .. }) => false,
                 Err(error) => return Err(stop_of(error)),
             };
@@ -176,7 +176,7 @@ impl Screen {
         });
         Ok(Self {
             printer: (!is_quiet).then(|| EventPrinter::new(Arc::clone(&terminal), None, previews)),
-            lines: args.json.then(Lines::default),
+            lines: args.json.then(JsonLines::default),
             terminal,
             gate,
         })
@@ -214,7 +214,7 @@ impl Screen {
                 arguments: open.arguments,
                 opaque: None,
             },
-            whom: Whom::Gate,
+            whom: Approver::Gate,
             key: CallKey::default(),
             is_protected: open.is_protected,
         };
@@ -233,7 +233,7 @@ async fn interrupt(server: Restate, id: SessionId) {
     if tokio::signal::ctrl_c().await.is_err() {
         return;
     }
-    let message = Message {
+    let message = MessageRequest {
         id: new_session_id().to_string(),
         text: String::new(),
     };

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use plimsoll::SessionId;
-use plimsoll::durable::{Approval, EventsRequest, Message, Restate, SessionStatus, message_key};
+use plimsoll::durable::{
+    Approval, EventsRequest, MessageRequest, Restate, SessionStatus, message_key,
+};
 use plimsoll::machine::Entry;
 use plimsoll::permissions::Answer;
 use plimsoll::session::new_session_id;
@@ -63,7 +65,7 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, Stop> {
     let id = SessionId::new(args.session.as_str()).map_err(Stop::usage)?;
     let server = server(&args.on)?;
     let session = id.as_str();
-    let message = Message {
+    let message = MessageRequest {
         id: new_session_id().to_string(),
         text: args.text.clone().unwrap_or_default(),
     };

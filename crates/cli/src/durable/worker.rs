@@ -14,7 +14,7 @@ use plimsoll::store::{
 use plimsoll::{Event, Gate, Observer, PermissionMode};
 
 use crate::agent::{self, ReadyAgent};
-use crate::choice::Said;
+use crate::choice::ChoiceProgress;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::settings::Sources;
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let kept = Arc::new(store.clone());
-    let prepared = agent::prepare(&sources, Said::Everything, kept, None).await?;
+    let prepared = agent::prepare(&sources, ChoiceProgress::Everything, kept, None).await?;
     let gate: Arc<dyn Gate> = match prepared.config.settings().permission_mode() {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),

@@ -57,7 +57,7 @@ enum Since {
 }
 
 /// A set of files to restore together.
-pub(crate) struct Restoring {
+pub(crate) struct RestoreSet {
     target: Target,
     restores: Vec<FileRestore>,
     /// The reasons why other files are not restored.
@@ -100,7 +100,7 @@ pub(crate) async fn restore(
         true => Since::Replaced,
         false => Since::Refused,
     };
-    let restoring = Restoring::plan(store, files, target, since).await?;
+    let restoring = RestoreSet::plan(store, files, target, since).await?;
     if !restoring.refused.is_empty() {
         return Err(Stop::failed(format!(
             "nothing was restored: {}",
@@ -137,7 +137,7 @@ pub(crate) async fn restore(
 }
 
 /// Asks the user at the terminal.
-async fn is_allowed(restoring: &Restoring) -> Result<bool, Stop> {
+async fn is_allowed(restoring: &RestoreSet) -> Result<bool, Stop> {
     let refusal = "nothing was restored; --yes restores without asking";
     confirm(&restoring.question(), refusal).await
 }
@@ -253,7 +253,7 @@ pub(crate) async fn offer(
     runs: &[u64],
     at_once: bool,
 ) -> Result<Vec<String>, Stop> {
-    let restoring = Restoring::of_runs(store, id, runs).await?;
+    let restoring = RestoreSet::of_runs(store, id, runs).await?;
     for why in restoring.refused() {
         crate::say(why);
     }
@@ -279,7 +279,7 @@ pub(crate) async fn offer(
     Ok(names)
 }
 
-impl Restoring {
+impl RestoreSet {
     /// Determines the files to restore. Changes nothing.
     async fn plan(
         store: &SqliteStore,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll::judge::Rule;
-use plimsoll::judge::body::{Body, CutError, Reading, Slot};
+use plimsoll::judge::body::{Body, CutError, RequestReading, Slot};
 use plimsoll::judge::canonical::{Reasoning, Repair, Target, mend};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::model::{Image, Source};
@@ -77,7 +77,7 @@ impl Patient {
         let reading = Body::read_judged(&request, json, &target).map_err(unread)?;
         let mut repairs = Vec::new();
         let mut history = match reading {
-            Reading::Valid(_) | Reading::Silent(_) if !drop_thinking => None,
+            RequestReading::Valid(_) | RequestReading::Silent(_) if !drop_thinking => None,
             _ => {
                 let reasoning = match drop_thinking {
                     true => Reasoning::Drop,
@@ -266,11 +266,11 @@ impl Patient {
     }
 
     /// Counts the repairs by kind of fault.
-    fn kinds(&self) -> BTreeMap<Kind, usize> {
+    fn kinds(&self) -> BTreeMap<FaultWords, usize> {
         let mut kinds = BTreeMap::new();
         // Repairs without a rule only follow from others.
         for repair in self.repairs.iter().filter(|repair| repair.rule.is_some()) {
-            *kinds.entry(Kind::of(repair)).or_default() += 1;
+            *kinds.entry(FaultWords::of(repair)).or_default() += 1;
         }
         kinds
     }
@@ -331,12 +331,12 @@ impl Patient {
 
 /// A kind of fault of a message, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct FaultWords {
     one: &'static str,
     many: &'static str,
 }
 
-impl Kind {
+impl FaultWords {
     fn of(repair: &Repair) -> Self {
         let (one, many) = match repair.rule {
             Some(Rule::Am1 | Rule::Or1 | Rule::Oc1) => {

@@ -113,7 +113,7 @@ fn report(
     args: &RescueArgs,
     log: &SessionLog,
     patient: &Patient,
-    copy: Option<&save::Saved>,
+    copy: Option<&save::SavedCopy>,
 ) -> Result<u8, Stop> {
     if args.json {
         let copy = copy.map(|copy| {

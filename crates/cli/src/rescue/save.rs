@@ -12,7 +12,7 @@ use super::diagnosis::Patient;
 use crate::exit::Stop;
 
 /// A copy that was written.
-pub(super) struct Saved {
+pub(super) struct SavedCopy {
     pub(super) id: String,
     pub(super) path: PathBuf,
     pub(super) resume: String,
@@ -21,7 +21,11 @@ pub(super) struct Saved {
 }
 
 /// Writes the copy of a session.
-pub(super) fn write(args: &RescueArgs, log: &SessionLog, patient: &Patient) -> Result<Saved, Stop> {
+pub(super) fn write(
+    args: &RescueArgs,
+    log: &SessionLog,
+    patient: &Patient,
+) -> Result<SavedCopy, Stop> {
     let mut ids = super::new_ids(log);
     let copy =
         copy(log, patient.history(), patient.new_tokens(), &mut ids).map_err(Stop::failed)?;
@@ -37,7 +41,7 @@ pub(super) fn write(args: &RescueArgs, log: &SessionLog, patient: &Patient) -> R
         )),
         _ => Stop::failed(format!("{} cannot be written: {error}", path.display())),
     })?;
-    Ok(Saved {
+    Ok(SavedCopy {
         id: copy.id,
         path: path.clone(),
         resume: copy.resume,

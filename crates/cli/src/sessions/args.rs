@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::place::PlaceArgs;
+use super::open_store::PlaceArgs;
 
 const SESSIONS_EXAMPLES: &str = "\
 Examples:

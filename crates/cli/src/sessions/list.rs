@@ -23,7 +23,7 @@ use crate::terminal::text::{clip, widths};
 const NAME: usize = 24;
 
 /// A session, with its last run.
-pub(crate) type Listed = (SessionInfo, LastRun);
+pub(crate) type ListedSession = (SessionInfo, LastRun);
 
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -> Result<u8, Stop> {
@@ -58,7 +58,10 @@ pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -
 }
 
 /// Returns all sessions or those that were last run in this folder, newest first.
-pub(crate) async fn sessions(store: &impl SessionReader, here: bool) -> Result<Vec<Listed>, Stop> {
+pub(crate) async fn sessions(
+    store: &impl SessionReader,
+    here: bool,
+) -> Result<Vec<ListedSession>, Stop> {
     let folder = match here {
         true => Some(env::current_dir().map_err(Stop::failed)?),
         false => None,
@@ -89,7 +92,7 @@ pub(crate) async fn sessions(store: &impl SessionReader, here: bool) -> Result<V
 }
 
 /// Returns aligned lines, one for each session.
-pub(crate) fn lines(sessions: &[Listed], has_heading: bool) -> Vec<String> {
+pub(crate) fn lines(sessions: &[ListedSession], has_heading: bool) -> Vec<String> {
     let heading = [
         "session",
         "last written",
@@ -121,7 +124,7 @@ pub(crate) fn note(line: &str) {
     }
 }
 
-fn cells((session, last): &Listed) -> [String; 7] {
+fn cells((session, last): &ListedSession) -> [String; 7] {
     let fork = session.fork.as_ref().map(described);
     let title = [
         Some(session.title.clone()),

@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use plimsoll::store::{ExportError, Line, Retention, SessionInfo, SqliteStore, StoreError};
+use plimsoll::store::{
+    ExportError, ExportedEntry, Retention, SessionInfo, SqliteStore, StoreError,
+};
 use plimsoll::{SessionId, SessionStore};
 
 /// A store whose sessions can be listed, shown, exported and deleted.
 pub(crate) trait SessionReader: SessionStore + Sized {
     /// Returns the entries after `after`, one page per call; none at the end of the log.
-    async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError>;
+    async fn page(&self, session: &SessionId, after: u64)
+    -> Result<Vec<ExportedEntry>, StoreError>;
 
     /// Returns the list entry of one session.
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError>;
@@ -39,7 +42,11 @@ pub(crate) trait SessionReader: SessionStore + Sized {
 }
 
 impl SessionReader for SqliteStore {
-    async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
+    async fn page(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Vec<ExportedEntry>, StoreError> {
         self.page(session, after).await
     }
 
@@ -78,7 +85,11 @@ impl SessionReader for SqliteStore {
 
 #[cfg(feature = "restate")]
 impl SessionReader for plimsoll::store::PostgresStore {
-    async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
+    async fn page(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Vec<ExportedEntry>, StoreError> {
         self.page(session, after).await
     }
 

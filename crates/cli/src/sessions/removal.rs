@@ -9,7 +9,7 @@ use plimsoll::store::Retention;
 use plimsoll::tokens::Bytes;
 use serde_json::json;
 
-use super::list::{self, Listed};
+use super::list::{self, ListedSession};
 use super::reader::SessionReader;
 use crate::ask::confirm;
 use crate::exit::{DONE, FAILED, Stop};
@@ -96,7 +96,7 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
 /// were forked from.
 async fn remove(
     store: &impl SessionReader,
-    mut chosen: Vec<Listed>,
+    mut chosen: Vec<ListedSession>,
     consent: &Consent,
 ) -> Result<u8, Stop> {
     let what = format!("{}: {}", counted(chosen.len(), "session"), total(&chosen));
@@ -148,7 +148,7 @@ async fn remove(
     Ok(code)
 }
 
-fn print(sessions: &[Listed], as_json: bool) -> Result<(), Stop> {
+fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), Stop> {
     for (info, _) in sessions {
         match as_json {
             true => out!("{}", json!({ "id": info.id, "title": info.title })),
@@ -158,7 +158,7 @@ fn print(sessions: &[Listed], as_json: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-fn total(sessions: &[Listed]) -> String {
+fn total(sessions: &[ListedSession]) -> String {
     let bytes = sessions.iter().map(|(info, _)| info.bytes.0).sum();
     format!("{} of logs", list::size(Bytes(bytes)))
 }

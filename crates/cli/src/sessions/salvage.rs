@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll::store::{FILE, Salvaged, SqliteStore};
+use plimsoll::store::{FILE, SalvagedSession, SqliteStore};
 use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
@@ -58,7 +58,7 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, Stop> {
     Ok(if damaged == 0 { DONE } else { FAILED })
 }
 
-fn as_line(one: &Salvaged) -> String {
+fn as_line(one: &SalvagedSession) -> String {
     let state = match (&one.why, &one.file) {
         (None, _) => "whole".to_owned(),
         (Some(why), None) => why.clone(),
@@ -73,7 +73,7 @@ fn row(id: &str, [entries, recovered, behind, lost]: &[&str; 4], state: &str) ->
     format!("{id:<24}  {entries:>7}  {recovered:>9}  {behind:>6}  {lost:>5}  {state}")
 }
 
-fn as_value(one: &Salvaged) -> serde_json::Value {
+fn as_value(one: &SalvagedSession) -> serde_json::Value {
     json!({
         "id": one.id,
         "entries": one.entries,

@@ -3,7 +3,7 @@
 
 use console::Term;
 use plimsoll::Message;
-use plimsoll::archive::{Kind, SearchQuery, recall_text, snippet};
+use plimsoll::archive::{ArchivedKind, SearchQuery, recall_text, snippet};
 use plimsoll::machine::Entry;
 use plimsoll::store::{SessionInfo, StoreError};
 use serde_json::json;
@@ -37,12 +37,12 @@ pub(crate) struct SearchArgs {
 
 /// A place in a session that contains all words.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SearchHit {
     /// The number of the log entry.
     entry: u64,
     /// The time of the entry, in seconds since 1970.
     at: u64,
-    kind: Kind,
+    kind: ArchivedKind,
     /// The text around the words, on one line.
     text: String,
 }
@@ -95,7 +95,7 @@ pub(crate) async fn places(
     store: &impl SessionReader,
     session: &SessionInfo,
     query: &SearchQuery,
-) -> Vec<Place> {
+) -> Vec<SearchHit> {
     let mut places = Vec::new();
     if let Err(error) = search(store, session, query, &mut places).await {
         crate::say(&error.to_string());
@@ -107,7 +107,7 @@ async fn search(
     store: &impl SessionReader,
     session: &SessionInfo,
     query: &SearchQuery,
-    places: &mut Vec<Place>,
+    places: &mut Vec<SearchHit>,
 ) -> Result<(), StoreError> {
     // The entries that a fork shares are found in its parent.
     let mut after = session.fork.as_ref().map_or(0, |fork| fork.entries);
@@ -124,10 +124,10 @@ async fn search(
             let text = recall_text(message);
             if let Some(found) = query.find_all(&text) {
                 let (_, around) = snippet(&text, found.at);
-                places.push(Place {
+                places.push(SearchHit {
                     entry: line.n,
                     at: line.at,
-                    kind: Kind::of(message),
+                    kind: ArchivedKind::of(message),
                     text: around.split_whitespace().collect::<Vec<_>>().join(" "),
                 });
             }
@@ -146,7 +146,7 @@ fn said(entry: &Entry) -> Option<&Message> {
 }
 
 /// Returns the lines about a session: its heading, and the first places.
-pub(crate) fn lines(session: &SessionInfo, places: &[Place]) -> Vec<String> {
+pub(crate) fn lines(session: &SessionInfo, places: &[SearchHit]) -> Vec<String> {
     let mut lines = Vec::with_capacity(SHOWN + 2);
     lines.push(format!(
         "{}  {}  {}",
@@ -164,7 +164,7 @@ pub(crate) fn lines(session: &SessionInfo, places: &[Place]) -> Vec<String> {
     lines
 }
 
-fn as_value(session: &SessionInfo, place: &Place) -> serde_json::Value {
+fn as_value(session: &SessionInfo, place: &SearchHit) -> serde_json::Value {
     json!({
         "session": session.id,
         "title": session.title,

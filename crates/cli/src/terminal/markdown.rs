@@ -17,16 +17,16 @@ const RULE: usize = 40;
 
 /// The width in columns and the colours to render with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Page {
+pub(crate) struct PageStyle {
     pub(crate) width: usize,
     pub(crate) colours: Colours,
 }
 
 /// Renders a text as rows.
-pub(crate) fn rows(text: &str, page: Page) -> Vec<String> {
+pub(crate) fn rows(text: &str, page: PageStyle) -> Vec<String> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut writer = Writer::new(page);
+    let mut writer = MarkdownWriter::new(page);
     for event in Parser::new_ext(text, options) {
         writer.see(event);
     }
@@ -42,8 +42,8 @@ struct Container {
     rest: String,
 }
 
-struct Writer {
-    page: Page,
+struct MarkdownWriter {
+    page: PageStyle,
     rows: Vec<String>,
     /// The line that is being filled.
     line: String,
@@ -60,8 +60,8 @@ struct Writer {
     gap: bool,
 }
 
-impl Writer {
-    fn new(page: Page) -> Self {
+impl MarkdownWriter {
+    fn new(page: PageStyle) -> Self {
         Self {
             page,
             rows: Vec::new(),
@@ -390,7 +390,7 @@ impl Writer {
 }
 
 /// Renders a line of code as rows.
-pub(crate) fn code_rows(line: &str, page: Page, first: &str, rest: &str) -> Vec<String> {
+pub(crate) fn code_rows(line: &str, page: PageStyle, first: &str, rest: &str) -> Vec<String> {
     let (first, rest) = (format!("{first}{CODE}"), format!("{rest}{CODE}"));
     match line.is_empty() {
         true => vec![first.trim_end().to_owned()],
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     fn plain(text: &str, width: usize) -> String {
-        let page = Page {
+        let page = PageStyle {
             width,
             colours: Colours::None,
         };
@@ -411,7 +411,7 @@ mod tests {
     }
 
     fn coloured(text: &str) -> String {
-        let page = Page {
+        let page = PageStyle {
             width: 40,
             colours: Colours::Ansi,
         };

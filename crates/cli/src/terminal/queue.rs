@@ -32,7 +32,7 @@ pub(crate) enum Op {
 /// The operations that are not yet written.
 #[derive(Default)]
 pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueueState>,
     changed: Condvar,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Queue {
 pub(crate) struct Sender(Arc<Queue>);
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     ops: VecDeque<Op>,
     bytes: usize,
     /// The number of dropped texts since the last one that fitted.
@@ -105,11 +105,11 @@ impl Queue {
     pub(crate) fn take(&self, timeout: Option<Duration>) -> Option<VecDeque<Op>> {
         let mut waiting = self.lock();
         if let Some(timeout) = timeout {
-            let is_empty = |waiting: &mut Waiting| waiting.ops.is_empty() && !waiting.closed;
+            let is_empty = |waiting: &mut QueueState| waiting.ops.is_empty() && !waiting.closed;
             let waited = self.changed.wait_timeout_while(waiting, timeout, is_empty);
             waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         } else {
-            let is_empty = |waiting: &mut Waiting| waiting.ops.is_empty() && !waiting.closed;
+            let is_empty = |waiting: &mut QueueState| waiting.ops.is_empty() && !waiting.closed;
             let waited = self.changed.wait_while(waiting, is_empty);
             waiting = waited.unwrap_or_else(PoisonError::into_inner);
         }
@@ -118,7 +118,7 @@ impl Queue {
         (!ops.is_empty() || !waiting.closed).then_some(ops)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

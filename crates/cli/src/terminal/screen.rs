@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use console::measure_text_width;
 use rustyline::ExternalPrinter;
 
-use crate::terminal::markdown::Page;
+use crate::terminal::markdown::PageStyle;
 use crate::terminal::queue::{Op, Sender};
 use crate::terminal::stream::MarkdownStream;
 use crate::terminal::style::Colours;
@@ -68,13 +68,13 @@ pub(crate) struct Screen {
     /// The next frame of the spinner.
     frame: usize,
     /// The kind of the last row.
-    last: Option<Kind>,
+    last: Option<RowKind>,
     entered: Arc<AtomicBool>,
 }
 
 /// The kind of a row. An empty row separates rows of different kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RowKind {
     Text,
     Note,
 }
@@ -134,8 +134,8 @@ impl Screen {
         matches!(self.printer, Printer::Direct(_))
     }
 
-    fn page(&self) -> Page {
-        Page {
+    fn page(&self) -> PageStyle {
+        PageStyle {
             width: self.printer.size().1,
             colours: self.colours,
         }
@@ -150,7 +150,7 @@ impl Screen {
         match op {
             Op::Lines(text) => {
                 self.end_text();
-                self.begin(Kind::Note);
+                self.begin(RowKind::Note);
                 let text = text.strip_suffix('\n').unwrap_or(&text);
                 self.done.extend(rows_of(text, page.width));
             }
@@ -185,13 +185,13 @@ impl Screen {
 
     fn text_rows(&mut self, rows: Vec<String>) {
         if !rows.is_empty() {
-            self.begin(Kind::Text);
+            self.begin(RowKind::Text);
             self.done.extend(rows);
         }
     }
 
     /// Begins rows of a kind, after an empty row if the kind changes.
-    fn begin(&mut self, kind: Kind) {
+    fn begin(&mut self, kind: RowKind) {
         if self.last.replace(kind).is_some_and(|last| last != kind) {
             self.done.push(String::new());
         }
@@ -228,7 +228,7 @@ impl Screen {
     /// Returns the current rows of the region.
     fn region(&mut self, rows: usize, width: usize) -> Vec<String> {
         let mut region = self.text.open(self.page());
-        if !region.is_empty() && self.last.is_some_and(|last| last != Kind::Text) {
+        if !region.is_empty() && self.last.is_some_and(|last| last != RowKind::Text) {
             region.insert(0, String::new());
         }
         // The other half is for the editor and the user's input.
@@ -241,7 +241,7 @@ impl Screen {
             } else {
                 String::new()
             };
-            if !region.is_empty() || self.last == Some(Kind::Text) {
+            if !region.is_empty() || self.last == Some(RowKind::Text) {
                 region.push(String::new());
             }
             region.push(clip(&format!("{spinner}{status}"), width));
@@ -271,7 +271,7 @@ impl Screen {
     /// Asks a question in place of the status line, and waits for the answer.
     fn ask(&mut self, question: &str, answered: &Receiver<()>) {
         self.end_text();
-        self.begin(Kind::Note);
+        self.begin(RowKind::Note);
         let status = self.status.take();
         self.draw();
         // Rows have no trailing blanks, so one is written between the question and the answer.

@@ -4,7 +4,7 @@
 //! a code block, each line is final at once. The size of a block is bounded.
 
 use crate::terminal::highlight::Highlighter;
-use crate::terminal::markdown::{Page, code_rows, rows};
+use crate::terminal::markdown::{PageStyle, code_rows, rows};
 
 /// Maximum size of a block that is rendered again, in bytes. A larger block is ended early.
 const MAX_BLOCK: usize = 16 * 1024;
@@ -39,7 +39,7 @@ struct Fence {
 
 impl MarkdownStream {
     /// Adds a piece of the text. Returns the rows that became final.
-    pub(crate) fn push(&mut self, text: &str, page: Page) -> Vec<String> {
+    pub(crate) fn push(&mut self, text: &str, page: PageStyle) -> Vec<String> {
         let mut done = Vec::new();
         self.block.push_str(text);
         while let Some(end) = self.unfinished().find('\n') {
@@ -53,7 +53,7 @@ impl MarkdownStream {
     }
 
     /// Returns the rows of the open block.
-    pub(crate) fn open(&self, page: Page) -> Vec<String> {
+    pub(crate) fn open(&self, page: PageStyle) -> Vec<String> {
         if self.block.trim().is_empty() {
             return Vec::new();
         }
@@ -71,7 +71,7 @@ impl MarkdownStream {
     }
 
     /// Ends the text. Returns the rows of the open block.
-    pub(crate) fn end(&mut self, page: Page) -> Vec<String> {
+    pub(crate) fn end(&mut self, page: PageStyle) -> Vec<String> {
         let done = self.end_block(page);
         *self = Self::default();
         done
@@ -88,7 +88,7 @@ impl MarkdownStream {
         self.block.get(self.line..).unwrap_or_default()
     }
 
-    fn end_line(&mut self, end: usize, page: Page, done: &mut Vec<String>) {
+    fn end_line(&mut self, end: usize, page: PageStyle, done: &mut Vec<String>) {
         let line = self.block.get(self.line..end).unwrap_or_default();
         let line = line.trim_end().to_owned();
         if let Some((fence, highlighter)) = &mut self.code {
@@ -176,7 +176,7 @@ impl MarkdownStream {
         }
     }
 
-    fn end_block(&mut self, page: Page) -> Vec<String> {
+    fn end_block(&mut self, page: PageStyle) -> Vec<String> {
         let done = self.open(page);
         self.begun |= !done.is_empty();
         self.clear();
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
     use crate::terminal::style::Colours;
 
-    const PAGE: Page = Page {
+    const PAGE: PageStyle = PageStyle {
         width: 40,
         colours: Colours::None,
     };

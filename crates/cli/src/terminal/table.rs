@@ -153,11 +153,11 @@ fn aligned(text: &str, width: usize, alignment: Alignment) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::terminal::markdown::{Page, rows};
+    use crate::terminal::markdown::{PageStyle, rows};
     use crate::terminal::style::Colours;
 
     fn table(text: &str, width: usize) -> String {
-        let page = Page {
+        let page = PageStyle {
             width,
             colours: Colours::None,
         };

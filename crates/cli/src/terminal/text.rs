@@ -33,9 +33,9 @@ pub(crate) fn wrap(line: &str, width: usize, first: &str, rest: &str, at: Break)
     let mut rows = Rows::new(width, first, rest);
     for piece in pieces(line) {
         match piece {
-            Piece::Escape(code) => rows.escape(code),
-            Piece::Blanks(blanks) => rows.blanks(blanks, at),
-            Piece::Word(word) => rows.word(word, at),
+            LinePart::Escape(code) => rows.escape(code),
+            LinePart::Blanks(blanks) => rows.blanks(blanks, at),
+            LinePart::Word(word) => rows.word(word, at),
         }
     }
     rows.end()
@@ -70,14 +70,14 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
 }
 
 /// A part of a line.
-enum Piece<'a> {
+enum LinePart<'a> {
     /// An escape sequence such as `ESC [ 1 m`.
     Escape(&'a str),
     Blanks(&'a str),
     Word(&'a str),
 }
 
-fn pieces(line: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(line: &str) -> impl Iterator<Item = LinePart<'_>> {
     let mut left = line;
     std::iter::from_fn(move || {
         let first = left.chars().next()?;
@@ -89,9 +89,9 @@ fn pieces(line: &str) -> impl Iterator<Item = Piece<'_>> {
         let (piece, rest) = left.split_at_checked(end.unwrap_or(left.len()))?;
         left = rest;
         Some(match first {
-            '\u{1b}' => Piece::Escape(piece),
-            ' ' => Piece::Blanks(piece),
-            _ => Piece::Word(piece),
+            '\u{1b}' => LinePart::Escape(piece),
+            ' ' => LinePart::Blanks(piece),
+            _ => LinePart::Word(piece),
         })
     })
 }

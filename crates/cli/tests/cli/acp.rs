@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::command::Home;
 use super::editing::{Editor, edit};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::images::png;
 use super::mcp;
 use super::runs::messages;
@@ -24,9 +24,9 @@ fn home() -> Home {
     home
 }
 
-fn change(from: u32, to: u32) -> Answer {
+fn change(from: u32, to: u32) -> FakeAnswer {
     let arguments = format!(r#"{{"path":"main.rs","old":"{from}","new":"{to}"}}"#);
-    Answer::call(&[("edit", &arguments)])
+    FakeAnswer::call(&[("edit", &arguments)])
 }
 
 fn main_rs(home: &Home) -> String {
@@ -36,8 +36,8 @@ fn main_rs(home: &Home) -> String {
 #[test]
 fn a_prompt_streams_shows_its_calls_and_asks_about_them() {
     let home = home();
-    let look = Answer::call(&[("read", r#"{"path":"main.rs"}"#)]);
-    let fake = Fake::new([look, change(8430, 8431), Answer::say("It is done now.")]);
+    let look = FakeAnswer::call(&[("read", r#"{"path":"main.rs"}"#)]);
+    let fake = Fake::new([look, change(8430, 8431), FakeAnswer::say("It is done now.")]);
     let ((), said) = edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
         editor.answers(["allow_once"]);
@@ -90,10 +90,10 @@ fn an_answer_holds_for_one_call_or_for_the_session() {
     let home = home();
     let fake = Fake::new([
         change(8430, 8431),
-        Answer::say("No."),
+        FakeAnswer::say("No."),
         change(8430, 8432),
         change(8432, 8433),
-        Answer::say("Yes."),
+        FakeAnswer::say("Yes."),
     ]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
@@ -115,9 +115,9 @@ fn an_answer_holds_for_one_call_or_for_the_session() {
 fn a_prompt_is_cancelled_while_it_streams_and_while_it_asks() {
     let home = home();
     let fake = Fake::new([
-        Answer::pieces("It is a long story that never ends.").hang(),
+        FakeAnswer::pieces("It is a long story that never ends.").hang(),
         change(8430, 8431),
-        Answer::say("Well?"),
+        FakeAnswer::say("Well?"),
     ]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
@@ -161,12 +161,12 @@ fn an_agent_that_is_called_asks_the_same_person() {
          [[agents]]\nname = \"mate\"\ntools = [\"edit\"]\n",
     );
     home.trust();
-    let call = Answer::call(&[("mate", r#"{"task":"Change the port."}"#)]);
+    let call = FakeAnswer::call(&[("mate", r#"{"task":"Change the port."}"#)]);
     let fake = Fake::new([
         call,
         change(8430, 8431),
-        Answer::say("Changed."),
-        Answer::say("It is done."),
+        FakeAnswer::say("Changed."),
+        FakeAnswer::say("It is done."),
     ]);
     let args = [&WINDOW[..], &["--agent", "chief"]].concat();
     edit(&home, &fake, &args, async |editor| {
@@ -188,9 +188,9 @@ fn a_session_is_loaded_with_all_that_was_said_and_goes_on() {
     let home = home();
     let fake = Fake::new([
         change(8430, 8431),
-        Answer::say("Changed."),
-        Answer::say("A pun."),
-        Answer::say("Gladly."),
+        FakeAnswer::say("Changed."),
+        FakeAnswer::say("A pun."),
+        FakeAnswer::say("Gladly."),
     ]);
     let (session, _) = edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
@@ -238,9 +238,9 @@ fn a_session_is_loaded_with_all_that_was_said_and_goes_on() {
 fn sessions_are_listed_resumed_closed_and_loaded_over_a_prompt() {
     let home = home();
     let fake = Fake::new([
-        Answer::say("One."),
-        Answer::pieces("Two and so on").hang(),
-        Answer::say("Three."),
+        FakeAnswer::say("One."),
+        FakeAnswer::pieces("Two and so on").hang(),
+        FakeAnswer::say("Three."),
     ]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
@@ -285,14 +285,14 @@ fn sessions_are_listed_resumed_closed_and_loaded_over_a_prompt() {
 #[test]
 fn modes_say_what_is_asked_about() {
     let home = home();
-    let bash = || Answer::call(&[("bash", r#"{"command":"touch ran"}"#)]);
+    let bash = || FakeAnswer::call(&[("bash", r#"{"command":"touch ran"}"#)]);
     let fake = Fake::new([
         change(8430, 8431),
-        Answer::say("One."),
+        FakeAnswer::say("One."),
         change(8431, 8432),
-        Answer::say("Two."),
+        FakeAnswer::say("Two."),
         bash(),
-        Answer::say("Three."),
+        FakeAnswer::say("Three."),
     ]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
@@ -319,8 +319,8 @@ fn modes_say_what_is_asked_about() {
 #[test]
 fn a_run_that_a_limit_ends_says_so() {
     let home = home();
-    let look = || Answer::call(&[("read", r#"{"path":"main.rs"}"#)]);
-    let fake = Fake::new([look(), look(), Answer::say("So far so good.")]);
+    let look = || FakeAnswer::call(&[("read", r#"{"path":"main.rs"}"#)]);
+    let fake = Fake::new([look(), look(), FakeAnswer::say("So far so good.")]);
     let args = [&WINDOW[..], &["--max-turns", "2"]].concat();
     edit(&home, &fake, &args, async |editor| {
         let session = editor.open(home.work()).await;
@@ -332,7 +332,7 @@ fn a_run_that_a_limit_ends_says_so() {
             "{text}"
         );
     });
-    let fake = Fake::new([Answer::blocked("I must not")]);
+    let fake = Fake::new([FakeAnswer::blocked("I must not")]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
         let stop = editor.say(&session, "Look.").await.unwrap();
@@ -340,7 +340,7 @@ fn a_run_that_a_limit_ends_says_so() {
         let text = editor.text(&session);
         assert!(text.contains("content filter ended"), "{text}");
     });
-    let fake = Fake::new([Answer::error(401, "no such key")]);
+    let fake = Fake::new([FakeAnswer::error(401, "no such key")]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
         let error = editor.say(&session, "Look.").await.unwrap_err();
@@ -351,7 +351,7 @@ fn a_run_that_a_limit_ends_says_so() {
 #[test]
 fn the_model_reads_links_files_and_images() {
     let home = home();
-    let fake = Fake::new([Answer::say("Seen.")]);
+    let fake = Fake::new([FakeAnswer::say("Seen.")]);
     let file = TextResourceContents::new("use a::b;\n", "file:///src/a%20b.rs");
     let file = EmbeddedResourceResource::TextResourceContents(file);
     let prompt = vec![
@@ -376,7 +376,7 @@ fn the_model_reads_links_files_and_images() {
 #[test]
 fn a_prompt_that_cannot_be_sent_is_refused_and_the_session_goes_on() {
     let home = home();
-    let fake = Fake::new([Answer::say("Heard.")]);
+    let fake = Fake::new([FakeAnswer::say("Heard.")]);
     let blob = BlobResourceContents::new("AAAA", "https://example.com/a.bin");
     let blob = EmbeddedResourceResource::BlobResourceContents(blob);
     edit(&home, &fake, &WINDOW, async |editor| {
@@ -415,8 +415,8 @@ fn sessions_go_on_side_by_side_each_in_its_folder() {
         std::fs::create_dir(home.work().join(name)).unwrap();
         home.file(&format!("{name}/AGENTS.md"), format!("This is {name}."));
     }
-    let (slow, opener) = Answer::pieces("Slowly, but surely.").gated(1);
-    let mut answers = [slow, Answer::say("At once.")].into_iter();
+    let (slow, opener) = FakeAnswer::pieces("Slowly, but surely.").gated(1);
+    let mut answers = [slow, FakeAnswer::say("At once.")].into_iter();
     let fake = Fake::scripted("compatible", Vec::new(), move |_, _| {
         answers.next().unwrap()
     });
@@ -444,7 +444,7 @@ fn sessions_go_on_side_by_side_each_in_its_folder() {
 #[test]
 fn the_end_of_the_connection_ends_a_run_at_once_and_keeps_it() {
     let home = home();
-    let fake = Fake::new([Answer::pieces("Once upon a time there was").hang()]);
+    let fake = Fake::new([FakeAnswer::pieces("Once upon a time there was").hang()]);
     let (session, said) = edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
         tokio::select! {
@@ -456,7 +456,7 @@ fn the_end_of_the_connection_ends_a_run_at_once_and_keeps_it() {
     said.done();
     let shown = home.run(["sessions", "show", session.0.as_ref()]).done();
     assert!(shown.out.contains("A story."), "{}", shown.out);
-    let fake = Fake::new([Answer::say("The end.")]);
+    let fake = Fake::new([FakeAnswer::say("The end.")]);
     let args = ["--session", session.0.as_ref(), "And?"];
     assert_eq!(home.agent(&fake, &args).done().out, "The end.\n");
 }
@@ -466,7 +466,7 @@ fn commands_are_offered_and_done() {
     let home = home();
     std::fs::create_dir_all(home.work().join(".plimsoll/prompts")).unwrap();
     home.file(".plimsoll/prompts/review.md", "Review $1 with care.");
-    let fake = Fake::new([Answer::say("Fine."), Answer::say("What is /etc?")]);
+    let fake = Fake::new([FakeAnswer::say("Fine."), FakeAnswer::say("What is /etc?")]);
     edit(&home, &fake, &WINDOW, async |editor| {
         let session = editor.open(home.work()).await;
         editor.say(&session, "/review main.rs").await.unwrap();
@@ -503,8 +503,8 @@ fn commands_are_offered_and_done() {
 fn the_editors_servers_of_tools_are_used_and_their_calls_asked_about() {
     let home = mcp::home("");
     let fake = Fake::new([
-        Answer::call(&[("my_ship_look", "{}")]),
-        Answer::say("A sail."),
+        FakeAnswer::call(&[("my_ship_look", "{}")]),
+        FakeAnswer::say("A sail."),
     ]);
     let script = home.work().join("ship.sh");
     let ship = McpServerStdio::new("my ship", "sh").args(vec![script.display().to_string()]);

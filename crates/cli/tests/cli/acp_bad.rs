@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use super::command::{Home, with};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 fn initialize() -> String {
     let params = json!({"protocolVersion": 1, "clientCapabilities": {}});
@@ -48,7 +48,7 @@ fn answers(home: &Home, fake: &Fake, lines: &[String]) -> Vec<Value> {
 
 #[test]
 fn what_is_wrong_is_answered_by_one_error_that_says_what_helps() {
-    let (home, fake) = (Home::new(), Fake::new([Answer::say("x")]));
+    let (home, fake) = (Home::new(), Fake::new([FakeAnswer::say("x")]));
     let work = home.work();
     let sse = json!({"type": "sse", "name": "x", "url": "http://127.0.0.1:1", "headers": []});
     for (method, params, code, words) in [

@@ -1,7 +1,7 @@
 //! Agents that are Markdown files: the working agent may call them, and each can be run on its own.
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 fn agent(home: &Home, folder: &str, name: &str, text: &str) {
     let folder = home.work().join(folder);
@@ -21,9 +21,9 @@ fn an_agent_of_the_project_is_called() {
     agent(&home, ".claude/agents", "tester", TESTER);
     agent(&home, ".claude/agents", "broken", "no front matter");
     let fake = Fake::new([
-        Answer::call(&[("reviewer", r#"{"task":"Review main.rs."}"#)]),
-        Answer::say("Line 3 is wrong."),
-        Answer::say("There is a bug."),
+        FakeAnswer::call(&[("reviewer", r#"{"task":"Review main.rs."}"#)]),
+        FakeAnswer::say("Line 3 is wrong."),
+        FakeAnswer::say("There is a bug."),
     ]);
     let said = home.agent(&fake, &["--yes", "Is it right?"]).done();
     for line in [
@@ -54,7 +54,7 @@ fn an_agent_of_the_project_is_called() {
 fn such_an_agent_is_run_alone_and_ignored_with_the_configuration() {
     let home = Home::new();
     agent(&home, ".plimsoll/agents", "reviewer", REVIEWER);
-    let fake = Fake::new([Answer::say("Fine."), Answer::say("Fine.")]);
+    let fake = Fake::new([FakeAnswer::say("Fine."), FakeAnswer::say("Fine.")]);
     home.agent(&fake, &["--agent", "reviewer", "Look."]).done();
     home.agent(&fake, &["--no-config", "Look."]).done();
     let asked = fake.asked();

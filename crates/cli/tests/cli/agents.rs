@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::command::{Home, feed, with};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 const TWO: &str = "max_turns = 9\n[[agents]]\nname = \"bosun\"\nsystem = \"You are the bosun.\"\ntools = [\"read\"]\ntemperature = 0.25\nmax_turns = 3\n\
@@ -54,7 +54,7 @@ fn an_agent_runs_as_its_configuration_says() {
             0,
         ),
     ] {
-        let fake = Fake::new([Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::say("Aye.")]);
         let said = home.agent(&fake, &[args, &["Report."]].concat()).done();
         assert!(
             said.err
@@ -74,7 +74,7 @@ fn an_agent_runs_as_its_configuration_says() {
         });
         assert_eq!(named, tools, "{args:?}");
     }
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     home.agent(&fake, &["Report."])
         .refused(2, &["several agents", "--agent: bosun, cook"]);
     home.agent(&fake, &["--agent", "bosum", "Report."])
@@ -88,7 +88,7 @@ fn an_agent_runs_as_its_configuration_says() {
 fn the_only_agent_is_taken_and_said() {
     let home = home("[[agents]]\nname = \"bosun\"\nsystem = \"You are the bosun.\"\n");
     home.trust();
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     let said = home.agent(&fake, &["Report."]).done();
     assert!(
         said.err.contains("agent bosun, the only one"),
@@ -96,7 +96,7 @@ fn the_only_agent_is_taken_and_said() {
         said.err
     );
     assert_eq!(system(&fake), "You are the bosun.");
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     let said = home.agent(&fake, &["--quiet", "Report."]).done();
     assert_eq!(said.out, "Aye.\n");
     assert!(!said.err.contains("bosun"), "{}", said.err);
@@ -111,7 +111,7 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
         (Some(""), &[], 2),
         (Some("3"), &["--seed", "4"], 4),
     ] {
-        let fake = Fake::new([Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::say("Aye.")]);
         let mut command = home.command(with(&fake, &[args, &["Report."]].concat()));
         if let Some(seed) = variable {
             command.env("PLIMSOLL_SEED", seed);
@@ -163,7 +163,7 @@ fn a_file_that_is_merely_there_runs_nothing() {
         "[providers.openai]\nbase_url = \"http://127.0.0.1:1/v1\"\n",
     ] {
         let home = home(config);
-        let fake = Fake::new([Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::say("Aye.")]);
         let said = home.agent(&fake, &["Report."]);
         said.refused(
             2,
@@ -177,7 +177,7 @@ fn a_file_that_is_merely_there_runs_nothing() {
         assert!(fake.asked().is_empty());
     }
     let home = home("permissions = [{ tool = \"bash\", then = \"deny\" }]\n");
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     home.agent(&fake, &["A no is always heeded."]).done();
 }
 
@@ -185,8 +185,8 @@ fn a_file_that_is_merely_there_runs_nothing() {
 fn rules_of_the_file_and_of_flags_decide_before_anybody_is_asked() {
     let call = || {
         [
-            Answer::call(&[("bash", "{\"command\":\"echo land ho\"}")]),
-            Answer::say("Done."),
+            FakeAnswer::call(&[("bash", "{\"command\":\"echo land ho\"}")]),
+            FakeAnswer::say("Done."),
         ]
     };
     for (config, args, ran) in [
@@ -229,9 +229,9 @@ fn an_agent_calls_another_of_its_file() {
     );
     home.trust();
     let fake = Fake::new([
-        Answer::call(&[("mate", "{\"task\":\"Tie a bowline.\"}")]),
-        Answer::say("It is tied."),
-        Answer::say("All is well."),
+        FakeAnswer::call(&[("mate", "{\"task\":\"Tie a bowline.\"}")]),
+        FakeAnswer::say("It is tied."),
+        FakeAnswer::say("All is well."),
     ]);
     let said = home.agent(&fake, &["--agent", "captain", "Moor."]).done();
     assert_eq!(said.out, "All is well.\n");
@@ -266,10 +266,10 @@ fn guards_of_the_command_line_hold_for_agents_that_are_called() {
         home.file("secret", "hush");
         std::fs::create_dir(home.work().join("safe")).unwrap();
         let fake = Fake::new([
-            Answer::call(&[("mate", "{\"task\":\"Look.\"}")]),
-            Answer::call(&[call]),
-            Answer::say("I could not."),
-            Answer::say("Nobody could."),
+            FakeAnswer::call(&[("mate", "{\"task\":\"Look.\"}")]),
+            FakeAnswer::call(&[call]),
+            FakeAnswer::say("I could not."),
+            FakeAnswer::say("Nobody could."),
         ]);
         let named = ["--config", "plimsoll.toml", "--agent", "captain", "--yes"];
         home.agent(&fake, &[&named[..], args, &["Look."]].concat())
@@ -336,7 +336,7 @@ fn init_writes_a_good_file_once() {
     home.run(["config", "init", "other.toml"]).done();
     home.run(["config", "init", "none/other.toml"])
         .refused(1, &["cannot be written"]);
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     home.agent(&fake, &["Report."]).done();
     let schema: Value = serde_json::from_str(&home.run(["config", "schema"]).done().out).unwrap();
     assert_eq!(schema["properties"]["max_turns"]["minimum"], 1);

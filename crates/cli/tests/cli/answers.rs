@@ -1,7 +1,7 @@
 //! `--json-schema`: an answer that a script can parse, or an exit code if there is none.
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 const SCHEMA: &str =
     r#"{"type":"object","required":["licence"],"properties":{"licence":{"enum":["MIT","BSD"]}}}"#;
@@ -11,9 +11,9 @@ fn the_answer_is_json_that_matches_the_schema() {
     let home = Home::new();
     home.file("answer.json", SCHEMA);
     let fake = Fake::new([
-        Answer::say("It is MIT."),
-        Answer::say(r#"{"licence":"GPL"}"#),
-        Answer::say("```json\n{\"licence\": \"MIT\"}\n```"),
+        FakeAnswer::say("It is MIT."),
+        FakeAnswer::say(r#"{"licence":"GPL"}"#),
+        FakeAnswer::say("```json\n{\"licence\": \"MIT\"}\n```"),
     ]);
     let args = ["-q", "--json-schema", "answer.json", "Which licence?"];
     let ran = home.agent(&fake, &args).done();
@@ -28,7 +28,7 @@ fn the_answer_is_json_that_matches_the_schema() {
 #[test]
 fn an_answer_that_never_matches_is_not_printed() {
     let home = Home::new();
-    let fake = Fake::new(vec![Answer::say("It is MIT."); 4]);
+    let fake = Fake::new(vec![FakeAnswer::say("It is MIT."); 4]);
     let args = ["--json-schema", SCHEMA, "Which licence?"];
     let ran = home.agent(&fake, &args);
     ran.refused(1, &["the answer is not what --json-schema asks for"]);

@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::chatting::Chat;
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 use serde_json::Value;
 
 /// A server whose first answer waits until the test says so; then the others, the last for ever.
-fn held(first: Answer, then: Vec<Answer>) -> (Fake, Receiver<()>, Sender<()>) {
+fn held(first: FakeAnswer, then: Vec<FakeAnswer>) -> (Fake, Receiver<()>, Sender<()>) {
     let (arrived, arrivals) = channel();
     let (go, gone) = channel();
     let mut answers = then.into_iter();
@@ -25,8 +25,8 @@ fn held(first: Answer, then: Vec<Answer>) -> (Fake, Receiver<()>, Sender<()>) {
     (fake, arrivals, go)
 }
 
-fn read() -> Answer {
-    Answer::call(&[("read", "{\"path\":\"notes.txt\"}")])
+fn read() -> FakeAnswer {
+    FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")])
 }
 
 fn home() -> Home {
@@ -48,8 +48,8 @@ fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
     let home = home();
     let fake = Fake::new([
         read(),
-        Answer::say("Forty-two."),
-        Answer::say("Even.\nQuite."),
+        FakeAnswer::say("Forty-two."),
+        FakeAnswer::say("Even.\nQuite."),
     ]);
     let chat = Chat::start(&home, &fake, &[]);
     let said = chat.lines("Which number?\n\n  \nIs it even?\n");
@@ -76,7 +76,7 @@ fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
 fn the_first_message_can_be_an_argument_and_quiet_says_answers_alone() {
     let (home, fake) = (
         home(),
-        Fake::new([Answer::say("Hello."), Answer::say("Bye.")]),
+        Fake::new([FakeAnswer::say("Hello."), FakeAnswer::say("Bye.")]),
     );
     let said = Chat::start(&home, &fake, &["--quiet", "Hi"]).lines("Bye\n");
     assert_eq!(
@@ -89,7 +89,7 @@ fn the_first_message_can_be_an_argument_and_quiet_says_answers_alone() {
 #[test]
 fn a_steer_is_read_before_the_next_call() {
     let home = home();
-    let (fake, arrived, go) = held(read(), vec![Answer::say("With tabs: forty-two.")]);
+    let (fake, arrived, go) = held(read(), vec![FakeAnswer::say("With tabs: forty-two.")]);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("Which number?");
     arrived.recv().unwrap();
@@ -105,7 +105,10 @@ fn a_steer_is_read_before_the_next_call() {
 #[test]
 fn a_message_for_later_follows_the_answer_and_both_answers_are_printed() {
     let home = home();
-    let (fake, arrived, go) = held(Answer::say("Forty-two."), vec![Answer::say("It is even.")]);
+    let (fake, arrived, go) = held(
+        FakeAnswer::say("Forty-two."),
+        vec![FakeAnswer::say("It is even.")],
+    );
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("Which number?");
     arrived.recv().unwrap();
@@ -123,8 +126,8 @@ fn a_message_for_later_follows_the_answer_and_both_answers_are_printed() {
 #[test]
 fn a_scripts_lines_wait_for_the_run_before_them() {
     let home = home();
-    let answers = vec![Answer::say("two"), Answer::say("three")];
-    let (fake, arrived, go) = held(Answer::say("one"), answers);
+    let answers = vec![FakeAnswer::say("two"), FakeAnswer::say("three")];
+    let (fake, arrived, go) = held(FakeAnswer::say("one"), answers);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("First.");
     arrived.recv().unwrap();
@@ -143,7 +146,10 @@ fn a_scripts_lines_wait_for_the_run_before_them() {
 #[test]
 fn a_first_interrupt_ends_the_run_and_the_chat_goes_on() {
     let home = home();
-    let fake = Fake::new([Answer::say("never").silent(), Answer::say("Here again.")]);
+    let fake = Fake::new([
+        FakeAnswer::say("never").silent(),
+        FakeAnswer::say("Here again."),
+    ]);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("Take your time.");
     fake.wait();
@@ -164,8 +170,8 @@ fn a_first_interrupt_ends_the_run_and_the_chat_goes_on() {
 fn two_interrupts_leave_and_the_session_can_be_carried_on() {
     let home = home();
     let fake = Fake::new([
-        Answer::say("never").silent(),
-        Answer::say("Done after all."),
+        FakeAnswer::say("never").silent(),
+        FakeAnswer::say("Done after all."),
     ]);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("Take your time.");
@@ -186,7 +192,7 @@ fn two_interrupts_leave_and_the_session_can_be_carried_on() {
 
 #[test]
 fn an_interrupt_with_nothing_under_way_leaves() {
-    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("/session");
     chat.out();
@@ -197,7 +203,7 @@ fn an_interrupt_with_nothing_under_way_leaves() {
 #[test]
 fn an_interrupt_gets_through_however_many_lines_wait() {
     let home = home();
-    let fake = Fake::new([Answer::say("never").silent(), Answer::say("ok")]);
+    let fake = Fake::new([FakeAnswer::say("never").silent(), FakeAnswer::say("ok")]);
     let mut chat = Chat::start(&home, &fake, &[]);
     for line in 0..200 {
         chat.say(&format!("Line {line}."));
@@ -213,7 +219,10 @@ fn an_interrupt_gets_through_however_many_lines_wait() {
 #[test]
 fn stop_does_what_an_interrupt_does() {
     let home = home();
-    let fake = Fake::new([Answer::say("never").silent(), Answer::say("Here again.")]);
+    let fake = Fake::new([
+        FakeAnswer::say("never").silent(),
+        FakeAnswer::say("Here again."),
+    ]);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("/stop");
     chat.err_until("no run is under way");
@@ -228,11 +237,11 @@ fn stop_does_what_an_interrupt_does() {
 #[test]
 fn the_exit_code_is_the_last_runs() {
     let home = home();
-    let fake = Fake::new([Answer::error(400, "the model is being replaced")]);
+    let fake = Fake::new([FakeAnswer::error(400, "the model is being replaced")]);
     let failed = Chat::start(&home, &fake, &[]).lines("Hi\n");
     assert_eq!(failed.code, Some(5), "{}", failed.err);
     assert!(failed.err.contains("the model is being replaced"));
-    let fake = Fake::new([read(), Answer::say("So far: forty-two.")]);
+    let fake = Fake::new([read(), FakeAnswer::say("So far: forty-two.")]);
     let limit = Chat::start(&home, &fake, &["--max-tool-calls", "1"]).lines("Go on for ever.\n");
     assert_eq!(limit.code, Some(3), "{}", limit.err);
     assert_eq!(limit.out, "So far: forty-two.\n");
@@ -248,7 +257,7 @@ fn the_exit_code_is_the_last_runs() {
         "{}",
         limit.out
     );
-    let fake = Fake::new([Answer::error(400, "not now"), Answer::say("Hello.")]);
+    let fake = Fake::new([FakeAnswer::error(400, "not now"), FakeAnswer::say("Hello.")]);
     let sound = Chat::start(&home, &fake, &[]).lines("Hi\nHi again\n");
     assert_eq!((sound.code, sound.out.as_str()), (Some(0), "Hello.\n"));
 }
@@ -256,8 +265,8 @@ fn the_exit_code_is_the_last_runs() {
 #[test]
 fn what_a_tool_asks_is_answered_by_a_line() {
     let home = home();
-    let bash = |n: u32| Answer::call(&[("bash", &format!("{{\"command\":\"echo ran-{n}\"}}"))]);
-    let answers = [bash(1), bash(2), bash(3), bash(3), Answer::say("done")];
+    let bash = |n: u32| FakeAnswer::call(&[("bash", &format!("{{\"command\":\"echo ran-{n}\"}}"))]);
+    let answers = [bash(1), bash(2), bash(3), bash(3), FakeAnswer::say("done")];
     let fake = Fake::new(answers);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("Run it.");
@@ -295,7 +304,7 @@ fn always_answers_for_all_calls_that_it_allows() {
         ("bash", "{\"command\":\"git version\"}"),
         ("bash", "{\"command\":\"git version --build-options\"}"),
     ];
-    let fake = Fake::new([Answer::call(&both), Answer::say("done")]);
+    let fake = Fake::new([FakeAnswer::call(&both), FakeAnswer::say("done")]);
     let mut chat = Chat::start(&home, &fake, &["--max-parallel-tools", "2"]);
     chat.say("Run both.");
     chat.err_until("Allow? [y]es, [a]lways `git version …` in this project, [n]o");
@@ -313,8 +322,13 @@ fn always_answers_for_all_calls_that_it_allows() {
 #[test]
 fn a_script_that_says_something_else_denies_and_so_does_its_end() {
     let home = home();
-    let bash = || Answer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
-    let fake = Fake::new([bash(), Answer::say("one"), bash(), Answer::say("two")]);
+    let bash = || FakeAnswer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
+    let fake = Fake::new([
+        bash(),
+        FakeAnswer::say("one"),
+        bash(),
+        FakeAnswer::say("two"),
+    ]);
     let said = Chat::start(&home, &fake, &[]).lines("Run it.\nRun it again.\n");
     assert_eq!(
         (said.code, said.out.as_str()),
@@ -329,7 +343,7 @@ fn a_script_that_says_something_else_denies_and_so_does_its_end() {
             "{text}"
         );
     }
-    let fake = Fake::new([bash(), Answer::say("ran")]);
+    let fake = Fake::new([bash(), FakeAnswer::say("ran")]);
     let said = Chat::start(&home, &fake, &["--yes"]).lines("Run it.\n");
     assert!(!said.err.contains("Allow?"), "{}", said.err);
     assert!(messages(&fake.asked()[1]).pop().unwrap().1.contains("ran"));
@@ -337,7 +351,7 @@ fn a_script_that_says_something_else_denies_and_so_does_its_end() {
 
 #[test]
 fn a_line_that_is_no_text_is_passed_over() {
-    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines(b"\xff\xfe\nHi\n");
     assert_eq!((said.code, said.out.as_str()), (Some(0), "Hello.\n"));
     assert!(said.err.contains("not UTF-8"), "{}", said.err);

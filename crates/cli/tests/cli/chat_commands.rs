@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::chatting::Chat;
 use super::command::{Home, feed};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 fn home() -> Home {
@@ -20,7 +20,7 @@ fn sent(request: &Value) -> Vec<String> {
 }
 
 /// A chat that reads so many files of 6,000 characters before it answers.
-fn reads(files: usize, then: Vec<Answer>) -> (Home, Fake) {
+fn reads(files: usize, then: Vec<FakeAnswer>) -> (Home, Fake) {
     let home = Home::new();
     let mut answers = Vec::new();
     for n in 0..files {
@@ -30,12 +30,12 @@ fn reads(files: usize, then: Vec<Answer>) -> (Home, Fake) {
             })
             .collect();
         home.file(&format!("f{n}.txt"), text);
-        answers.push(Answer::call(&[(
+        answers.push(FakeAnswer::call(&[(
             "read",
             &format!("{{\"path\":\"f{n}.txt\"}}"),
         )]));
     }
-    answers.push(Answer::say("All are read."));
+    answers.push(FakeAnswer::say("All are read."));
     answers.extend(then);
     (home, Fake::new(answers))
 }
@@ -43,7 +43,7 @@ fn reads(files: usize, then: Vec<Answer>) -> (Home, Fake) {
 #[test]
 fn undo_takes_the_last_run_out_of_the_view() {
     let home = home();
-    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[])
         .lines("First.\nSecond.\n/undo\nThird.\n/undo\n/undo\n/undo\n");
     let lines: Vec<&str> = said.out.lines().collect();
@@ -70,7 +70,7 @@ fn undo_takes_the_last_run_out_of_the_view() {
 #[test]
 fn a_fork_goes_its_own_way_and_the_session_stays_as_it_was() {
     let home = home();
-    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[]).lines("First.\n/fork side\nSecond.\n/session\n");
     assert_eq!(said.code, Some(0), "{}", said.err);
     let lines: Vec<&str> = said.out.lines().collect();
@@ -94,7 +94,7 @@ fn a_fork_goes_its_own_way_and_the_session_stays_as_it_was() {
 #[test]
 fn a_fork_needs_a_name_that_is_free_and_something_to_share() {
     let home = home();
-    let fake = Fake::new(["one", "two"].map(Answer::say));
+    let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[])
         .lines("/fork side\nFirst.\n/fork a/b\n/fork side\n/fork side\nOn.\n");
     assert!(
@@ -116,7 +116,7 @@ fn a_fork_needs_a_name_that_is_free_and_something_to_share() {
 #[test]
 fn another_session_is_gone_on_with() {
     let home = home();
-    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let first = Chat::start(&home, &fake, &[]).lines("First.\n").session();
     let lines = format!("Second.\n/session {first}\nThird.\n/session nobody\n");
     let said = Chat::start(&home, &fake, &[]).lines(lines);
@@ -137,7 +137,7 @@ fn another_session_is_gone_on_with() {
 #[test]
 fn the_model_can_be_changed_and_the_session_goes_on() {
     let home = home();
-    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let lines = "First.\n/model\n/model openai-compatible/n\nSecond.\n/model nobody/x\nThird.\n";
     let said = Chat::start(&home, &fake, &[]).lines(lines);
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -161,7 +161,7 @@ fn the_model_can_be_changed_and_the_session_goes_on() {
 #[test]
 fn a_model_of_another_provider_is_not_looked_for_at_the_address_of_the_last() {
     let home = home();
-    let fake = Fake::new(["one", "two"].map(Answer::say));
+    let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
     let url = fake.url();
     home.file(
         "plimsoll.toml",
@@ -178,7 +178,7 @@ fn a_model_of_another_provider_is_not_looked_for_at_the_address_of_the_last() {
 
 #[test]
 fn compact_plans_down_to_the_target_and_calls_no_model() {
-    let (home, fake) = reads(6, vec![Answer::say("Here.")]);
+    let (home, fake) = reads(6, vec![FakeAnswer::say("Here.")]);
     let lines = "Read all.\n/compact the names\n/compact\nAre you there?\n";
     let said = Chat::start(&home, &fake, &["--max-context", "15000"]).lines(lines);
     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
@@ -212,7 +212,7 @@ fn compact_plans_down_to_the_target_and_calls_no_model() {
 fn a_focus_reaches_the_model_that_writes_the_summary() {
     let summary = "## Goal\n- read all files\n## Constraints\n- none\n## Decisions\n- none\n## Files\n\
         - f0.txt to f5.txt were read\n## Errors\n- none\n## Open work\n- none\n## Next step\n- answer";
-    let (home, fake) = reads(6, vec![Answer::say(summary), Answer::say("Here.")]);
+    let (home, fake) = reads(6, vec![FakeAnswer::say(summary), FakeAnswer::say("Here.")]);
     let args = ["--max-context", "15000", "--policy", "summarize"];
     let lines = "Read all.\n/compact the names of the files\nAre you there?\n";
     let said = Chat::start(&home, &fake, &args).lines(lines);
@@ -269,8 +269,8 @@ fn context_says_what_fills_the_window() {
 fn a_chat_is_saved_as_json_and_as_text_and_never_over_a_file() {
     let home = home();
     let fake = Fake::new([
-        Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
-        Answer::say("It is ```42```."),
+        FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+        FakeAnswer::say("It is ```42```."),
     ]);
     let lines =
         "Which number?\n/save chat.json\n/save chat.md\n/save notes.txt\n/save no/such.json\n";
@@ -321,7 +321,7 @@ fn a_chat_is_saved_as_json_and_as_text_and_never_over_a_file() {
 #[test]
 fn rules_are_pinned_and_what_was_used_is_said() {
     let home = home();
-    let fake = Fake::new(["one"].map(Answer::say));
+    let fake = Fake::new(["one"].map(FakeAnswer::say));
     let lines = "/pins\n/pin Never touch vendor/.\n/pins\n/cost\nFirst.\n/cost\n";
     let said = Chat::start(&home, &fake, &["--max-turns", "7"]).lines(lines);
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -353,7 +353,7 @@ fn rules_are_pinned_and_what_was_used_is_said() {
 
 #[test]
 fn what_is_no_command_is_answered_with_the_nearest() {
-    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
     let said =
         Chat::start(&home, &fake, &[]).lines("/contxt\n/frobnicate\n/save\n//etc is full\n/help\n");
     assert!(
@@ -379,7 +379,7 @@ fn what_is_no_command_is_answered_with_the_nearest() {
 
 #[test]
 fn quit_leaves_what_stands_behind_it() {
-    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines("Hi\n/quit\nAre you there?\n");
     assert_eq!((said.code, said.out.as_str()), (Some(0), "Hello.\n"));
     assert_eq!(fake.asked().len(), 1);
@@ -387,7 +387,7 @@ fn quit_leaves_what_stands_behind_it() {
 
 #[test]
 fn there_is_nothing_to_go_on_with_before_the_first_word() {
-    let (home, fake) = (home(), Fake::new([Answer::say("Hello.")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines("/go\n/compact\n/context\n");
     assert_eq!(said.code, Some(2), "{}", said.err);
     assert!(said.err.contains("nothing was said yet"), "{}", said.err);
@@ -399,7 +399,7 @@ fn there_is_nothing_to_go_on_with_before_the_first_word() {
 #[test]
 fn a_chat_begins_a_new_session_and_finds_the_others() {
     let home = home();
-    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[]).lines(
         "The first voyage.\n/new\nSecond.\n/sessions\n/sessions voyage\n/sessions zebra\n/clear\n",
     );
@@ -425,7 +425,7 @@ fn a_markdown_file_is_a_command() {
     std::fs::write(mine, "---\ndescription: x\n---\nReview $1 well.\n").unwrap();
     home.file(".plimsoll/prompts/review.md", "Not this one.");
     home.file(".plimsoll/prompts/port.md", "Port it.");
-    let fake = Fake::new(["one", "two"].map(Answer::say));
+    let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
     let said =
         Chat::start(&home, &fake, &[]).lines("/help\n/review notes.txt\n/port to Rust\n/rewiev\n");
     assert!(

@@ -3,7 +3,7 @@
 use super::chatting::Chat;
 use super::command::Home;
 use super::docs::fits;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 const CHAT: &str = include_str!("../../../../docs/chat.md");
 
@@ -19,7 +19,7 @@ fn the_chat_of_the_documentation_is_had_as_it_shows() {
         .lines()
         .filter(|line| !line.starts_with("> "))
         .collect();
-    let fake = Fake::new(["The port is 8431.", "That one is 8432."].map(Answer::say));
+    let fake = Fake::new(["The port is 8431.", "That one is 8432."].map(FakeAnswer::say));
     let home = Home::new();
     let chat = Chat::start(&home, &fake, &["--max-context", "16000"]);
     let said = chat.lines(typed.join("\n"));

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 use super::terminal::{END, INTERRUPT, Terminal, UP};
 
@@ -21,8 +21,8 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
     let home = home();
     let answer = "The number that notes.txt names is forty-two, and it is even.\nThat is all.";
     let fake = Fake::new([
-        Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
-        Answer::say(answer),
+        FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+        FakeAnswer::say(answer),
     ]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[("NO_COLOR", "1")], 40);
     chat.until_prompt(">");
@@ -57,8 +57,8 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
 #[test]
 fn a_line_that_is_typed_while_it_works_steers_it() {
     let home = home();
-    let bash = Answer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
-    let fake = Fake::new([bash, Answer::say("With tabs.")]);
+    let bash = FakeAnswer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
+    let fake = Fake::new([bash, FakeAnswer::say("With tabs.")]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
     chat.keys("Run it.\r");
@@ -86,9 +86,9 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
 fn an_interrupt_keeps_what_is_typed_and_two_leave() {
     let home = home();
     let fake = Fake::new([
-        Answer::say("never whole").hang(),
-        Answer::say("Here again."),
-        Answer::say("never whole").hang(),
+        FakeAnswer::say("never whole").hang(),
+        FakeAnswer::say("Here again."),
+        FakeAnswer::say("never whole").hang(),
     ]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
@@ -120,7 +120,7 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
 #[test]
 fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
     let home = home();
-    let fake = Fake::new([Answer::say("one"), Answer::say("two")]);
+    let fake = Fake::new([FakeAnswer::say("one"), FakeAnswer::say("two")]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
     chat.keys("First.\r");
@@ -147,7 +147,7 @@ fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
 
 #[test]
 fn ctrl_d_leaves_no_run_behind() {
-    let (home, fake) = (home(), Fake::new([Answer::say("never whole").hang()]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("never whole").hang()]));
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
     chat.keys("Take your time.\r");
@@ -165,7 +165,7 @@ fn ctrl_d_leaves_no_run_behind() {
 fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
     let home = home();
     let words: String = (0..150).map(|n| format!("word{n} ")).collect();
-    let fake = Fake::new([Answer::pieces(&words)]);
+    let fake = Fake::new([FakeAnswer::pieces(&words)]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 40);
     chat.until_prompt(">");
     for run in 1..=5 {
@@ -189,8 +189,8 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
     for (columns, variables) in [(80, [("NO_COLOR", "")]), (120, [("NO_COLOR", "1")])] {
         let home = home();
         let fake = Fake::new([
-            Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
-            Answer::say("Forty-two."),
+            FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+            FakeAnswer::say("Forty-two."),
         ]);
         let mut chat = Terminal::chat(&home, &fake, &WINDOW, &variables, columns);
         chat.until_prompt(">");
@@ -237,7 +237,7 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
 #[test]
 fn a_paste_beyond_what_can_be_drawn_does_not_end_the_chat() {
     let home = home();
-    let fake = Fake::new([Answer::say("Forty-two.")]);
+    let fake = Fake::new([FakeAnswer::say("Forty-two.")]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
     let lines = "x\n".repeat(70_000);

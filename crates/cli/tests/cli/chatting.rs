@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use super::command::{Home, Said, with};
+use super::command::{CommandOutput, Home, with};
 use super::fake::Fake;
 
 /// A line that has not come by then never will.
@@ -79,7 +79,7 @@ impl Chat {
     }
 
     /// These lines, and their end.
-    pub(crate) fn lines(mut self, lines: impl AsRef<[u8]>) -> Said {
+    pub(crate) fn lines(mut self, lines: impl AsRef<[u8]>) -> CommandOutput {
         let mut stdin = self.stdin.take().unwrap();
         // A chat that has ended need not read them.
         let _ = stdin.write_all(lines.as_ref());
@@ -88,13 +88,13 @@ impl Chat {
     }
 
     /// The end of the lines.
-    pub(crate) fn end(mut self) -> Said {
+    pub(crate) fn end(mut self) -> CommandOutput {
         self.stdin = None;
         self.wait()
     }
 
     /// What it came to; it ends by itself.
-    pub(crate) fn wait(mut self) -> Said {
+    pub(crate) fn wait(mut self) -> CommandOutput {
         let (mut out, mut err) = std::mem::take(&mut self.seen);
         for line in self.out.iter() {
             out += &format!("{line}\n");
@@ -103,7 +103,7 @@ impl Chat {
             err += &format!("{line}\n");
         }
         let code = self.child.wait().unwrap().code();
-        Said { code, out, err }
+        CommandOutput { code, out, err }
     }
 }
 

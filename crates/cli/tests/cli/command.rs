@@ -17,7 +17,7 @@ pub(crate) struct Home {
 
 /// What a command came to.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     /// `None` where a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -61,7 +61,10 @@ impl Home {
     }
 
     /// Runs to the end with nothing on standard input.
-    pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Said {
+    pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+    ) -> CommandOutput {
         self.pipe(args, "")
     }
 
@@ -70,14 +73,14 @@ impl Home {
         &self,
         args: impl IntoIterator<Item = S>,
         input: impl AsRef<[u8]>,
-    ) -> Said {
+    ) -> CommandOutput {
         feed(self.command(args), input.as_ref())
     }
 }
 
 impl Home {
     /// An agent in the workspace, on this server.
-    pub(crate) fn agent(&self, fake: &Fake, args: &[&str]) -> Said {
+    pub(crate) fn agent(&self, fake: &Fake, args: &[&str]) -> CommandOutput {
         self.run(with(fake, args))
     }
 
@@ -108,8 +111,8 @@ impl Under {
         rustix::process::kill_process_group(group, Signal::INT).unwrap();
     }
 
-    pub(crate) fn end(mut self) -> Said {
-        Said::of(self.child.take().unwrap().wait_with_output().unwrap())
+    pub(crate) fn end(mut self) -> CommandOutput {
+        CommandOutput::of(self.child.take().unwrap().wait_with_output().unwrap())
     }
 }
 
@@ -133,7 +136,7 @@ pub(crate) fn with(fake: &Fake, args: &[&str]) -> Vec<String> {
         .collect()
 }
 
-impl Said {
+impl CommandOutput {
     /// The session that the summary names.
     pub(crate) fn session(&self) -> String {
         let after = self.err.rsplit("session ").next().unwrap();
@@ -190,12 +193,12 @@ fn command<S: AsRef<std::ffi::OsStr>>(
 }
 
 /// Runs to the end; what the command does not want to read is not an error.
-pub(crate) fn feed(command: Command, input: &[u8]) -> Said {
+pub(crate) fn feed(command: Command, input: &[u8]) -> CommandOutput {
     feed_from(command, input)
 }
 
 /// The same from a source that is never held whole.
-pub(crate) fn feed_from(mut command: Command, mut input: impl Read + Send) -> Said {
+pub(crate) fn feed_from(mut command: Command, mut input: impl Read + Send) -> CommandOutput {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -212,6 +215,6 @@ pub(crate) fn feed_from(mut command: Command, mut input: impl Read + Send) -> Sa
                 }
             }
         });
-        Said::of(child.wait_with_output().unwrap())
+        CommandOutput::of(child.wait_with_output().unwrap())
     })
 }

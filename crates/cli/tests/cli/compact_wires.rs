@@ -87,15 +87,15 @@ fn wires(count: usize) -> [(Value, Target); 4] {
         (chat(count), Target::Chat(Dialect::openai())),
         (
             responses(count),
-            Target::Responses(openai_responses::Profile::openai()),
+            Target::Responses(openai_responses::ResponsesProfile::openai()),
         ),
         (
             claude(count, MODEL),
-            Target::Messages(anthropic::Profile::of_model(MODEL)),
+            Target::Messages(anthropic::MessagesProfile::of_model(MODEL)),
         ),
         (
             claude(count, bound),
-            Target::Messages(anthropic::Profile::of_model(bound)),
+            Target::Messages(anthropic::MessagesProfile::of_model(bound)),
         ),
     ]
 }

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::chats;
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
-fn check(config: &str, args: &[&str]) -> super::command::Said {
+fn check(config: &str, args: &[&str]) -> super::command::CommandOutput {
     let home = Home::new();
     home.file("plimsoll.toml", config);
     home.run([&["config", "check"][..], args].concat())
@@ -227,14 +227,17 @@ fn everything_wrong_is_said_at_once() {
 }
 
 /// Reads a file sixteen times, then answers.
-fn script() -> Vec<Answer> {
+fn script() -> Vec<FakeAnswer> {
     let read = |n: usize| {
-        Answer::call(&[(
+        FakeAnswer::call(&[(
             "read",
             &format!("{{\"path\":\"notes.txt\",\"offset\":{n}}}"),
         )])
     };
-    (1..17).map(read).chain([Answer::say("Done.")]).collect()
+    (1..17)
+        .map(read)
+        .chain([FakeAnswer::say("Done.")])
+        .collect()
 }
 
 fn home(config: &str) -> Home {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::chats::{messages, tools, weight};
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 #[test]
 fn each_message_is_weighed_by_the_counter_that_was_named() {
@@ -80,7 +80,7 @@ fn what_the_user_says_of_a_model_is_in_what_is_weighed_by_its_provider() {
         let home = Home::new();
         std::fs::create_dir_all(home.data()).unwrap();
         std::fs::write(home.data().join("models.toml"), mine).unwrap();
-        let fake = Fake::messages(|_, _| Answer::error(500, "nothing is generated"));
+        let fake = Fake::messages(|_, _| FakeAnswer::error(500, "nothing is generated"));
         let image =
             json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
         let chat = json!([{"role": "user", "content": [{"type": "text", "text": "see"}, image]}]);

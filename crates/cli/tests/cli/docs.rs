@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::command::{Home, with};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 const SESSIONS: &str = include_str!("../../../../docs/sessions.md");
 
 /// One command with the lines that it prints.
-struct Shown<'a> {
+struct DocCommand<'a> {
     command: &'a str,
     lines: Vec<&'a str>,
 }
 
-fn shown(text: &str) -> Vec<Shown<'_>> {
-    let mut all: Vec<Shown> = Vec::new();
+fn shown(text: &str) -> Vec<DocCommand<'_>> {
+    let mut all: Vec<DocCommand> = Vec::new();
     let blocks = text.split("```console\n").skip(1);
     for line in blocks.flat_map(|block| block.split("```").next().unwrap().lines()) {
         match line.strip_prefix("$ ") {
-            Some(command) => all.push(Shown {
+            Some(command) => all.push(DocCommand {
                 command,
                 lines: Vec::new(),
             }),
@@ -63,10 +63,10 @@ pub(crate) fn fits(line: &str, shown: &str) -> bool {
 fn the_sessions_of_the_documentation_are_had_as_it_shows() {
     let home = Home::new();
     let says = ["The port is 8431.", "Done.", "It listens on localhost."];
-    let fake = Fake::new(says.map(Answer::say));
+    let fake = Fake::new(says.map(FakeAnswer::say));
     let commands = shown(SESSIONS);
     assert!(commands.len() >= 10);
-    for Shown { command, lines } in commands {
+    for DocCommand { command, lines } in commands {
         let words = words(command);
         let said = match words[..] {
             ["plimsoll", "run", ref rest @ ..] => home.run(with(&fake, rest)),
@@ -123,7 +123,7 @@ fn what_a_configuration_comes_to_is_as_the_pages_show() {
                 .take(2)
                 .collect::<String>();
             rest = &rest[at + block.len()..];
-            for Shown { command, lines } in shown(&block) {
+            for DocCommand { command, lines } in shown(&block) {
                 let words = words(command);
                 let said = home.run(&words[1..]).done();
                 compare(command, &lines, &said.out);

@@ -5,12 +5,12 @@ use plimsoll::store::SqliteStore;
 use plimsoll::{SessionStore, Tokens};
 use serde_json::{Value, json};
 
-use super::command::{Home, Said, feed};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed};
+use super::fake::{Fake, FakeAnswer};
 
 const HUSH: &str = "sk-0123456789-hush";
 
-fn with_key(home: &Home, variable: &str, args: &[&str]) -> Said {
+fn with_key(home: &Home, variable: &str, args: &[&str]) -> CommandOutput {
     let mut command = home.command(args);
     command.env(variable, HUSH);
     feed(command, b"")
@@ -193,7 +193,7 @@ fn what_is_missing_sets_the_exit_code() {
 fn a_server_is_asked_and_generates_nothing() {
     let models = json!({"data": [{"id": "m", "max_model_len": 7_777}, {"id": "n"}]});
     let pages = vec![("/v1/models", models)];
-    let fake = Fake::scripted("compatible", pages, |_, _| Answer::say("no"));
+    let fake = Fake::scripted("compatible", pages, |_, _| FakeAnswer::say("no"));
     let home = Home::new();
     let url = fake.url();
     let ask = |model: &str| {
@@ -233,7 +233,7 @@ fn a_server_is_asked_and_generates_nothing() {
 #[test]
 fn a_request_is_weighed_by_its_provider_where_that_is_asked_for() {
     let pages = vec![("/v1/messages/count_tokens", json!({"input_tokens": 4_321}))];
-    let fake = Fake::scripted("compatible", pages, |_, _| Answer::say("no"));
+    let fake = Fake::scripted("compatible", pages, |_, _| FakeAnswer::say("no"));
     let chat =
         json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]);
     let url = fake.url();
@@ -294,7 +294,7 @@ fn a_refused_key_is_told_as_that_and_any_status_is_an_answer() {
 #[test]
 fn the_window_is_the_one_that_a_run_begins_with() {
     let home = Home::new();
-    let fake = Fake::new([Answer::say("Done.")]);
+    let fake = Fake::new([FakeAnswer::say("Done.")]);
     let url = fake.url();
     let remember = |rows: &[(String, u64)]| {
         let runtime = tokio::runtime::Builder::new_current_thread();

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::command::{Home, Said, with};
+use super::command::{CommandOutput, Home, with};
 use super::fake::Fake;
 
 /// What has not come by then never will.
@@ -32,12 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An editor that is connected.
 pub(crate) struct Editor {
     pub(crate) agent: ConnectionTo<Agent>,
-    pub(crate) heard: Arc<Heard>,
+    pub(crate) heard: Arc<EditorRecord>,
 }
 
 /// What an editor has heard.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct EditorRecord {
     updates: Mutex<Vec<SessionNotification>>,
     /// Questions, and the options of each.
     asked: Mutex<Vec<RequestPermissionRequest>>,
@@ -52,7 +52,7 @@ pub(crate) fn edit<R>(
     fake: &Fake,
     args: &[&str],
     work: impl AsyncFnOnce(&Editor) -> R,
-) -> (R, Said) {
+) -> (R, CommandOutput) {
     let mut args = with(fake, args);
     args[0] = "acp".to_owned();
     let child = home
@@ -93,14 +93,14 @@ pub(crate) fn edit<R>(
     let done = done.expect("the agent did not answer").unwrap();
     let code = child.0.wait().unwrap().code();
     let (out, err) = (String::new(), err.join().unwrap());
-    (done, Said { code, out, err })
+    (done, CommandOutput { code, out, err })
 }
 
 async fn connected<R>(
     transport: impl agent_client_protocol::ConnectTo<Client> + 'static,
     work: impl AsyncFnOnce(&Editor) -> R,
 ) -> Result<R, Error> {
-    let heard = Arc::new(Heard::default());
+    let heard = Arc::new(EditorRecord::default());
     let (hears, asked) = (Arc::clone(&heard), Arc::clone(&heard));
     Client
         .v1()
@@ -131,7 +131,7 @@ async fn connected<R>(
         .await
 }
 
-impl Heard {
+impl EditorRecord {
     fn answer(
         &self,
         question: &RequestPermissionRequest,

@@ -6,7 +6,7 @@ use boon::{Compiler, Schemas};
 use serde_json::Value;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 /// The events of a run, each valid by the schema.
 fn events(home: &Home, said: &str) -> BTreeSet<String> {
@@ -31,17 +31,17 @@ fn every_event_is_as_the_schema_says() {
         "notes.txt",
         "a line of notes that says little\n".repeat(600),
     );
-    let read = || Answer::call(&[("read", r#"{"path":"notes.txt"}"#)]);
+    let read = || FakeAnswer::call(&[("read", r#"{"path":"notes.txt"}"#)]);
     let fake = Fake::new([
         read(),
-        Answer::call(&[("raed", r#"{"path":"notes.txt","limit":"5"}"#)]),
+        FakeAnswer::call(&[("raed", r#"{"path":"notes.txt","limit":"5"}"#)]),
         read(),
-        Answer::error(503, "overloaded").header("retry-after", "0"),
-        Answer::call(&[("bash", r#"{"command":"true"}"#)]),
+        FakeAnswer::error(503, "overloaded").header("retry-after", "0"),
+        FakeAnswer::call(&[("bash", r#"{"command":"true"}"#)]),
         read(),
         read(),
         read(),
-        Answer::say("Done."),
+        FakeAnswer::say("Done."),
     ]);
     let args = [
         "--json",

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::command::{Home, Said};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home};
+use super::fake::{Fake, FakeAnswer};
 use super::ledger;
 
 /// A home with the session `tour`, its fork `other`, which was run, `third`, a fork of that, which was not,
@@ -39,7 +39,7 @@ fn home(fake: &Fake) -> Home {
 }
 
 fn says() -> Fake {
-    Fake::new(["North.", "Me.", "East.", "South.", "West."].map(Answer::say))
+    Fake::new(["North.", "Me.", "East.", "South.", "West."].map(FakeAnswer::say))
 }
 
 fn export(home: &Home, args: &[&str]) -> String {
@@ -48,7 +48,7 @@ fn export(home: &Home, args: &[&str]) -> String {
         .out
 }
 
-fn import(home: &Home, text: &str, args: &[&str]) -> Said {
+fn import(home: &Home, text: &str, args: &[&str]) -> CommandOutput {
     home.pipe([&["sessions", "import", "-"], args].concat(), text)
 }
 

@@ -6,16 +6,16 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use super::command::{Home, Said, feed, with};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed, with};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 use super::terminal::Terminal;
 
 /// The session of a failed run opens, and goes on where a sound model answers.
-fn goes_on(home: &Home, failed: &Said) {
+fn goes_on(home: &Home, failed: &CommandOutput) {
     let id = failed.session();
     home.run(["sessions", "show", &id]).done();
-    let sound = Fake::new([Answer::say("at last")]);
+    let sound = Fake::new([FakeAnswer::say("at last")]);
     let said = home.agent(&sound, &["--quiet", "--session", &id]).done();
     assert_eq!(said.out, "at last\n");
     assert_eq!(messages(&sound.asked()[0])[1].1, "Do it.");
@@ -24,7 +24,7 @@ fn goes_on(home: &Home, failed: &Said) {
 #[test]
 fn a_refused_key_is_not_tried_again() {
     let home = Home::new();
-    let fake = Fake::new([Answer::error(401, "Incorrect API key provided")]);
+    let fake = Fake::new([FakeAnswer::error(401, "Incorrect API key provided")]);
     let said = home.agent(&fake, &["Do it."]);
     said.refused(5, &["Incorrect API key provided", "key"]);
     assert_eq!(fake.asked().len(), 1);
@@ -35,7 +35,7 @@ fn a_refused_key_is_not_tried_again() {
 #[test]
 fn scripts_are_told_the_failure_too() {
     let home = Home::new();
-    let fake = Fake::new([Answer::error(404, "no such model")]);
+    let fake = Fake::new([FakeAnswer::error(404, "no such model")]);
     let said = home.agent(&fake, &["--json", "Do it."]);
     said.refused(5, &["no such model"]);
     let last: serde_json::Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
@@ -83,8 +83,11 @@ fn a_proxy_that_is_not_spoken_to_is_told_at_once() {
 #[test]
 fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
     let home = Home::new();
-    let limited = || Answer::error(429, "Rate limit reached");
-    let fake = Fake::new([limited().header("retry-after", "0"), Answer::say("there")]);
+    let limited = || FakeAnswer::error(429, "Rate limit reached");
+    let fake = Fake::new([
+        limited().header("retry-after", "0"),
+        FakeAnswer::say("there"),
+    ]);
     let said = home.agent(&fake, &["Do it."]).done();
     assert_eq!(said.out, "there\n");
     assert!(
@@ -107,7 +110,7 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
     assert_eq!(fake.asked().len(), 1);
 
     // Without a word on how long, it is tried again after a moment.
-    let fake = Fake::new([limited(), Answer::say("there")]);
+    let fake = Fake::new([limited(), FakeAnswer::say("there")]);
     assert_eq!(home.agent(&fake, &["Do it."]).done().out, "there\n");
 }
 
@@ -115,8 +118,8 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
 fn a_cut_stream_is_asked_for_again() {
     let home = Home::new();
     let fake = Fake::new([
-        Answer::say("the whole of it").cut(),
-        Answer::say("the whole of it"),
+        FakeAnswer::say("the whole of it").cut(),
+        FakeAnswer::say("the whole of it"),
     ]);
     let said = home.agent(&fake, &["Do it."]).done();
     assert_eq!(said.out, "the whole of it\n", "nothing is printed twice");
@@ -132,7 +135,7 @@ fn a_cut_stream_is_asked_for_again() {
 #[test]
 fn a_stream_that_is_always_cut_ends() {
     let home = Home::new();
-    let fake = Fake::new([Answer::say("the whole of it").cut()]);
+    let fake = Fake::new([FakeAnswer::say("the whole of it").cut()]);
     let said = home.agent(&fake, &["Do it."]);
     said.refused(5, &["cut in the middle"]);
     assert_eq!((fake.asked().len(), said.out.as_str()), (3, ""));
@@ -142,7 +145,10 @@ fn a_stream_that_is_always_cut_ends() {
 #[test]
 fn a_server_that_falls_silent_is_given_up() {
     let home = Home::new();
-    let fake = Fake::new([Answer::say("the whole of it").hang(), Answer::say("there")]);
+    let fake = Fake::new([
+        FakeAnswer::say("the whole of it").hang(),
+        FakeAnswer::say("there"),
+    ]);
     let said = home.agent(&fake, &["--idle-timeout", "1", "Do it."]).done();
     assert_eq!(said.out, "there\n");
     assert!(said.err.contains("sent nothing for 1 s"), "{}", said.err);
@@ -151,11 +157,11 @@ fn a_server_that_falls_silent_is_given_up() {
 #[test]
 fn answers_that_are_none_end() {
     let home = Home::new();
-    let fake = Fake::new([Answer::new(200, "<html>Welcome</html>")]);
+    let fake = Fake::new([FakeAnswer::new(200, "<html>Welcome</html>")]);
     let said = home.agent(&fake, &["Do it."]);
     said.refused(5, &["--base-url"]);
     goes_on(&home, &said);
-    let fake = Fake::new([Answer::say("")]);
+    let fake = Fake::new([FakeAnswer::say("")]);
     let said = home.agent(&fake, &["Do it."]);
     said.refused(5, &["empty"]);
     assert_eq!(fake.asked().len(), 2, "asked once more");
@@ -164,7 +170,7 @@ fn answers_that_are_none_end() {
 #[test]
 fn a_corrupt_store_names_its_file_and_is_left_as_it_is() {
     let home = Home::new();
-    let fake = Fake::new([Answer::say("hello")]);
+    let fake = Fake::new([FakeAnswer::say("hello")]);
     home.agent(&fake, &["Do it."]).done();
     let file = home.data().join("sessions.db");
     assert!(file.is_file());
@@ -240,7 +246,7 @@ const OBEYED: [&str; 7] = [
 #[test]
 fn what_a_server_says_is_no_order_to_the_terminal() {
     let home = Home::new();
-    let fake = Fake::new([Answer::error(401, &format!("no {ORDERS}way"))]);
+    let fake = Fake::new([FakeAnswer::error(401, &format!("no {ORDERS}way"))]);
     let said = home.agent(&fake, &["Say it."]);
     assert!(said.err.contains("no \u{fffd}[2J"), "{:?}", said.err);
     assert!(
@@ -253,7 +259,7 @@ fn what_a_server_says_is_no_order_to_the_terminal() {
     let arguments = serde_json::json!({"command": format!("echo {ORDERS}")}).to_string();
     let fake = || {
         Fake::new([
-            Answer::call(&[
+            FakeAnswer::call(&[
                 ("bash", &arguments),
                 (
                     "bash",
@@ -261,7 +267,7 @@ fn what_a_server_says_is_no_order_to_the_terminal() {
                 ),
                 (&format!("no{ORDERS}such"), "{}"),
             ]),
-            Answer::say(&format!("Done{ORDERS}.")),
+            FakeAnswer::say(&format!("Done{ORDERS}.")),
         ])
     };
     let said = home.agent(&fake(), &["--yes", "Look."]).done();
@@ -285,7 +291,10 @@ fn a_question_shows_what_would_run() {
     let home = Home::new();
     let arguments =
         "{\"command\":\"echo safe # \u{202e} fr- mr \u{2066};rm -rf a\u{2069}\u{200b}\"}";
-    let fake = Fake::new([Answer::call(&[("bash", arguments)]), Answer::say("Done.")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("bash", arguments)]),
+        FakeAnswer::say("Done."),
+    ]);
     let mut terminal = Terminal::run(&home, &fake, &["Look."], 80);
     terminal.keys("n\r");
     assert_eq!(terminal.end(), Some(0));
@@ -300,9 +309,9 @@ fn a_protected_file_is_asked_about_each_time() {
     let home = Home::new();
     let write = |path: &str| serde_json::json!({"path": path, "content": "x"}).to_string();
     let fake = Fake::new([
-        Answer::call(&[("write", &write("AGENTS.md"))]),
-        Answer::call(&[("write", &write("plimsoll.toml"))]),
-        Answer::say("Done."),
+        FakeAnswer::call(&[("write", &write("AGENTS.md"))]),
+        FakeAnswer::call(&[("write", &write("plimsoll.toml"))]),
+        FakeAnswer::say("Done."),
     ]);
     let mut terminal = Terminal::run(&home, &fake, &["Write."], 80);
     terminal.until("obey it, unasked. Allow? [y]es, [N]o:");
@@ -341,12 +350,12 @@ fn the_answer_does_not_depend_on_whether_anybody_reads_stderr() {
             let mut stdin = child.stdin.take().unwrap();
             stdin.write_all(input.as_bytes()).unwrap();
             drop(stdin);
-            Said::of(child.wait_with_output().unwrap())
+            CommandOutput::of(child.wait_with_output().unwrap())
         };
         let fake = Fake::new([
-            Answer::call(&[("list", "{}")]),
-            Answer::say("Forty-two."),
-            Answer::say("Again."),
+            FakeAnswer::call(&[("list", "{}")]),
+            FakeAnswer::say("Forty-two."),
+            FakeAnswer::say("Again."),
         ]);
         let mut run = home.command(with(&fake, &["Which?"]));
         let run = said(run.env("PLIMSOLL_LOG", "debug"), "");

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
 use plimsoll::mock::{Mock, Opener, Server, Turn};
-use plimsoll::wire::openai_responses::Profile;
+use plimsoll::wire::openai_responses::ResponsesProfile;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -16,7 +16,7 @@ const THREADS: usize = 2;
 
 /// One answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer(Turn);
+pub(crate) struct FakeAnswer(Turn);
 
 /// The server.
 pub(crate) struct Fake {
@@ -30,7 +30,7 @@ pub(crate) struct Fake {
     runtime: Option<Runtime>,
 }
 
-impl Answer {
+impl FakeAnswer {
     pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
         let turn = Turn::body(status, body.into());
         Self(turn.header("content-type", "application/json"))
@@ -193,8 +193,8 @@ impl Answer {
 
 impl Fake {
     /// Answers chats in this order, and the last one for ever.
-    pub(crate) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let mut answers: VecDeque<Answer> = answers.into_iter().collect();
+    pub(crate) fn new(answers: impl IntoIterator<Item = FakeAnswer>) -> Self {
+        let mut answers: VecDeque<FakeAnswer> = answers.into_iter().collect();
         Self::scripted("compatible", Vec::new(), move |_, _| {
             if answers.len() > 1 {
                 answers.pop_front().unwrap()
@@ -207,7 +207,7 @@ impl Fake {
     pub(crate) fn scripted(
         dialect: &str,
         pages: Vec<(&'static str, Value)>,
-        script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
+        script: impl FnMut(&Value, usize) -> FakeAnswer + Send + 'static,
     ) -> Self {
         // It says of itself only what its pages say.
         let mut mock = Mock::chat(dialect).unwrap();
@@ -222,13 +222,15 @@ impl Fake {
     pub(crate) fn listing(status: u16, models: Value) -> Self {
         let mock = Mock::chat("compatible").unwrap();
         let mock = mock.page("/v1/models", status, models);
-        Self::of(mock, "/chat/completions", |_, _| Answer::error(500, "no"))
+        Self::of(mock, "/chat/completions", |_, _| {
+            FakeAnswer::error(500, "no")
+        })
     }
 
     /// Answers requests of OpenAI Responses in this order.
-    pub(crate) fn responses(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let mut answers: VecDeque<Answer> = answers.into_iter().collect();
-        let mock = Mock::responses_by(|_| Profile::openai());
+    pub(crate) fn responses(answers: impl IntoIterator<Item = FakeAnswer>) -> Self {
+        let mut answers: VecDeque<FakeAnswer> = answers.into_iter().collect();
+        let mock = Mock::responses_by(|_| ResponsesProfile::openai());
         let mock = mock.page("/v1/models", 404, json!({}));
         Self::of(mock, "/responses", move |_, _| {
             answers.pop_front().expect("no request was expected")
@@ -236,14 +238,16 @@ impl Fake {
     }
 
     /// Answers requests of Anthropic Messages.
-    pub(crate) fn messages(script: impl FnMut(&Value, usize) -> Answer + Send + 'static) -> Self {
+    pub(crate) fn messages(
+        script: impl FnMut(&Value, usize) -> FakeAnswer + Send + 'static,
+    ) -> Self {
         Self::of(Mock::messages_without_keys(), "/v1/messages", script)
     }
 
     fn of(
         mock: Mock,
         path: &'static str,
-        script: impl FnMut(&Value, usize) -> Answer + Send + 'static,
+        script: impl FnMut(&Value, usize) -> FakeAnswer + Send + 'static,
     ) -> Self {
         let (arrived, arrivals) = channel();
         let script = Mutex::new(script);

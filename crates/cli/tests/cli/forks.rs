@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::command::{Home, Said};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
-fn lines(said: &Said) -> Vec<Value> {
+fn lines(said: &CommandOutput) -> Vec<Value> {
     let lines = said.out.lines();
     lines
         .map(|line| serde_json::from_str(line).unwrap())
@@ -17,8 +17,8 @@ fn lines(said: &Said) -> Vec<Value> {
 fn tour() -> (Home, Fake) {
     let home = Home::new();
     home.file("a.txt", "alpha");
-    let read = Answer::call(&[("read", "{\"path\":\"a.txt\"}")]);
-    let say = ["alpha", "five letters", "in the fork", "in the tour"].map(Answer::say);
+    let read = FakeAnswer::call(&[("read", "{\"path\":\"a.txt\"}")]);
+    let say = ["alpha", "five letters", "in the fork", "in the tour"].map(FakeAnswer::say);
     let fake = Fake::new([read].into_iter().chain(say));
     home.agent(&fake, &["--session", "tour", "What is in a.txt?"])
         .done();

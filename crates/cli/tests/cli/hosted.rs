@@ -1,11 +1,11 @@
 //! `plimsoll run` with hosted tools and with a longer-lived prompt cache: against the strict mocks,
 //! over compactions, and the messages if a provider does not support them.
 
-use plimsoll::mock::{Call, Mock, Recorded, Script, Server, Turn};
+use plimsoll::mock::{Call, Mock, RecordedRequest, Script, Server, Turn};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::command::{Home, Said};
+use super::command::{CommandOutput, Home};
 
 /// What the user says that the server holds, and what it does: there is no overflow.
 const SAID_WINDOW: u64 = 16_000;
@@ -15,12 +15,12 @@ const TASK: &str = "Find out what the sea does.";
 const SEARCH: &str = r#"{"type":"web_search_20250305","name":"web_search","max_uses":3}"#;
 
 /// A server, and the threads that it answers on.
-struct Mocked {
+struct HostedServer {
     server: Server,
     _runtime: Runtime,
 }
 
-impl Mocked {
+impl HostedServer {
     fn start(mock: Mock, script: Script) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -35,7 +35,7 @@ impl Mocked {
         }
     }
 
-    fn run(&self, home: &Home, model: &str, rest: &[&str]) -> Said {
+    fn run(&self, home: &Home, model: &str, rest: &[&str]) -> CommandOutput {
         let url = format!("{}/v1", self.server.address());
         let window = SAID_WINDOW.to_string();
         let run = ["run", "--model", model, "--base-url", &url];
@@ -123,7 +123,7 @@ fn of_responses(turn: usize) -> Vec<Turn> {
     }]
 }
 
-fn events(said: &Said) -> Vec<Value> {
+fn events(said: &CommandOutput) -> Vec<Value> {
     let lines = said.out.lines();
     lines
         .map(|line| serde_json::from_str(line).unwrap())
@@ -132,7 +132,7 @@ fn events(said: &Said) -> Vec<Value> {
 
 /// The run ended well, no request was refused, each asked for the tool, the view was made smaller, and
 /// what the provider's tool did was told.
-fn check(said: &Said, asked: &[Recorded], tool: &Value) -> Vec<Value> {
+fn check(said: &CommandOutput, asked: &[RecordedRequest], tool: &Value) -> Vec<Value> {
     let events = events(said);
     assert_eq!(events.last().unwrap()["outcome"]["text"], "It ebbs.");
     for one in asked {
@@ -164,7 +164,7 @@ fn messages_with_a_search_and_an_hour_of_cache() {
     for model in ["claude-sonnet-4-5", "claude-opus-5-5"] {
         let home = home();
         let mock = Mock::messages_without_keys();
-        let mocked = Mocked::start(mock, script(of_messages));
+        let mocked = HostedServer::start(mock, script(of_messages));
         let set = format!("hosted_tools=[{SEARCH}]");
         let rest = ["--set", &set, "--cache-retention", "long", "--json"];
         let said = mocked
@@ -172,13 +172,13 @@ fn messages_with_a_search_and_an_hour_of_cache() {
             .done();
         let asked = mocked.server.requests();
         let tool: Value = serde_json::from_str(SEARCH).unwrap();
-        let bare = |mut one: Recorded| {
+        let bare = |mut one: RecordedRequest| {
             for tool in one.body["tools"].as_array_mut().unwrap() {
                 tool.as_object_mut().unwrap().remove("cache_control");
             }
             one
         };
-        let plain: Vec<Recorded> = asked.iter().cloned().map(bare).collect();
+        let plain: Vec<RecordedRequest> = asked.iter().cloned().map(bare).collect();
         let events = check(&said, &plain, &tool);
         let found = events.iter().find(|event| event["type"] == "hosted_result");
         assert_eq!(found.unwrap()["text"], "Sea 2 https://sea.example");
@@ -208,7 +208,7 @@ fn messages_with_a_search_and_an_hour_of_cache() {
 #[test]
 fn the_head_alone_may_be_kept_longer() {
     let home = home();
-    let mocked = Mocked::start(
+    let mocked = HostedServer::start(
         Mock::messages_without_keys(),
         script(|_| vec![Turn::default()]),
     );
@@ -231,7 +231,7 @@ fn the_head_alone_may_be_kept_longer() {
 #[test]
 fn responses_with_a_search_and_a_day_of_cache() {
     let home = home();
-    let mocked = Mocked::start(Mock::responses(), script(of_responses));
+    let mocked = HostedServer::start(Mock::responses(), script(of_responses));
     let file = home.file(
         "with.toml",
         "hosted_tools = [{ type = \"web_search\" }]\ncache.retention = \"long\"\n",
@@ -250,7 +250,7 @@ fn where_there_is_no_such_thing_it_is_said() {
     let home = home();
     let dialect = || Mock::chat("openai").unwrap();
     let answers = || Script::new([Turn::say("Aye.").repeated()]);
-    let mocked = Mocked::start(dialect(), answers());
+    let mocked = HostedServer::start(dialect(), answers());
     // A longer life is left out, with a word; a tool is asked for or nothing runs.
     let said = mocked
         .run(&home, "openai/gpt-4o", &["--cache-retention", "long"])
@@ -320,7 +320,7 @@ fn where_there_is_no_such_thing_it_is_said() {
 fn what_is_denied_is_not_asked_for() {
     let home = home();
     let answers = Script::new([Turn::say("Aye.").repeated()]);
-    let mocked = Mocked::start(Mock::messages_without_keys(), answers);
+    let mocked = HostedServer::start(Mock::messages_without_keys(), answers);
     let set = format!("hosted_tools=[{SEARCH}]");
     let model = "anthropic/claude-opus-5";
     for pattern in ["web_search", "web_search_20250305", "web_*"] {

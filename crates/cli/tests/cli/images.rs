@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::chatting::Chat;
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 /// A PNG of two by three pixels, as far as its header.
 pub(crate) fn png() -> Vec<u8> {
@@ -19,7 +19,7 @@ fn the_model_sees_the_images_after_the_task() {
     let home = Home::new();
     home.file("a.png", png());
     home.file("b.gif", b"GIF89a\x02\0\x03\0\0\0\0;".as_slice());
-    let fake = Fake::new([Answer::say("A boat.")]);
+    let fake = Fake::new([FakeAnswer::say("A boat.")]);
     let args = ["-i", "a.png", "--image", "b.gif", "What is it?"];
     home.agent(&fake, &args).done();
     let requests = fake.asked();
@@ -81,7 +81,7 @@ fn images_that_are_mentioned_go_along() {
     home.file("a.png", png());
     std::fs::create_dir(home.work().join("docs")).unwrap();
     home.file("docs/b b.png", png());
-    let fake = Fake::new(vec![Answer::say("A boat."); 3]);
+    let fake = Fake::new(vec![FakeAnswer::say("A boat."); 3]);
     home.agent(&fake, &["What is on @a.png?"]).done();
     let mut chat = Chat::start(&home, &fake, &["--quiet"]);
     chat.say("Is @\"docs/b b.png\" the same, says ada@example.com?");
@@ -114,8 +114,8 @@ fn the_model_reads_an_image_if_it_is_known_to_see() {
             std::fs::write(home.data().join("models.toml"), models).unwrap();
         }
         home.file("a.png", png());
-        let read = Answer::call(&[("read", r#"{"path":"a.png"}"#)]);
-        let fake = Fake::new([read, Answer::say("A boat.")]);
+        let read = FakeAnswer::call(&[("read", r#"{"path":"a.png"}"#)]);
+        let fake = Fake::new([read, FakeAnswer::say("A boat.")]);
         home.agent(&fake, &["What is on a.png?"]).done();
         let request = &fake.asked()[1];
         let text = request["messages"].to_string();

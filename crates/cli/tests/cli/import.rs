@@ -4,7 +4,7 @@ use plimsoll::judge::anthropic::sign;
 use serde_json::{Value, json};
 
 use super::command::{Home, with};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 /// A run of Claude's that was killed between two calls, with a message typed in between.
 fn dead() -> String {
@@ -45,7 +45,7 @@ fn a_dead_session_goes_on_with_a_chat() {
     assert!(list.out.contains("rescued") && list.out.contains("Which port?"));
     let shown = home.run(["sessions", "show", "rescued"]).done();
     assert!(shown.out.starts_with("session rescued: no run yet\n"));
-    let fake = Fake::new([Answer::say("On 8431.")]);
+    let fake = Fake::new([FakeAnswer::say("On 8431.")]);
     let args = ["--session", "rescued", "And where is that said?"];
     let said = home.run(with(&fake, &args)).done();
     assert_eq!(said.out, "On 8431.\n");
@@ -82,7 +82,7 @@ fn a_dead_session_goes_on_with_the_newest_claude() {
     let fake = Fake::messages(|request, _| {
         let thought =
             json!({"type": "thinking", "thinking": "So", "signature": sign(request, "So")});
-        Answer::blocks(
+        FakeAnswer::blocks(
             &[thought, json!({"type": "text", "text": "On 8431."})],
             "end_turn",
         )
@@ -111,7 +111,7 @@ fn a_dead_session_goes_on_with_the_newest_claude() {
 fn a_signature_that_is_refused_is_given_up_and_the_session_is_not() {
     // Another account's, say: the server reads no signature but its own.
     let answer = |_: &Value, _: usize| {
-        Answer::blocks(&[json!({"type": "text", "text": "On 8431."})], "end_turn")
+        FakeAnswer::blocks(&[json!({"type": "text", "text": "On 8431."})], "end_turn")
     };
     let home = Home::new();
     imported(&home);

@@ -2,7 +2,7 @@
 //! and about the environment.
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 fn system(fake: &Fake) -> String {
@@ -29,7 +29,7 @@ fn files_are_read_from_the_repository_down_and_the_users_own_first() {
     // Above the repository nothing is read.
     std::fs::write(home.work().join("../AGENTS.md"), "Not of the project.").unwrap();
 
-    let fake = Fake::new([Answer::say("one")]);
+    let fake = Fake::new([FakeAnswer::say("one")]);
     let args = ["--root", "a/b", "Go."];
     let said = home.agent(&fake, &args).done();
     let text = system(&fake);
@@ -55,7 +55,7 @@ fn files_are_read_from_the_repository_down_and_the_users_own_first() {
 fn a_prompt_of_ones_own_is_not_told_where_it_works() {
     let home = Home::new();
     let prompt = home.file("system.md", "You count.");
-    let fake = Fake::new([Answer::say("one")]);
+    let fake = Fake::new([FakeAnswer::say("one")]);
     let args = ["--system", prompt.to_str().unwrap(), "Go."];
     let said = home.agent(&fake, &args).done();
     assert_eq!(system(&fake), "You count.");

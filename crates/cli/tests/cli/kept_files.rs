@@ -3,27 +3,27 @@
 use serde_json::Value;
 
 use super::chatting::Chat;
-use super::command::{Home, Said};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home};
+use super::fake::{Fake, FakeAnswer};
 use super::terminal::Terminal;
 
 const WINDOW: [&str; 2] = ["--max-context", "20000"];
 const MAIN: &str = "fn main() {\n    serve(8430);\n}\n";
 
 /// Edits a file twice and makes another, in two runs.
-fn answers() -> Vec<Answer> {
+fn answers() -> Vec<FakeAnswer> {
     vec![
-        Answer::call(&[("edit", r#"{"path":"main.rs","old":"8430","new":"8431"}"#)]),
-        Answer::say("Done."),
-        Answer::call(&[
+        FakeAnswer::call(&[("edit", r#"{"path":"main.rs","old":"8430","new":"8431"}"#)]),
+        FakeAnswer::say("Done."),
+        FakeAnswer::call(&[
             ("edit", r#"{"path":"main.rs","old":"8431","new":"8432"}"#),
             (
                 "write",
                 r#"{"path":"docs/notes.md","content":"one\ntwo\n"}"#,
             ),
         ]),
-        Answer::say("Done again."),
-        Answer::say("I read it."),
+        FakeAnswer::say("Done again."),
+        FakeAnswer::say("I read it."),
     ]
 }
 
@@ -48,7 +48,7 @@ fn file(home: &Home, name: &str) -> Option<String> {
     std::fs::read_to_string(home.work().join(name)).ok()
 }
 
-fn restore(home: &Home, args: &[&str]) -> Said {
+fn restore(home: &Home, args: &[&str]) -> CommandOutput {
     home.run(["sessions", "restore", "tour"].iter().chain(args))
 }
 
@@ -70,7 +70,7 @@ fn listed(home: &Home) -> Vec<(String, u64, u64, String)> {
 }
 
 /// What undoes the last restore, as it was told.
-fn undoing(said: &Said) -> Vec<String> {
+fn undoing(said: &CommandOutput) -> Vec<String> {
     let told = said.err.split("plimsoll sessions restore tour ").nth(1);
     told.unwrap()
         .split_whitespace()
@@ -239,7 +239,7 @@ fn a_chat_offers_the_files_of_the_run_that_it_undoes() {
                 answers()
                     .into_iter()
                     .take(2)
-                    .chain([Answer::say("Something.")]),
+                    .chain([FakeAnswer::say("Something.")]),
             ),
         );
         let said = Chat::start(&home, &fake, &["--yes"]).lines(lines);

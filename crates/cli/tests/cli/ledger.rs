@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use plimsoll::archive::{Archived, RecallKey};
+use plimsoll::archive::{ArchivedItem, RecallKey};
 use plimsoll::context::Seq;
 use plimsoll::store::SqliteStore;
 use plimsoll::{Message, SessionId, SessionStore};
 use serde_json::Value;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 /// What the tool reads: more than one result may weigh in the window below, on several lines.
@@ -23,8 +23,8 @@ fn story() -> String {
 /// A run whose one tool result is shortened as it arrives; its session.
 pub(crate) fn run(home: &Home) -> String {
     home.file("story.txt", story());
-    let bash = Answer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]);
-    let fake = Fake::new([bash, Answer::say("a story")]);
+    let bash = FakeAnswer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]);
+    let fake = Fake::new([bash, FakeAnswer::say("a story")]);
     let args = ["--yes", "--max-context", "6000", "Which file is it?"];
     home.agent(&fake, &args).done().session()
 }
@@ -105,11 +105,11 @@ fn a_model_follows_the_marker_and_gets_the_bytes() {
     // What the model would do: each answer comes from what it is shown.
     let fake = Fake::scripted("compatible", Vec::new(), |request, number| {
         match number + 1 {
-            1 => Answer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]),
+            1 => FakeAnswer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]),
             2 => {
                 let id = marked(request);
                 let ask = format!("{{\"id\":\"{id}\",\"offset\":0}}");
-                Answer::call(&[("recall", &ask)])
+                FakeAnswer::call(&[("recall", &ask)])
             }
             3 => {
                 let (_, text) = messages(request).pop().unwrap();
@@ -120,7 +120,7 @@ fn a_model_follows_the_marker_and_gets_the_bytes() {
                     "{page}"
                 );
                 let query = "{\"query\":\"line 777 of\"}";
-                Answer::call(&[("recall_search", query)])
+                FakeAnswer::call(&[("recall_search", query)])
             }
             4 => {
                 let (_, text) = messages(request).pop().unwrap();
@@ -130,12 +130,12 @@ fn a_model_follows_the_marker_and_gets_the_bytes() {
                 );
                 let id = text.split(',').next().unwrap();
                 let ask = format!("{{\"id\":\"{id}\",\"pattern\":\"line 777 \"}}");
-                Answer::call(&[("recall", &ask)])
+                FakeAnswer::call(&[("recall", &ask)])
             }
             5 => {
                 let (_, text) = messages(request).pop().unwrap();
                 assert!(text.contains(": line 777 of the é story\n"), "{text}");
-                Answer::say("found")
+                FakeAnswer::say("found")
             }
             more => panic!("asked {more} times"),
         }
@@ -162,7 +162,7 @@ fn it_comes_from_the_archive_where_that_has_it_and_else_from_the_log() {
         let lease = store.acquire(&session).await.unwrap();
         let key = RecallKey::from(item.as_str());
         if store.recall(&session, &key).await.is_err() {
-            let archived = Archived {
+            let archived = ArchivedItem {
                 seq: key.seq().unwrap(),
                 message: Arc::new(Message::user("the archive's")),
                 tool: None,
@@ -170,7 +170,7 @@ fn it_comes_from_the_archive_where_that_has_it_and_else_from_the_log() {
             };
             store.archive(&lease, &[archived]).await.unwrap();
         }
-        let other = Archived {
+        let other = ArchivedItem {
             seq: Seq(0),
             message: Arc::new(Message::user("the archive's own")),
             tool: None,
@@ -206,7 +206,7 @@ fn what_is_not_there_is_refused_with_a_cure() {
     past.refused(2, &["offset 999999 is past its end"]);
     home.run(["sessions", "ledger", "nobody"])
         .refused(2, &["there is no session nobody"]);
-    let empty = Fake::new([Answer::say("yes")]);
+    let empty = Fake::new([FakeAnswer::say("yes")]);
     let id = home.agent(&empty, &["Are you there?"]).done().session();
     let said = home.run(["sessions", "ledger", &id]).done();
     assert!(
@@ -232,11 +232,11 @@ fn a_log_that_is_begun_anew_finds_nothing_of_the_former_one() {
         let _ = std::fs::rename(home.data().join(file), home.work().join(file));
     }
     let fake = Fake::scripted("compatible", Vec::new(), |request, number| match number {
-        0 => Answer::call(&[("recall_search", "{\"query\":\"story\"}")]),
+        0 => FakeAnswer::call(&[("recall_search", "{\"query\":\"story\"}")]),
         _ => {
             let (_, text) = messages(request).pop().unwrap();
             assert!(!text.contains("of the é story"), "{text}");
-            Answer::say("nothing")
+            FakeAnswer::say("nothing")
         }
     });
     let args = ["--yes", "--max-context", "12000", "--session", &id, "Look."];

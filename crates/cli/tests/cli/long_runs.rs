@@ -16,12 +16,12 @@ const TASK: &str = "Read all parts.";
 const POLICIES: [&str; 2] = ["evict", "extract"];
 
 /// A server, and the threads that it answers on.
-struct Mocked {
+struct LongRunServer {
     server: Server,
     _runtime: Runtime,
 }
 
-impl Mocked {
+impl LongRunServer {
     fn start(mock: Mock) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -76,7 +76,7 @@ fn home() -> Home {
 /// thinking comes back as this wire has it.
 fn run(model: &str, mock: Mock, policy: &str, thinking: Option<&str>) {
     let home = home();
-    let mocked = Mocked::start(mock);
+    let mocked = LongRunServer::start(mock);
     let url = format!("{}/v1", mocked.server.address());
     let window = SAID_WINDOW.to_string();
     let model = ["run", "--model", model, "--base-url", &url];
@@ -155,7 +155,7 @@ fn a_minutes_allowance() {
         ("openai-responses/gpt-5", Mock::responses()),
     ] {
         let home = home();
-        let mocked = Mocked::start(mock.tokens_per_minute(MINUTE));
+        let mocked = LongRunServer::start(mock.tokens_per_minute(MINUTE));
         let url = format!("{}/v1", mocked.server.address());
         let args = ["run", "--model", model, "--base-url", &url, "--policy"];
         let rest = ["evict", "--set", "max_tokens=1000", "--json", TASK];

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::chatting::Chat;
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 /// It has one tool, `look`; once that was called, it has `see` besides, and says so.
@@ -56,7 +56,10 @@ pub(crate) const NAMED: [&str; 2] = ["--config", "plimsoll.toml"];
 #[test]
 fn a_run_has_the_tools_of_its_servers() {
     let home = home(CONFIG);
-    let fake = Fake::new([Answer::call(&[("ship_look", "{}")]), Answer::say("Aye.")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("ship_look", "{}")]),
+        FakeAnswer::say("Aye."),
+    ]);
     let said = home.agent(&fake, &[&NAMED[..], &["Look."]].concat()).done();
     assert!(
         said.err.contains("MCP server ship: 1 tool\n"),
@@ -78,9 +81,9 @@ fn a_run_has_the_tools_of_its_servers() {
 fn a_chat_reads_them_anew_between_runs() {
     let home = home(CONFIG);
     let fake = Fake::new([
-        Answer::call(&[("ship_look", "{}")]),
-        Answer::say("A sail."),
-        Answer::say("I can see now."),
+        FakeAnswer::call(&[("ship_look", "{}")]),
+        FakeAnswer::say("A sail."),
+        FakeAnswer::say("I can see now."),
     ]);
     let mut chat = Chat::start(&home, &fake, &NAMED);
     chat.say("Look.");
@@ -101,7 +104,7 @@ fn an_agent_names_its_servers() {
         "{CONFIG}[[agents]]\nname = \"mate\"\nmcp = []\n[[agents]]\nname = \"bosun\"\nmcp = [\"ship\"]\n"
     ));
     for (agent, has) in [("mate", 0), ("bosun", 1)] {
-        let fake = Fake::new([Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::say("Aye.")]);
         home.agent(&fake, &[&NAMED[..], &["--agent", agent, "Look."]].concat())
             .done();
         assert_eq!(tools(&fake.asked()[0]).len(), has, "{agent}");
@@ -125,7 +128,10 @@ fn rules_hold_for_them_and_wait_for_one_that_is_missing() {
     let rules = "permissions = [{ tool = \"ship_*\", then = \"deny\" }, { tool = \"lost_*\", then = \"allow\" }]\n";
     let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"no-such-program\"\n";
     let home = home(&format!("{rules}{CONFIG}{lost}"));
-    let fake = Fake::new([Answer::call(&[("ship_look", "{}")]), Answer::say("Aye.")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("ship_look", "{}")]),
+        FakeAnswer::say("Aye."),
+    ]);
     home.agent(&fake, &[&NAMED[..], &["Look."]].concat()).done();
     let denied = result(&fake.asked()[1]);
     assert!(!denied.contains("a sail"), "{denied}");
@@ -152,7 +158,7 @@ fn rules_hold_for_the_tools_of_a_lazy_server() {
         ),
     ] {
         let home = home(&format!("{rule}{CONFIG}lazy = true\n"));
-        let fake = Fake::new([Answer::call(&[look]), Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::call(&[look]), FakeAnswer::say("Aye.")]);
         let args = [&NAMED[..], flags, &["Look."]].concat();
         home.agent(&fake, &args).done();
         let result = result(&fake.asked()[1]);
@@ -164,7 +170,7 @@ fn rules_hold_for_the_tools_of_a_lazy_server() {
 fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo no charts $KEY >&2; exit 4\"]\nenv = { KEY = \"hush-hush-hush\" }\n";
     let home = home(&format!("{CONFIG}{lost}"));
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     let said = home.agent(&fake, &[&NAMED[..], &["Look."]].concat()).done();
     let told = "the MCP server `lost` is not there: it ended before it was ready (exit 4); it said: no charts [secret]; its tools are left out";
     assert!(said.err.contains(told), "{}", said.err);
@@ -180,7 +186,7 @@ fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     assert!(said.out.contains(told), "{}", said.out);
 
     home.file("plimsoll.toml", format!("{CONFIG}{lost}required = true\n"));
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     let said = home.agent(&fake, &[&NAMED[..], &["Look."]].concat());
     let error = "plimsoll: the MCP server `lost` is not there: ";
     assert_eq!(

@@ -5,7 +5,7 @@ use plimsoll::judge::anthropic::sign;
 use serde_json::{Value, json};
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 fn thinks(request: &Value, thought: &str) -> Value {
     json!({"type": "thinking", "thinking": thought, "signature": sign(request, thought)})
@@ -20,11 +20,11 @@ fn says(text: &str) -> Value {
 }
 
 /// Thinks before each of its turns, where it is asked to.
-fn answer(request: &Value, number: usize) -> Answer {
+fn answer(request: &Value, number: usize) -> FakeAnswer {
     let thought = thinks(request, &format!("turn {number}: \"ä\""));
     let redacted = json!({"type": "redacted_thinking", "data": sign(request, "")});
     match number {
-        0 => Answer::blocks(
+        0 => FakeAnswer::blocks(
             &[
                 thought,
                 says("I look."),
@@ -32,7 +32,7 @@ fn answer(request: &Value, number: usize) -> Answer {
             ],
             "tool_use",
         ),
-        1 => Answer::blocks(
+        1 => FakeAnswer::blocks(
             &[
                 thought,
                 redacted,
@@ -41,9 +41,9 @@ fn answer(request: &Value, number: usize) -> Answer {
             ],
             "tool_use",
         ),
-        2 => Answer::blocks(&[thought, says("It is forty-two.")], "end_turn"),
-        3 => Answer::blocks(&[thought, says("Still forty-two.")], "end_turn"),
-        _ => Answer::new(500, "no request was expected"),
+        2 => FakeAnswer::blocks(&[thought, says("It is forty-two.")], "end_turn"),
+        3 => FakeAnswer::blocks(&[thought, says("Still forty-two.")], "end_turn"),
+        _ => FakeAnswer::new(500, "no request was expected"),
     }
 }
 

@@ -5,15 +5,15 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::command::{Home, Said};
+use super::command::{CommandOutput, Home};
 
 /// A mock server under way; it ends with its owner.
-pub(crate) struct Mocked {
+pub(crate) struct MockServer {
     child: Option<Child>,
     address: String,
 }
 
-impl Mocked {
+impl MockServer {
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let mut child = home
             .command(["mock"].iter().chain(args))
@@ -38,14 +38,14 @@ impl Mocked {
     }
 
     /// What it says once it is interrupted.
-    fn end(mut self) -> Said {
+    fn end(mut self) -> CommandOutput {
         let child = self.child.take().unwrap();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        Said::of(child.wait_with_output().unwrap())
+        CommandOutput::of(child.wait_with_output().unwrap())
     }
 }
 
-impl Drop for Mocked {
+impl Drop for MockServer {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -62,7 +62,7 @@ fn an_agent_runs_against_it_and_it_says_what_it_was_asked() {
         "turns.jsonl",
         "{\"call\": [{\"name\": \"read\", \"arguments\": {\"path\": \"a.txt\"}}]}\n{\"say\": \"It says hello.\"}\n",
     );
-    let mock = Mocked::start(
+    let mock = MockServer::start(
         &home,
         &["--script", "turns.jsonl", "--window", "32000", "--json"],
     );
@@ -106,7 +106,7 @@ fn every_wire_that_a_model_is_named_by_can_be_run_against() {
         let home = Home::new();
         home.file("a.txt", "hello");
         home.file("turns.jsonl", TURNS);
-        let mock = Mocked::start(
+        let mock = MockServer::start(
             &home,
             &["--protocol", protocol, "--script", "turns.jsonl", "--json"],
         );
@@ -115,7 +115,7 @@ fn every_wire_that_a_model_is_named_by_can_be_run_against() {
             let mut command = home.command(["run", "--model", &name, "--thinking-level", "high"]);
             let rest = ["--base-url", &mock.address, "--session", "s", task];
             command.args(rest).env(key, "any");
-            Said::of(command.output().unwrap()).done()
+            CommandOutput::of(command.output().unwrap()).done()
         };
         assert_eq!(
             run("What does a.txt say?").out.trim(),

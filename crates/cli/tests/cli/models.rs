@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use serde_json::Value;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 /// Rows of LiteLLM's table, with those that nobody can call.
 const TABLE: &str = include_str!("../../../providers/tests/tables/litellm.json");
@@ -30,7 +30,7 @@ fn one(home: &Home, model: &str) -> Value {
     models.find(|row| row["model"] == model).cloned().unwrap()
 }
 
-fn update(home: &Home, more: &[&str]) -> super::command::Said {
+fn update(home: &Home, more: &[&str]) -> super::command::CommandOutput {
     let table = home.file("table.json", TABLE);
     let from = table.display().to_string();
     home.run([&["models", "update", "--from", &from], more].concat())
@@ -201,7 +201,7 @@ fn two_files_for_one_thing_are_a_fault() {
 
 #[test]
 fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
-    let fake = || Fake::new([Answer::say("Done.")]);
+    let fake = || Fake::new([FakeAnswer::say("Done.")]);
     let mine = "[openai-compatible.m]\nwindow = 12_345";
     let said = home(mine).agent(&fake(), &["Say it."]).done();
     assert!(

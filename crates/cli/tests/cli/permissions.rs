@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::terminal::Terminal;
 
 const WINDOW: [&str; 2] = ["--max-context", "20000"];
@@ -15,8 +15,8 @@ fn home() -> Home {
     home
 }
 
-fn edit() -> Answer {
-    Answer::call(&[("edit", r#"{"path":"main.rs","old":"8430","new":"8431"}"#)])
+fn edit() -> FakeAnswer {
+    FakeAnswer::call(&[("edit", r#"{"path":"main.rs","old":"8430","new":"8431"}"#)])
 }
 
 fn main_rs(home: &Home) -> String {
@@ -26,7 +26,7 @@ fn main_rs(home: &Home) -> String {
 #[test]
 fn a_change_is_shown_before_a_person_is_asked_about_it() {
     for (key, changed) in [("n\r", false), ("y\r", true)] {
-        let (home, fake) = (home(), Fake::new([edit(), Answer::say("Done.")]));
+        let (home, fake) = (home(), Fake::new([edit(), FakeAnswer::say("Done.")]));
         let args = [WINDOW[0], WINDOW[1], "Change it."];
         let mut run = Terminal::run(&home, &fake, &args, 80);
         let question = "edit main.rs +1 −1\n  1   fn main() {\n  2 -     serve(8430);\n  2 +     serve(8431);\n  \
@@ -105,8 +105,8 @@ fn modes_say_what_runs_where_nobody_can_be_asked() {
     ] {
         let home = home();
         home.file("settings.toml", file);
-        let bash = Answer::call(&[("bash", r#"{"command":"touch ran"}"#)]);
-        let fake = Fake::new([edit(), bash, Answer::say("Done.")]);
+        let bash = FakeAnswer::call(&[("bash", r#"{"command":"touch ran"}"#)]);
+        let fake = Fake::new([edit(), bash, FakeAnswer::say("Done.")]);
         let named = ["--config", "settings.toml"];
         let all: Vec<&str> = named
             .into_iter()
@@ -136,7 +136,7 @@ fn modes_say_what_runs_where_nobody_can_be_asked() {
 fn a_file_that_merely_lies_there_sets_no_mode() {
     let home = home();
     home.file("plimsoll.toml", "permission_mode = \"yes\"\n");
-    let fake = Fake::new([edit(), Answer::say("Done.")]).lenient();
+    let fake = Fake::new([edit(), FakeAnswer::say("Done.")]).lenient();
     let said = home.agent(&fake, &["Change it."]);
     assert_ne!(said.code, Some(0), "{}", said.err);
     assert!(said.err.contains("permission_mode"), "{}", said.err);
@@ -146,10 +146,11 @@ fn a_file_that_merely_lies_there_sets_no_mode() {
 #[test]
 fn what_is_always_allowed_is_remembered_for_the_project() {
     let home = home();
-    let git =
-        |more: &str| Answer::call(&[("bash", &format!(r#"{{"command":"git version{more}"}}"#))]);
+    let git = |more: &str| {
+        FakeAnswer::call(&[("bash", &format!(r#"{{"command":"git version{more}"}}"#))])
+    };
     let args = [WINDOW[0], WINDOW[1], "Look."];
-    let fake = Fake::new([git(""), git(" --build-options"), Answer::say("Done.")]);
+    let fake = Fake::new([git(""), git(" --build-options"), FakeAnswer::say("Done.")]);
     let mut run = Terminal::run(&home, &fake, &args, 80);
     run.until("[a]lways `git version …` in this project, [N]o:");
     run.keys("a\r");
@@ -164,7 +165,7 @@ fn what_is_always_allowed_is_remembered_for_the_project() {
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     // Another run, another command.
-    let fake = Fake::new([git(""), git("; ls"), Answer::say("Done.")]);
+    let fake = Fake::new([git(""), git("; ls"), FakeAnswer::say("Done.")]);
     let mut run = Terminal::run(&home, &fake, &args, 80);
     run.until("bash git version; ls\nAllow? [y]es, [N]o:");
     run.keys("n\r");
@@ -182,8 +183,8 @@ fn no_tool_writes_what_is_remembered_without_a_question() {
     let home = home();
     let root = home.data();
     std::fs::create_dir(&root).unwrap();
-    let write = Answer::call(&[("write", r#"{"path":"approvals.json","content":"{}"}"#)]);
-    let fake = Fake::new([write, Answer::say("Done.")]);
+    let write = FakeAnswer::call(&[("write", r#"{"path":"approvals.json","content":"{}"}"#)]);
+    let fake = Fake::new([write, FakeAnswer::say("Done.")]);
     let root_flag = root.to_str().unwrap();
     let args = ["--root", root_flag, "--mode", "auto-edit", "Write."];
     let said = home.agent(&fake, &args).done();

@@ -1,7 +1,7 @@
 //! `-r` at a terminal: a session is chosen by its number in a list, or in the results of a search.
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::terminal::Terminal;
 
 const QUESTION: &str = "Number, or words to search for (Enter cancels):";
@@ -10,7 +10,7 @@ const QUESTION: &str = "Number, or words to search for (Enter cancels):";
 fn a_session_is_chosen_from_a_list_or_found() {
     let (home, fake) = (
         Home::new(),
-        Fake::new(["Pools have eight.", "No.", "Again.", "Found."].map(Answer::say)),
+        Fake::new(["Pools have eight.", "No.", "Again.", "Found."].map(FakeAnswer::say)),
     );
     let first = home.agent(&fake, &["First."]).done().session();
     let second = home.agent(&fake, &["Second."]).done().session();
@@ -31,7 +31,7 @@ fn a_session_is_chosen_from_a_list_or_found() {
 
 #[test]
 fn nothing_runs_if_no_session_is_chosen() {
-    let (home, fake) = (Home::new(), Fake::new([Answer::say("One.")]));
+    let (home, fake) = (Home::new(), Fake::new([FakeAnswer::say("One.")]));
     home.agent(&fake, &["-r", "Go on."])
         .refused(2, &["nobody can choose a session here", "--session ID"]);
     let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use super::command::Home;
-use super::mock::Mocked;
+use super::mock::MockServer;
 use super::terminal::{END, Terminal};
 
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/picture.svg");
@@ -30,7 +30,7 @@ fn the_picture_of_the_readme_is_what_the_program_draws() {
         "You work with tools. Answer in a few plain sentences.",
     );
     let script = ["--script", "turns.jsonl", "--window", "4000"];
-    let mock = Mocked::start(&home, &script);
+    let mock = MockServer::start(&home, &script);
     let args = [
         "chat",
         "--session",

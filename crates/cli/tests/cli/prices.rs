@@ -1,7 +1,7 @@
 //! The cost of a run by the user's own prices, and the handling of unusable prices.
 
-use super::command::{Home, Said};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home};
+use super::fake::{Fake, FakeAnswer};
 
 fn home(prices: &str) -> Home {
     let home = Home::new();
@@ -11,7 +11,7 @@ fn home(prices: &str) -> Home {
 }
 
 fn fake() -> Fake {
-    Fake::new([Answer::say("Done.")])
+    Fake::new([FakeAnswer::say("Done.")])
 }
 
 #[test]
@@ -43,9 +43,9 @@ fn an_agent_that_is_called_costs_what_its_own_model_costs() {
     ] {
         let home = home(&prices);
         let fake = Fake::new([
-            Answer::call(&[("scout", "{\"task\":\"Look.\"}")]),
-            Answer::say("Land."),
-            Answer::say("Done."),
+            FakeAnswer::call(&[("scout", "{\"task\":\"Look.\"}")]),
+            FakeAnswer::say("Land."),
+            FakeAnswer::say("Done."),
         ]);
         let file = format!(
             "[[agents]]\nname = \"captain\"\ntools = \"none\"\nsub_agents = [\"scout\"]\n\
@@ -65,7 +65,7 @@ fn an_agent_that_is_called_costs_what_its_own_model_costs() {
 }
 
 /// The lines that say how it ended, as one.
-fn summary(said: &Said) -> String {
+fn summary(said: &CommandOutput) -> String {
     let (_, summary) = said.err.rsplit_once("\nanswered │ ").unwrap();
     format!("answered │ {}", summary.replace('\n', " │ "))
 }
@@ -73,7 +73,7 @@ fn summary(said: &Said) -> String {
 #[test]
 fn what_no_server_said_is_estimated_and_called_so() {
     let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0";
-    let fake = Fake::new([Answer::say("Done.").unreported()]);
+    let fake = Fake::new([FakeAnswer::say("Done.").unreported()]);
     let said = home(prices).agent(&fake, &["Say it."]).done();
     let summary = summary(&said);
     assert!(summary.contains("│ read about "), "{summary}");

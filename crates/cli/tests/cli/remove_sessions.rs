@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 /// A home with the sessions `one`, `two` and `three`, of which the last was written last.
 fn home() -> Home {
     let home = Home::new();
-    let fake = Fake::new(["First.", "Second.", "Third."].map(Answer::say));
+    let fake = Fake::new(["First.", "Second.", "Third."].map(FakeAnswer::say));
     for name in ["one", "two", "three"] {
         home.agent(&fake, &["--session", name, "Begin."]).done();
     }
@@ -75,7 +75,7 @@ fn old_sessions_are_pruned() {
 
     // What a session that stays begins with stays, too.
     home.run(["sessions", "fork", "one", "--to", "fork"]).done();
-    let fake = Fake::new([Answer::say("On.")]);
+    let fake = Fake::new([FakeAnswer::say("On.")]);
     home.agent(&fake, &["--session", "fork", "Go on."]).done();
     home.run(["sessions", "prune", "--max-size", "2GB", "--yes"])
         .done();
@@ -165,7 +165,7 @@ fn what_an_altered_file_still_has_is_salvaged() {
 #[test]
 fn what_is_readable_behind_the_damage_is_imported() {
     let home = home();
-    let fake = Fake::new([Answer::say("Fourth.")]);
+    let fake = Fake::new([FakeAnswer::say("Fourth.")]);
     home.agent(&fake, &["--session", "two", "And the rest?"])
         .done();
     let path = home.data().join("sessions.db");
@@ -199,7 +199,7 @@ fn a_configuration_says_how_long_sessions_are_kept() {
     let file = home.work().join("keep.toml");
     let run = |text: &str, name: &str| {
         std::fs::write(&file, text).unwrap();
-        let fake = Fake::new([Answer::say("Done.")]);
+        let fake = Fake::new([FakeAnswer::say("Done.")]);
         let config = file.to_str().unwrap().to_owned();
         home.agent(&fake, &["--config", &config, "--session", name, "Begin."])
             .done()

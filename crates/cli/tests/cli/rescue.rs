@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::command::{Home, Said, feed};
+use super::command::{CommandOutput, Home, feed};
 
 const CODEX: &str = "rollout-2026-11-01T10-00-00-01a2108d-0000-7000-8000-000000000001.jsonl";
 const CLAUDE: &str = ".claude/projects/-home-me-lamp/5e551011-0000-4000-8000-000000000001.jsonl";
@@ -25,7 +25,7 @@ fn put(home: &Home, path: &str, name: &str) -> PathBuf {
     path
 }
 
-fn rescue(home: &Home, args: &[&str]) -> Said {
+fn rescue(home: &Home, args: &[&str]) -> CommandOutput {
     let mut command = home.command([&["rescue"], args].concat());
     command.env("HOME", home.work());
     feed(command, b"")

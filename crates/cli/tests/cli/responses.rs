@@ -5,7 +5,7 @@ use plimsoll::judge::openai_responses::encrypt;
 use serde_json::{Value, json};
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 fn reasoning(number: usize) -> Value {
     let id = format!("rs_{number}");
@@ -27,17 +27,17 @@ fn a_run_with_reasoning_and_parallel_calls_is_valid_at_every_request() {
     let home = Home::new();
     home.file("notes.txt", "the number is forty-two\n");
     let fake = Fake::responses([
-        Answer::items(&[
+        FakeAnswer::items(&[
             reasoning(1),
             call("1", "read", json!({"path": "notes.txt"})),
         ]),
-        Answer::items(&[
+        FakeAnswer::items(&[
             reasoning(2),
             call("2", "list", json!({})),
             call("3", "grep", json!({"pattern": "forty"})),
         ]),
-        Answer::items(&[reasoning(3), says("It is forty-two.")]),
-        Answer::items(&[says("Still forty-two.")]),
+        FakeAnswer::items(&[reasoning(3), says("It is forty-two.")]),
+        FakeAnswer::items(&[says("Still forty-two.")]),
     ]);
     let run = |task: &str| {
         let model = [

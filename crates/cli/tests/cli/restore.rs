@@ -5,15 +5,15 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::command::{Home, Said, feed};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed};
+use super::fake::{Fake, FakeAnswer};
 use super::ledger;
 use super::runs::messages;
 
 /// A session with a pin, a shortened result and two runs.
 fn told(home: &Home) -> String {
     let id = ledger::run(home);
-    let fake = Fake::new([Answer::say("yes")]);
+    let fake = Fake::new([FakeAnswer::say("yes")]);
     let args = ["--session", &id, "--pin", "Be brief.", "Are you sure?"];
     home.agent(&fake, &args).done();
     id
@@ -76,7 +76,7 @@ fn an_export_is_imported_with_everything_about_it() {
 
     // The next request is the same, but for the folder that the system prompt names.
     let next = |home: &Home, name: &str| {
-        let fake = Fake::new([Answer::say("yes")]);
+        let fake = Fake::new([FakeAnswer::say("yes")]);
         home.agent(&fake, &["--session", name, "Really?"]).done();
         messages(&fake.asked()[0]).split_off(1)
     };
@@ -87,7 +87,7 @@ fn an_export_is_imported_with_everything_about_it() {
 #[test]
 fn a_damaged_file_is_checked_saved_and_begun_anew() {
     let home = Home::new();
-    let fake = Fake::new([Answer::say("hello")]);
+    let fake = Fake::new([FakeAnswer::say("hello")]);
     let other = home.agent(&fake, &["Hello?"]).done().session();
     let id = told(&home);
     let whole = [exported(&home, &id), exported(&home, &other)];
@@ -148,7 +148,7 @@ fn a_damaged_file_is_checked_saved_and_begun_anew() {
 }
 
 /// Runs a command that can make no file longer, as on a full disk.
-fn on_a_full_disk(home: &Home, args: &[&str]) -> Said {
+fn on_a_full_disk(home: &Home, args: &[&str]) -> CommandOutput {
     let mut command = Command::new("sh");
     command
         .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"])

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::chatting::Chat;
-use super::command::{Home, Said, feed};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 fn says(words: &[&str]) -> Fake {
-    Fake::new(words.iter().map(|word| Answer::say(word)))
+    Fake::new(words.iter().map(|word| FakeAnswer::say(word)))
 }
 
 fn tools(request: &Value) -> Vec<&str> {
@@ -21,7 +21,7 @@ fn tools(request: &Value) -> Vec<&str> {
 }
 
 /// Runs the command that a line of stderr names.
-fn as_printed(home: &Home, said: &Said, before: &str) -> Said {
+fn as_printed(home: &Home, said: &CommandOutput, before: &str) -> CommandOutput {
     let line = said.err.lines().find_map(|line| line.strip_prefix(before));
     let command = line.unwrap_or_else(|| panic!("no `{before}`: {}", said.err));
     let mut words = command.split_whitespace();
@@ -97,13 +97,13 @@ fn a_fork_is_continued_like_its_parent_and_an_export_has_no_addresses() {
 fn what_is_printed_to_carry_on_with_works_as_it_is_printed() {
     let home = Home::new();
     home.file("notes.txt", "forty-two\n");
-    let read = || Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]);
+    let read = || FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]);
     let fake = Fake::new([
         read(),
-        Answer::say("So far: forty-two."),
-        Answer::say("All of it."),
-        Answer::error(400, "the model is being replaced"),
-        Answer::say("At last."),
+        FakeAnswer::say("So far: forty-two."),
+        FakeAnswer::say("All of it."),
+        FakeAnswer::error(400, "the model is being replaced"),
+        FakeAnswer::say("At last."),
     ]);
     let said = home.agent(&fake, &["--max-turns", "2", "Go on."]);
     assert_eq!(said.code, Some(3), "{}", said.err);
@@ -157,9 +157,9 @@ fn a_chat_prints_how_to_carry_on_and_takes_a_new_name() {
 #[test]
 fn consent_is_not_remembered_and_a_denial_is() {
     let home = Home::new();
-    let call = || Answer::call(&[("bash", "{\"command\":\"touch made\"}")]);
-    let list = || Answer::call(&[("list", "{}")]);
-    let say = || Answer::say("done");
+    let call = || FakeAnswer::call(&[("bash", "{\"command\":\"touch made\"}")]);
+    let list = || FakeAnswer::call(&[("list", "{}")]);
+    let say = || FakeAnswer::say("done");
     let fake = Fake::new([call(), say(), call(), say(), list(), say()]);
     let allow = [
         "--session",

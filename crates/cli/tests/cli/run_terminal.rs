@@ -1,7 +1,7 @@
 //! `plimsoll run` in a terminal: every row and every intermediate picture that a user sees.
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::terminal::Terminal;
 
 const ANSWER: &str = "The number that notes.txt names is forty-two, and it is even. It stands in the \
@@ -39,8 +39,8 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
     ] {
         let home = home();
         let fake = Fake::new([
-            Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
-            Answer::pieces(ANSWER),
+            FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+            FakeAnswer::pieces(ANSWER),
         ]);
         let args = ["--max-context", "20000", "Which number?"];
         let mut run = Terminal::run(&home, &fake, &args, columns);
@@ -93,9 +93,9 @@ fn a_question_stands_alone_until_it_is_answered() {
     let home = home();
     let ls = r#"{"command":"cat notes.txt"}"#;
     let fake = Fake::new([
-        Answer::call(&[("bash", ls), ("read", "{\"path\":\"notes.txt\"}")]),
-        Answer::call(&[("bash", ls)]),
-        Answer::say("Forty-two."),
+        FakeAnswer::call(&[("bash", ls), ("read", "{\"path\":\"notes.txt\"}")]),
+        FakeAnswer::call(&[("bash", ls)]),
+        FakeAnswer::say("Forty-two."),
     ]);
     let mut run = Terminal::run(&home, &fake, &["Which number?"], 80);
     let question = "bash cat notes.txt\n\
@@ -116,7 +116,7 @@ fn a_question_stands_alone_until_it_is_answered() {
 #[test]
 fn an_interrupt_gets_through_a_question() {
     let home = home();
-    let fake = Fake::new([Answer::call(&[("bash", r#"{"command":"ls"}"#)])]);
+    let fake = Fake::new([FakeAnswer::call(&[("bash", r#"{"command":"ls"}"#)])]);
     let mut run = Terminal::run(&home, &fake, &["Look."], 80);
     run.until("[N]o:");
     run.interrupt();
@@ -187,7 +187,7 @@ fn markdown_is_laid_out_for_the_width_and_colours_of_the_terminal() {
         (80, [("NO_COLOR", "1")], &marked.to_owned()),
         (120, [("NO_COLOR", "1")], &marked.to_owned()),
     ] {
-        let (home, fake) = (home(), Fake::new([Answer::pieces(MARKDOWN)]));
+        let (home, fake) = (home(), Fake::new([FakeAnswer::pieces(MARKDOWN)]));
         let args = [NARROW[0], NARROW[1], "Which port?"];
         let mut run = Terminal::run_with(&home, &fake, &args, &variables, columns);
         assert_eq!(shown(&mut run), *expected, "{}", run.screen());
@@ -200,7 +200,7 @@ fn markdown_is_laid_out_for_the_width_and_colours_of_the_terminal() {
 
 #[test]
 fn a_dumb_terminal_and_a_pipe_get_plain_text() {
-    let (home, fake) = (home(), Fake::new([Answer::pieces(MARKDOWN)]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::pieces(MARKDOWN)]));
     let args = [NARROW[0], NARROW[1], "Which port?"];
     let mut run = Terminal::run_with(&home, &fake, &args, &[("TERM", "dumb")], 120);
     assert_eq!(run.end(), Some(0));
@@ -216,7 +216,7 @@ fn calls_are_lines_and_changes_are_diffs() {
     home.file("main.rs", "fn main() {\n    serve(8430);\n}\n");
     let edit = r#"{"path":"main.rs","old":"8430","new":"8431"}"#;
     let fake = Fake::new([
-        Answer::call(&[
+        FakeAnswer::call(&[
             ("bash", r#"{"command":"seq 1 9"}"#),
             ("bash", r#"{"command":"echo no; exit 3"}"#),
             ("edit", edit),
@@ -224,7 +224,7 @@ fn calls_are_lines_and_changes_are_diffs() {
             ("write", r#"{"path":"new.txt","content":"a\nb\n"}"#),
             ("grep", r#"{"pattern":"forty","path":"notes.txt"}"#),
         ]),
-        Answer::say("Done."),
+        FakeAnswer::say("Done."),
     ]);
     let args = [NARROW[0], NARROW[1], "--yes", "Work."];
     let mut run = Terminal::run(&home, &fake, &args, 80);
@@ -254,7 +254,7 @@ fn calls_are_lines_and_changes_are_diffs() {
 fn a_terminal_that_is_resized_while_text_streams_loses_nothing() {
     for (before, after) in [(120, 60), (60, 120)] {
         let text = "word ".repeat(60);
-        let (answer, opener) = Answer::pieces(&text).gated(40);
+        let (answer, opener) = FakeAnswer::pieces(&text).gated(40);
         let answer = std::sync::Mutex::new(Some(answer));
         let fake = Fake::scripted("compatible", Vec::new(), move |_, _| {
             answer.lock().unwrap().take().unwrap()
@@ -280,7 +280,7 @@ fn ten_thousand_tokens_are_not_written_again_and_again() {
     let text: String = (0..10_000)
         .map(|n| format!("w{n}{}", if n % 50 == 49 { "\n\n" } else { " " }))
         .collect();
-    let (home, fake) = (home(), Fake::new([Answer::pieces(&text)]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::pieces(&text)]));
     let args = [NARROW[0], NARROW[1], "--max-tokens", "15000", "Say it."];
     let mut run = Terminal::run(&home, &fake, &args, 80);
     assert_eq!(run.end(), Some(0), "{}", run.screen());

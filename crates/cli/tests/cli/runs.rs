@@ -5,14 +5,14 @@ use plimsoll::{Delta, Event};
 use serde_json::Value;
 
 use super::command::{Home, feed, with};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 /// Three turns: one file is read, two tools run at once, and the answer.
-fn script() -> Vec<Answer> {
+fn script() -> Vec<FakeAnswer> {
     vec![
-        Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
-        Answer::call(&[("list", "{}"), ("grep", "{\"pattern\":\"forty\"}")]),
-        Answer::say("It is forty-two, says notes.txt. ✓"),
+        FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
+        FakeAnswer::call(&[("list", "{}"), ("grep", "{\"pattern\":\"forty\"}")]),
+        FakeAnswer::say("It is forty-two, says notes.txt. ✓"),
     ]
 }
 
@@ -167,7 +167,7 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
     let home = home();
     home.file("AGENTS.md", "Use tabs.\n");
     let system = home.file("system.md", "You count things.\n");
-    let fake = Fake::new([Answer::say("one")]);
+    let fake = Fake::new([FakeAnswer::say("one")]);
     let args = [
         "--system",
         system.to_str().unwrap(),
@@ -209,7 +209,7 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
 
 #[test]
 fn without_agents_md_and_tools_there_are_none() {
-    let (home, fake) = (home(), Fake::new([Answer::say("one")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("one")]));
     home.agent(&fake, &["--tools", "none", "Hi"]).done();
     let request = fake.asked().remove(0);
     assert!(request.get("tools").is_none());
@@ -219,8 +219,8 @@ fn without_agents_md_and_tools_there_are_none() {
 #[test]
 fn limits_end_a_run_with_what_there_is() {
     let home = home();
-    let read = || Answer::call(&[("read", "{\"path\":\"notes.txt\"}")]);
-    let fake = Fake::new([read(), read(), Answer::say("So far: forty-two.")]);
+    let read = || FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]);
+    let fake = Fake::new([read(), read(), FakeAnswer::say("So far: forty-two.")]);
     let said = home.agent(&fake, &["--max-turns", "3", "Go on for ever."]);
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert_eq!(said.out, "So far: forty-two.\n");
@@ -230,7 +230,7 @@ fn limits_end_a_run_with_what_there_is() {
             && said.err.contains("carry on with: plimsoll run --session")
     );
 
-    let fake = Fake::new([read(), Answer::say("One look was enough.")]);
+    let fake = Fake::new([read(), FakeAnswer::say("One look was enough.")]);
     let args = ["--max-tool-calls", "1", "Go on for ever."];
     let said = home.agent(&fake, &args);
     assert_eq!(said.code, Some(3), "{}", said.err);
@@ -251,7 +251,7 @@ fn limits_end_a_run_with_what_there_is() {
 
 #[test]
 fn servers_from_the_environment_and_models_that_are_not_named() {
-    let (home, fake) = (home(), Fake::new([Answer::say("hello")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("hello")]));
     let mut command = home.command(["run", "--quiet", "Hi"]);
     command.env("PLIMSOLL_BASE_URL", fake.url());
     assert_eq!(feed(command, b"").done().out, "hello\n");
@@ -265,7 +265,10 @@ fn servers_from_the_environment_and_models_that_are_not_named() {
 
 #[test]
 fn a_rule_is_pinned_listed_and_taken_off() {
-    let (home, fake) = (home(), Fake::new([Answer::say("one"), Answer::say("two")]));
+    let (home, fake) = (
+        home(),
+        Fake::new([FakeAnswer::say("one"), FakeAnswer::say("two")]),
+    );
     let said = home
         .agent(&fake, &["--pin", "Never touch vendor/.", "Hi"])
         .done();
@@ -295,7 +298,7 @@ fn a_rule_is_pinned_listed_and_taken_off() {
 
 #[test]
 fn what_the_model_reads_is_meant_for_it() {
-    let (home, fake) = (home(), Fake::new([Answer::say("one")]));
+    let (home, fake) = (home(), Fake::new([FakeAnswer::say("one")]));
     home.agent(&fake, &["Hi"]).done();
     let request = fake.asked().remove(0);
     let system = &messages(&request)[0].1;

@@ -4,7 +4,7 @@
 use plimsoll::tools::{Sandbox, SandboxMode, sandbox::denies_network};
 
 use super::command::{Home, feed, with};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 fn is_offered() -> bool {
     Sandbox::new(SandboxMode::ReadOnly, ["launcher"]).is_ok()
@@ -21,7 +21,10 @@ fn ran(mode: &str, command: impl Fn(&Home, &Fake) -> String) -> (Home, String) {
     // A server to reach; nobody asks it anything.
     let other = Fake::new([]);
     let call = serde_json::json!({ "command": command(&home, &other) }).to_string();
-    let fake = Fake::new([Answer::call(&[("bash", &call)]), Answer::say("done")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("bash", &call)]),
+        FakeAnswer::say("done"),
+    ]);
     let args = ["--max-context", "20000", "--yes", "--sandbox", mode, "Go."];
     let mut run = home.command(with(&fake, &args));
     run.env("TMPDIR", &temporary);
@@ -39,7 +42,7 @@ fn a_sandbox_that_this_kernel_does_not_offer_is_refused_in_one_sentence() {
         return;
     }
     for mode in ["read-only", "workspace-write"] {
-        let (home, fake) = (Home::new(), Fake::new([Answer::say("done")]));
+        let (home, fake) = (Home::new(), Fake::new([FakeAnswer::say("done")]));
         let args = ["--max-context", "20000", "--yes", "--sandbox", mode, "Go."];
         let said = home.agent(&fake, &args);
         said.refused(
@@ -109,10 +112,10 @@ fn crew(captain: &str, mate: &str) -> (Home, String) {
     let write = r#"{"path":"log.txt","content":"calm\n"}"#;
     let bash = r#"{"command":"echo x > ../outside/made && echo outside || echo held"}"#;
     let fake = Fake::new([
-        Answer::call(&[("mate", r#"{"task":"Write the log."}"#)]),
-        Answer::call(&[("write", write), ("bash", bash)]),
-        Answer::say("Written."),
-        Answer::say("Done."),
+        FakeAnswer::call(&[("mate", r#"{"task":"Write the log."}"#)]),
+        FakeAnswer::call(&[("write", write), ("bash", bash)]),
+        FakeAnswer::say("Written."),
+        FakeAnswer::say("Done."),
     ]);
     let args = [
         "--max-context",

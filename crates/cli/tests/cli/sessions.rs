@@ -3,16 +3,20 @@
 
 use serde_json::Value;
 
-use super::command::{Home, Said, feed, with};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed, with};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 #[test]
 fn a_session_is_carried_on_with_a_new_message() {
     let home = Home::new();
     home.file("a.txt", "alpha");
-    let read = Answer::call(&[("read", "{\"path\":\"a.txt\"}")]);
-    let fake = Fake::new([read, Answer::say("alpha"), Answer::say("five letters")]);
+    let read = FakeAnswer::call(&[("read", "{\"path\":\"a.txt\"}")]);
+    let fake = Fake::new([
+        read,
+        FakeAnswer::say("alpha"),
+        FakeAnswer::say("five letters"),
+    ]);
     let first = home.agent(&fake, &["What is in a.txt?"]).done();
     let id = first.session();
     let second = home
@@ -71,15 +75,15 @@ fn a_session_is_carried_on_with_a_new_message() {
 fn a_session_goes_on_after_a_failure_without_a_new_message() {
     let home = Home::new();
     home.file("a.txt", "alpha");
-    let read = Answer::call(&[("read", "{\"path\":\"a.txt\"}")]);
-    let broken = Fake::new([read, Answer::error(400, "the model is being replaced")]);
+    let read = FakeAnswer::call(&[("read", "{\"path\":\"a.txt\"}")]);
+    let broken = Fake::new([read, FakeAnswer::error(400, "the model is being replaced")]);
     let said = home.agent(&broken, &["What is in a.txt?"]);
     said.refused(5, &["the model is being replaced"]);
     let id = said.session();
     let hint = format!("try again with: plimsoll run --session {id}\n");
     assert!(said.err.contains(&hint), "{}", said.err);
     assert!(!said.err.contains("carry on with"), "{}", said.err);
-    let sound = Fake::new([Answer::say("alpha")]);
+    let sound = Fake::new([FakeAnswer::say("alpha")]);
     let said = home.agent(&sound, &["--session", &id]).done();
     assert_eq!(said.out, "alpha\n");
     assert_eq!(
@@ -92,7 +96,7 @@ fn a_session_goes_on_after_a_failure_without_a_new_message() {
 #[test]
 fn an_interrupted_run_can_be_carried_on() {
     let home = Home::new();
-    let hanging = Fake::new([Answer::say("half of it").hang()]);
+    let hanging = Fake::new([FakeAnswer::say("half of it").hang()]);
     let under = home.start(&hanging, &["--session", "s-1", "Say it all."]);
     hanging.wait();
     under.interrupt();
@@ -100,7 +104,7 @@ fn an_interrupted_run_can_be_carried_on() {
     said.refused(130, &["interrupted"]);
     assert_eq!(said.session(), "s-1");
     home.run(["sessions", "show", "s-1"]).done();
-    let sound = Fake::new([Answer::say("all of it")]);
+    let sound = Fake::new([FakeAnswer::say("all of it")]);
     let said = home.agent(&sound, &["--session", "s-1"]).done();
     assert_eq!(said.out, "all of it\n");
     let sent = messages(&sound.asked()[0]);
@@ -114,7 +118,10 @@ fn an_interrupt_ends_the_tools_processes_too() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, mode).unwrap();
     let command = "{\"command\":\"sleep 1000 & echo $! > pid; wait\"}";
-    let fake = Fake::new([Answer::call(&[("bash", command)]), Answer::say("done")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("bash", command)]),
+        FakeAnswer::say("done"),
+    ]);
     let under = home.start(&fake, &["--yes", "--session", "s-2", "Wait."]);
     let pid: i32 = std::fs::read_to_string(&fifo)
         .unwrap()
@@ -143,7 +150,7 @@ fn an_interrupt_ends_the_tools_processes_too() {
 #[test]
 fn two_processes_never_write_one_session() {
     let home = Home::new();
-    let hanging = Fake::new([Answer::say("...").hang()]);
+    let hanging = Fake::new([FakeAnswer::say("...").hang()]);
     let under = home.start(&hanging, &["--session", "s-3", "First."]);
     hanging.wait();
     let idle = Fake::new([]);
@@ -154,9 +161,9 @@ fn two_processes_never_write_one_session() {
     );
     assert_eq!(idle.asked().len(), 0);
     // Reading is allowed meanwhile, and so is any other session.
-    let show: Said = home.run(["sessions", "show", "s-3"]).done();
+    let show: CommandOutput = home.run(["sessions", "show", "s-3"]).done();
     assert!(show.out.contains("First.") && !show.out.contains("Second."));
-    let other = Fake::new([Answer::say("hello")]);
+    let other = Fake::new([FakeAnswer::say("hello")]);
     home.agent(&other, &["--session", "s-4", "Hi"]).done();
     under.interrupt();
     assert_eq!(under.end().code, Some(130));
@@ -190,7 +197,7 @@ fn sessions_that_are_not_there_are_told() {
 #[test]
 fn the_newest_session_of_a_folder_is_continued() {
     let home = Home::new();
-    let fake = Fake::new(["one", "two", "three"].map(Answer::say));
+    let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let here = home.agent(&fake, &["First here."]).done().session();
     let other = home.work().join("other");
     std::fs::create_dir(&other).unwrap();
@@ -224,7 +231,7 @@ fn the_newest_session_of_a_folder_is_continued() {
     assert_eq!(both.code, Some(2), "{}", both.err);
 
     std::fs::remove_dir(&other).unwrap();
-    let more = Fake::new([Answer::say("four")]);
+    let more = Fake::new([FakeAnswer::say("four")]);
     let moved = home
         .agent(&more, &["--session", &there, "Here now."])
         .done();
@@ -234,7 +241,7 @@ fn the_newest_session_of_a_folder_is_continued() {
 #[test]
 fn names_may_be_shortened() {
     let home = Home::new();
-    let fake = Fake::new(["one", "two", "three", "four"].map(Answer::say));
+    let fake = Fake::new(["one", "two", "three", "four"].map(FakeAnswer::say));
     home.agent(&fake, &["--session", "18f2c4a1-3f2a", "One."])
         .done();
     home.agent(&fake, &["--session", "18f2c4a2-77b0", "Two."])
@@ -261,12 +268,12 @@ fn names_may_be_shortened() {
 fn all_that_was_ever_said_is_searched() {
     let home = Home::new();
     home.file("a.txt", "the pool has eight connections");
-    let read = Answer::call(&[("read", "{\"path\":\"a.txt\"}")]);
+    let read = FakeAnswer::call(&[("read", "{\"path\":\"a.txt\"}")]);
     let fake = Fake::new([
-        Answer::say("Nothing here."),
+        FakeAnswer::say("Nothing here."),
         read,
-        Answer::say("Eight."),
-        Answer::say("More."),
+        FakeAnswer::say("Eight."),
+        FakeAnswer::say("More."),
     ]);
     let other = home.agent(&fake, &["Look."]).done().session();
     let id = home.agent(&fake, &["How large is it?"]).done().session();
@@ -317,7 +324,10 @@ fn all_that_was_ever_said_is_searched() {
 #[test]
 fn a_run_that_was_cut_off_goes_on_with_c_alone() {
     let home = Home::new();
-    let fake = Fake::new([Answer::error(400, "busy"), Answer::say("Here it is.")]);
+    let fake = Fake::new([
+        FakeAnswer::error(400, "busy"),
+        FakeAnswer::say("Here it is."),
+    ]);
     let cut = home.agent(&fake, &["Do it."]);
     assert_ne!(cut.code, Some(0));
     let on = home.agent(&fake, &["-c"]).done();

@@ -1,7 +1,7 @@
 //! Skills: found in the usual folders, announced to the model, loaded on request.
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 fn skill(home: &Home, folder: &str, name: &str, text: &str) {
     let folder = home.work().join(folder).join(name);
@@ -16,8 +16,8 @@ fn a_skill_of_the_project_is_loaded() {
     skill(&home, ".claude/skills", "release", "Tag it `v9`.");
     skill(&home, ".plimsoll/skills", "release", "Tag it `v1`.");
     skill(&home, ".agents/skills", "broken name", "x");
-    let call = Answer::call(&[("skill", r#"{"name":"release"}"#)]);
-    let fake = Fake::new([call, Answer::say("Tagged.")]);
+    let call = FakeAnswer::call(&[("skill", r#"{"name":"release"}"#)]);
+    let fake = Fake::new([call, FakeAnswer::say("Tagged.")]);
     let said = home.agent(&fake, &["Release it."]).done();
     assert!(said.err.contains("skills: release\n"), "{}", said.err);
     assert!(
@@ -41,7 +41,7 @@ fn skills_can_be_switched_off_and_a_found_file_names_no_folder() {
     skill(&home, ".agents/skills", "release", "Tag it.");
     skill(&home, "elsewhere", "other", "Do it.");
     let offered = |args: &[&str]| {
-        let fake = Fake::new([Answer::say("Done.")]);
+        let fake = Fake::new([FakeAnswer::say("Done.")]);
         let args: Vec<&str> = args.iter().copied().chain(["Go."]).collect();
         home.agent(&fake, &args).done();
         let tools = fake.asked()[0]["tools"].to_string();

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use super::command::{Home, Said, feed, with};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed, with};
+use super::fake::{Fake, FakeAnswer};
 
 /// Stands in the task, in an argument and in a file.
 const SAID: &str = "sentinel-4711";
@@ -18,12 +18,12 @@ const SAID: &str = "sentinel-4711";
 const KEYS: [&str; 2] = ["key-of-the-provider", "key-of-the-collector"];
 
 /// What was sent: heads and bodies.
-type Kept = Mutex<Vec<(String, Vec<u8>)>>;
+type ReceivedRequests = Mutex<Vec<(String, Vec<u8>)>>;
 
 /// Keeps every body that it is sent, with its path and headers.
 struct Collector {
     address: String,
-    kept: Arc<Kept>,
+    kept: Arc<ReceivedRequests>,
     ended: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -82,7 +82,7 @@ impl Drop for Collector {
 }
 
 /// Takes one request; `None` where there is no more.
-fn take(stream: &TcpStream, kept: &Kept) -> Option<()> {
+fn take(stream: &TcpStream, kept: &ReceivedRequests) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut size) = (String::new(), 0);
     loop {
@@ -110,12 +110,12 @@ fn take(stream: &TcpStream, kept: &Kept) -> Option<()> {
 }
 
 /// A run that reads a file, with these variables.
-fn run(home: &Home, variables: &[(&str, &str)]) -> Said {
+fn run(home: &Home, variables: &[(&str, &str)]) -> CommandOutput {
     home.file("secret.txt", format!("here it says {SAID}"));
     let arguments = format!("{{\"path\":\"secret.txt\",\"why\":\"{SAID}\"}}");
     let fake = Fake::new([
-        Answer::call(&[("read", &arguments)]),
-        Answer::say("It says so."),
+        FakeAnswer::call(&[("read", &arguments)]),
+        FakeAnswer::say("It says so."),
     ]);
     let mut command = home.command(with(&fake, &[&format!("What is {SAID}?")]));
     command.env("OPENAI_COMPATIBLE_API_KEY", KEYS[0]);
@@ -197,7 +197,10 @@ fn a_collector_is_sent_spans_and_metrics_and_nothing_that_was_said() {
 fn nothing_that_a_server_of_tools_says_is_sent_or_logged() {
     use super::mcp::{CONFIG, NAMED, home};
     let (home, collector) = (home(CONFIG), Collector::start());
-    let fake = Fake::new([Answer::call(&[("ship_look", "{}")]), Answer::say("Aye.")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("ship_look", "{}")]),
+        FakeAnswer::say("Aye."),
+    ]);
     let mut command = home.command(with(&fake, &[&NAMED[..], &["Look."]].concat()));
     let endpoint = format!("http://{}", collector.address);
     set(
@@ -290,12 +293,12 @@ fn why_a_command_failed_is_said_before_a_collector_is_waited_for() {
     // It takes connections and never answers.
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", dead.local_addr().unwrap());
-    let fake = Fake::new([Answer::say("It says so.")]);
+    let fake = Fake::new([FakeAnswer::say("It says so.")]);
     let mut command = home.command(with(&fake, &["--json", "What is it?"]));
     set(&mut command, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
     let full = File::options().write(true).open("/dev/full").unwrap();
     let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
-    let said = Said::of(output);
+    let said = CommandOutput::of(output);
     assert_eq!(said.code, Some(1), "{}", said.err);
     let place = |text: &str| {
         said.err

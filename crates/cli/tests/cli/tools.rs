@@ -1,12 +1,12 @@
 //! Failing tool calls: each gets a result with the error, and the run continues.
 
-use super::command::{Home, Said, feed, with};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed, with};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 /// Runs one batch of calls; gives back the result of each, as the model sees it.
 fn results(home: &Home, args: &[&str], calls: &[(&str, &str)]) -> Vec<String> {
-    let fake = Fake::new([Answer::call(calls), Answer::say("done")]);
+    let fake = Fake::new([FakeAnswer::call(calls), FakeAnswer::say("done")]);
     let said = home.agent(&fake, &[args, &["Do it."]].concat()).done();
     assert_eq!(said.out, "done\n");
     let sent = messages(&fake.asked()[1]);
@@ -217,12 +217,15 @@ fn a_command_cannot_give_keys_away() {
     // Its own environment, and that of every process that it may look into.
     let look = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a -e KEY= -e TOKEN=; env; echo looked";
     let call = serde_json::json!({ "command": look }).to_string();
-    let fake = Fake::new([Answer::call(&[("bash", &call)]), Answer::say("done")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("bash", &call)]),
+        FakeAnswer::say("done"),
+    ]);
     let mut command = home.command(with(&fake, &["--yes", "Look."]));
     command
         .env("OPENAI_COMPATIBLE_API_KEY", KEY)
         .env("DEPLOY_TOKEN", "tok-0123456789abcdef");
-    let said: Said = feed(command, b"").done();
+    let said: CommandOutput = feed(command, b"").done();
     let sent = fake.asked()[1].to_string();
     assert!(sent.contains("looked"), "{sent}");
     let kept = ["sessions.db", "sessions.db-wal", "archive.db"].map(|name| home.data().join(name));
@@ -252,7 +255,10 @@ fn a_command_gets_a_key_only_if_the_configuration_passes_it_on_and_its_value_is_
         ),
     ] {
         let home = Home::new();
-        let fake = Fake::new([Answer::call(&[("bash", &call)]), Answer::say("done")]);
+        let fake = Fake::new([
+            FakeAnswer::call(&[("bash", &call)]),
+            FakeAnswer::say("done"),
+        ]);
         // No name says that these are keys; the configuration does.
         let providers = format!(
             "[providers.mine]\nbase_url = \"{}\"\napi_key_env = \"THE_MODEL\"\n[providers.other]\nbase_url = \

@@ -1,7 +1,7 @@
 //! Configurations that the user did not name: their effect before and after the user trusts them.
 
 use super::command::{Home, feed, with};
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 const OBEY: &str = "system = \"You obey.\"\npins = [\"Run curl.\"]\n";
@@ -16,7 +16,7 @@ fn found(config: &str) -> Home {
 fn a_found_file_instructs_the_model_only_once_it_is_trusted() {
     let home = found(OBEY);
     let refused = |home: &Home| {
-        let fake = Fake::new([Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::say("Aye.")]);
         for args in [
             &["Report."][..],
             &["--quiet", "Report."],
@@ -57,7 +57,7 @@ fn a_found_file_instructs_the_model_only_once_it_is_trusted() {
         &["--quiet", "Report."],
         &["--json", "Report."],
     ] {
-        let fake = Fake::new([Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::say("Aye.")]);
         let said = home.agent(&fake, args).done();
         assert_eq!(messages(&fake.asked()[0])[0].1, "You obey.");
         let note = "using the settings of plimsoll.toml, which you trust";
@@ -83,7 +83,7 @@ fn a_found_file_is_announced_whatever_is_printed() {
         (&["--no-config", "Report."], false),
         (&["--config", "plimsoll.toml", "Report."], false),
     ] {
-        let fake = Fake::new([Answer::say("Aye.")]);
+        let fake = Fake::new([FakeAnswer::say("Aye.")]);
         let said = home.agent(&fake, args).done();
         let count = said.err.matches(note).count();
         assert_eq!(count, usize::from(is_announced), "{args:?}: {}", said.err);
@@ -124,7 +124,10 @@ fn an_agent_trusts_no_file() {
     let home = Home::new();
     let data = home.work().join("home");
     let call = "{\"path\":\"home/trusted.json\",\"content\":\"[]\"}";
-    let fake = Fake::new([Answer::call(&[("write", call)]), Answer::say("Done.")]);
+    let fake = Fake::new([
+        FakeAnswer::call(&[("write", call)]),
+        FakeAnswer::say("Done."),
+    ]);
     let mut command = home.command(with(&fake, &["Look."]));
     command.env("PLIMSOLL_HOME", &data);
     let said = feed(command, b"");

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 const PRICES: &str = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
 
@@ -13,7 +13,7 @@ fn home() -> Home {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
     std::fs::write(home.data().join("prices.toml"), PRICES).unwrap();
-    let fake = Fake::new(["First.", "Second."].map(Answer::say));
+    let fake = Fake::new(["First.", "Second."].map(FakeAnswer::say));
     for name in ["one", "two"] {
         home.agent(&fake, &["--session", name, "Begin."]).done();
     }
@@ -79,7 +79,7 @@ fn the_list_of_sessions_says_what_each_has_cost() {
     };
     assert!(cost("one") && cost("two"), "{list}");
     assert!(!cost("fork"), "what it shares is counted once: {list}");
-    let fake = Fake::new(["More.", "And more."].map(Answer::say));
+    let fake = Fake::new(["More.", "And more."].map(FakeAnswer::say));
     home.agent(&fake, &["--session", "one", "Go on."]).done();
     let list = home.run(["sessions", "list"]).done().out;
     assert!(list.contains("$0.2000"), "{list}");
@@ -90,7 +90,7 @@ fn a_price_that_is_not_known_is_not_made_up() {
     let home = Home::new();
     let said = home.run(["usage"]).done();
     assert!(said.err.contains("nothing was used"), "{}", said.err);
-    let fake = Fake::new([Answer::say("First.")]);
+    let fake = Fake::new([FakeAnswer::say("First.")]);
     home.agent(&fake, &["Begin."]).done();
     let row = &rows(&home, "day")[0];
     assert_eq!(

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::command::Home;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 
 fn home(users: &str) -> Home {
     let home = Home::new();
@@ -16,7 +16,7 @@ fn home(users: &str) -> Home {
 #[test]
 fn it_holds_for_what_the_other_file_does_not_say() {
     let home = home("max_turns = 7\nmax_tool_calls = 9\n");
-    let fake = Fake::new([Answer::say("Done.")]);
+    let fake = Fake::new([FakeAnswer::say("Done.")]);
     let alone = home.run(["config", "show", "--origin"]).done().out;
     assert!(alone.contains("max_turns = 7"), "{alone}");
     home.file("plimsoll.toml", "max_turns = 3\n");
@@ -37,7 +37,7 @@ fn it_holds_for_what_the_other_file_does_not_say() {
 fn it_needs_no_trust_and_the_other_file_still_does() {
     let home =
         home("system = \"Be brief.\"\npermissions = [{ tool = \"bash\", then = \"allow\" }]\n");
-    let fake = Fake::new([Answer::say("Done.")]);
+    let fake = Fake::new([FakeAnswer::say("Done.")]);
     home.agent(&fake, &["Hi."]).done();
     assert!(fake.asked()[0].to_string().contains("Be brief."));
     home.run(["config", "check"]).done();

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use super::chats::weight;
-use super::command::{Home, Said, feed, with};
-use super::fake::{Answer, Fake};
+use super::command::{CommandOutput, Home, feed, with};
+use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
 const WINDOW: u64 = 4_096;
@@ -26,12 +26,12 @@ fn small() -> (Fake, Arc<AtomicUsize>) {
         let used = weight(&request.to_string()).0;
         if used > WINDOW {
             counted.fetch_add(1, Ordering::SeqCst);
-            return Answer::exceeds(used, WINDOW);
+            return FakeAnswer::exceeds(used, WINDOW);
         }
         next += 1;
         match next {
-            1..=8 => Answer::call(&[("read", &format!("{{\"path\":\"part{next}.txt\"}}"))]),
-            _ => Answer::say("All parts are read."),
+            1..=8 => FakeAnswer::call(&[("read", &format!("{{\"path\":\"part{next}.txt\"}}"))]),
+            _ => FakeAnswer::say("All parts are read."),
         }
     });
     (fake, overflows)
@@ -114,7 +114,7 @@ fn what_cannot_fit_is_never_sent() {
     let home = Home::new();
     let idle = Fake::new([]);
     let task = "word ".repeat(20_000);
-    let wanted = |said: &Said| {
+    let wanted = |said: &CommandOutput| {
         let window = said.err.split("as in --max-context ").nth(1).unwrap();
         window.split_whitespace().next().unwrap().to_owned()
     };
@@ -132,7 +132,7 @@ fn what_cannot_fit_is_never_sent() {
     );
     assert_eq!(idle.asked().len(), 0);
     // The sessions open, and go on in the window that was asked for.
-    let sound = Fake::new([Answer::say("read")]);
+    let sound = Fake::new([FakeAnswer::say("read")]);
     home.run(["sessions", "show", "tight"]).done();
     let args = ["--quiet", "--session", "big", "--max-context", &window];
     assert_eq!(home.agent(&sound, &args).done().out, "read\n");
@@ -142,11 +142,11 @@ fn what_cannot_fit_is_never_sent() {
 #[test]
 fn a_server_that_refuses_whatever_it_is_sent_ends_the_run() {
     let home = Home::new();
-    let fake = Fake::new([Answer::exceeds(90_000, 4_096)]);
+    let fake = Fake::new([FakeAnswer::exceeds(90_000, 4_096)]);
     let said = home.agent(&fake, &["--max-context", "unknown", "Hi"]);
     said.refused(4, &["exceeds the available context size"]);
     assert!(fake.asked().len() <= 5, "{}", fake.asked().len());
-    let sound = Fake::new([Answer::say("hello")]);
+    let sound = Fake::new([FakeAnswer::say("hello")]);
     let said = home
         .agent(&sound, &["--quiet", "--session", &said.session()])
         .done();

@@ -4,16 +4,16 @@
 use super::command::Home;
 #[cfg(not(feature = "otlp"))]
 use super::command::{feed, with};
-#[cfg(not(feature = "otlp"))]
-use super::fake::Answer;
 #[cfg(not(all(feature = "otlp", feature = "mcp")))]
 use super::fake::Fake;
+#[cfg(not(feature = "otlp"))]
+use super::fake::FakeAnswer;
 
 #[cfg(not(feature = "otlp"))]
 #[test]
 fn a_collector_is_not_in_this_build_and_the_run_goes_on() {
     let home = Home::new();
-    let fake = Fake::new([Answer::say("Aye.")]);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
     let mut command = home.command(with(&fake, &["Look."]));
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
     command.env("PLIMSOLL_LOG", "info");

@@ -37,14 +37,14 @@ const PATIENCE: &str = "2";
 /// Everything that a run needs.
 struct Stage {
     restate: Restate,
-    postgres: postgres::Server,
+    postgres: postgres::TestServer,
     model: Server,
     folder: TempDir,
     port: u16,
 }
 
 /// A command that ends with its owner, if not before.
-struct Started(Option<Child>);
+struct ChildGuard(Option<Child>);
 
 impl Stage {
     async fn set(turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     async fn set_on(restate: Restate, turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
-        let postgres = postgres::Server::start()?;
+        let postgres = postgres::TestServer::start()?;
         let mock = Mock::chat("compatible").unwrap();
         let mock = mock.page("/v1/models", 404, json!({}));
         let model = Server::start(mock.script(Script::new(turns)))
@@ -88,21 +88,21 @@ impl Stage {
     }
 
     /// Starts a worker, and waits until Restate knows it.
-    fn worker(&self, args: &[&str]) -> Started {
+    fn worker(&self, args: &[&str]) -> ChildGuard {
         self.serving(&mut self.worker_command(args))
     }
 
-    fn serving(&self, command: &mut Command) -> Started {
+    fn serving(&self, command: &mut Command) -> ChildGuard {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let out = child.stdout.take().unwrap();
-        let worker = Started(Some(child));
+        let worker = ChildGuard(Some(child));
         let first = BufReader::new(out).lines().next().unwrap().unwrap();
         assert_eq!(first, format!("http://127.0.0.1:{}", self.port));
         worker
     }
 
     /// As [`Self::worker`]; what it says on standard error goes to a file.
-    fn worker_saying(&self, args: &[&str], file: &Path) -> Started {
+    fn worker_saying(&self, args: &[&str], file: &Path) -> ChildGuard {
         let said = std::fs::File::create(file).unwrap();
         let mut command = self.worker_command(args);
         self.serving(command.stderr(said))
@@ -125,12 +125,12 @@ impl Stage {
     }
 
     /// Starts a run in the session `s`.
-    fn run(&self, task: &str) -> Started {
+    fn run(&self, task: &str) -> ChildGuard {
         let on = self.on();
         let args = ["run", "--on", &on, "--session", "s", task];
         let mut command = self.command(&args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Started(Some(command.spawn().unwrap()))
+        ChildGuard(Some(command.spawn().unwrap()))
     }
 
     fn send(&self, args: &[&str]) -> Output {
@@ -152,7 +152,7 @@ impl Stage {
     }
 }
 
-impl Started {
+impl ChildGuard {
     fn kill(mut self) {
         let mut child = self.0.take().unwrap();
         child.kill().unwrap();
@@ -171,7 +171,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
             let _ = child.kill();

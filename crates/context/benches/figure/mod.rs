@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// What a figure has to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Required {
+pub(crate) enum Requirement {
     AtMost(f64),
     AtLeast(f64),
     /// Told only.
@@ -32,12 +32,12 @@ pub(crate) enum Unit {
 pub(crate) struct Amount(pub(crate) f64, pub(crate) Unit);
 
 /// Prints one row. `cargo xtask bench` knows it by its first two characters.
-pub(crate) fn row(what: &str, amount: Amount, required: Required) {
+pub(crate) fn row(what: &str, amount: Amount, required: Requirement) {
     let Amount(number, unit) = amount;
     let (required, verdict) = match required {
-        Required::AtMost(bound) => (format!("≤ {}", Amount(bound, unit)), number <= bound),
-        Required::AtLeast(bound) => (format!("≥ {}", Amount(bound, unit)), number >= bound),
-        Required::Nothing => {
+        Requirement::AtMost(bound) => (format!("≤ {}", Amount(bound, unit)), number <= bound),
+        Requirement::AtLeast(bound) => (format!("≥ {}", Amount(bound, unit)), number >= bound),
+        Requirement::Nothing => {
             println!("| {what} | {amount} | | |");
             return;
         }

@@ -18,22 +18,22 @@ pub(super) struct Merger {
     /// The parts of the piece, indexed by the first byte of each part. An entry contains the end of
     /// the part, the beginning of the part before it, and the rank of the part together with the
     /// next one.
-    parts: Vec<Part>,
+    parts: Vec<MergePart>,
     /// Neighbouring parts that form a token, by rank and position. Outdated entries are skipped.
     found: BinaryHeap<Reverse<(u32, u32)>>,
     /// Counts of short pieces, by the hash of their bytes.
-    known: Vec<Known>,
+    known: Vec<CachedCount>,
 }
 
 /// A cached piece with its count. The length of the piece is stored after its bytes.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct CachedCount {
     piece: (u64, u64),
     count: u64,
 }
 
 #[derive(Clone, Copy)]
-struct Part {
+struct MergePart {
     end: u32,
     before: u32,
     rank: Option<u32>,
@@ -44,7 +44,7 @@ impl Default for Merger {
         Self {
             parts: Vec::new(),
             found: BinaryHeap::new(),
-            known: vec![Known::default(); KNOWN],
+            known: vec![CachedCount::default(); KNOWN],
         }
     }
 }
@@ -64,7 +64,7 @@ impl Merger {
         }
         let count = self.merged(piece, vocabulary);
         if let Some(known) = self.known.get_mut(at) {
-            *known = Known { piece: key, count };
+            *known = CachedCount { piece: key, count };
         }
         count
     }
@@ -79,7 +79,7 @@ impl Merger {
         for (at, _) in (0_u32..).zip(piece) {
             let rank = rank(piece, at, at as usize + 2, vocabulary);
             found.extend(rank.map(|rank| Reverse((rank, at))));
-            self.parts.push(Part {
+            self.parts.push(MergePart {
                 end: at + 1,
                 before: at.saturating_sub(1),
                 rank,
@@ -112,7 +112,7 @@ impl Merger {
         count
     }
 
-    fn part(&self, at: u32) -> Option<Part> {
+    fn part(&self, at: u32) -> Option<MergePart> {
         self.parts.get(at as usize).copied()
     }
 

@@ -23,7 +23,7 @@ pub const LEAST_EXPECTED: Tokens = Tokens(1_024);
 #[derive(Debug, Clone, Default)]
 pub struct CacheMonitor {
     frame: Option<Frame>,
-    left: Option<Left>,
+    left: Option<CacheState>,
     /// Whether the provider has ever reported reading or writing a cache. Without such a report, no
     /// misses are counted.
     reports: bool,
@@ -99,7 +99,7 @@ struct Frame {
 
 /// The state of the cache after the last call.
 #[derive(Debug, Clone)]
-struct Left {
+struct CacheState {
     /// Tokens of the last request, as reported.
     sent: Tokens,
     /// How many of these tokens are still unchanged.
@@ -184,7 +184,7 @@ impl CacheMonitor {
                 self.miss = Some(left.missed(read));
             }
         }
-        self.left = Some(Left {
+        self.left = Some(CacheState {
             sent: usage.processed(),
             still: usage.processed(),
             counted,
@@ -224,7 +224,7 @@ impl CacheMonitor {
     }
 }
 
-impl Left {
+impl CacheState {
     fn missed(self, read: Tokens) -> CacheMiss {
         let mut why = self.broke;
         let not_ours = read < self.still.share(CLEARLY_SHORT) && self.still >= LEAST_EXPECTED;
@@ -331,7 +331,7 @@ mod tests {
             before: Tokens(0),
             frees: Tokens(1),
             rewrites_from: Some(Seq(first)),
-            recall: crate::means::Recall::None,
+            recall: crate::plan_context::Recall::None,
             price: None,
         }
     }

@@ -92,7 +92,7 @@ mod tests {
             before: Tokens(100),
             frees: Tokens(50),
             rewrites_from: rewrites_from.map(Seq),
-            recall: crate::means::Recall::None,
+            recall: crate::plan_context::Recall::None,
             price: None,
         }
     }

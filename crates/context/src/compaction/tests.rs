@@ -201,9 +201,9 @@ fn the_boundary_is_exact_whatever_the_system_prompt_weighs() {
         (4_000, 1_000, 80_000),
         (10_000, 1_000, 74_000),
     ] {
-        let line = Line {
+        let line = ViewLimits {
             window: Some(Tokens(200_000)),
-            ..Line::default()
+            ..ViewLimits::default()
         };
         let line = ContextConfig::default().line(line, Tokens(system));
         let budget = line
@@ -216,7 +216,7 @@ fn the_boundary_is_exact_whatever_the_system_prompt_weighs() {
     }
     // An explicit trigger is a limit.
     let explicit = read(&json!({"compaction": {"trigger": 30_000}}));
-    let budget = explicit.line(Line::default(), Tokens(900));
+    let budget = explicit.line(ViewLimits::default(), Tokens(900));
     let budget = budget
         .budget(Tokens(1_000), Tokens::ZERO, calibration)
         .unwrap();

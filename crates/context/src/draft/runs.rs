@@ -1,5 +1,5 @@
-//! [`Runs`]: runs of removed messages, each with the size of its marker. [`Removal`]: precomputed
-//! sums that give the marker of any run in constant time.
+//! [`RemovedRuns`]: runs of removed messages, each with the size of its marker. [`Removal`]:
+//! precomputed sums that give the marker of any run in constant time.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -7,13 +7,13 @@ use std::ops::Range;
 
 use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
-use crate::means::Recall;
 use crate::message::Message;
+use crate::plan_context::Recall;
 use crate::tokens::Tokens;
 
 /// The runs of removed positions.
 #[derive(Debug, Default)]
-pub(super) struct Runs(BTreeMap<usize, Run>);
+pub(super) struct RemovedRuns(BTreeMap<usize, Run>);
 
 /// A run; its key in the map is its beginning.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct Run {
     marker: OnceCell<Tokens>,
 }
 
-impl Runs {
+impl RemovedRuns {
     /// Adds a position.
     pub(super) fn insert(&mut self, at: usize) {
         let start = match self.before(at) {

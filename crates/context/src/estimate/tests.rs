@@ -188,7 +188,7 @@ proptest! {
 
     #[test]
     fn small_letters_end_where_they_end(text in "[a-z]{0,20}(\\PC|[ -~]){0,12}") {
-        let scan = Scan::new(&text);
+        let scan = TextScan::new(&text);
         for from in 0..=text.len() {
             prop_assert_eq!(scan.end_of_lower(from), scan.end_of(Class::Lower, from));
         }

@@ -9,7 +9,7 @@ use crate::exchange::{Exchange, ExchangeKind};
 use crate::message::{Message, Part, ToolResult};
 use crate::plan::Trigger;
 use crate::stage::Stage;
-use crate::stages::sections::{Runs, follows_gap};
+use crate::stages::sections::{RunStarts, follows_gap};
 use crate::tokens::Bytes;
 use crate::truncate::Marker;
 
@@ -70,7 +70,7 @@ fn newest_results(draft: &Draft<'_>, of_turns: usize, after_turns: usize) -> Vec
         exchange.kind == ExchangeKind::Summary || follows_gap(draft.items(), exchange.at.start)
     };
     let anew = exchanges.iter().rposition(begins_anew).unwrap_or(0);
-    let turns = Runs::of(draft).turns(exchanges);
+    let turns = RunStarts::of(draft).turns(exchanges);
     let turns: Vec<usize> = turns.into_iter().filter(|index| *index >= anew).collect();
     let after = after_turns.min(turns.len().saturating_sub(1));
     let first = turns.len().saturating_sub(of_turns).max(after);

@@ -45,7 +45,7 @@ pub enum Section {
 ///
 /// A run begins with the first user message, and with each user message after an answer, or after a
 /// gap that may have contained one. A user message after results was sent during a run.
-pub(super) struct Runs(Vec<usize>);
+pub(super) struct RunStarts(Vec<usize>);
 
 /// The number of turns of the newest run that are kept.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +85,7 @@ impl Stage for Sections {
 impl Sections {
     /// Removes the runs before those that the scope includes.
     fn drop_beyond_scope(&self, draft: &mut Draft<'_>, budget: &Budget) {
-        let runs = Runs::of(draft);
+        let runs = RunStarts::of(draft);
         let spans: Vec<(usize, usize)> = runs.earlier().collect();
         let kept = match self.scope {
             CompactionScope::FixedCount(count) => count,
@@ -119,7 +119,7 @@ impl Sections {
 
     /// Returns the exchanges that the summary replaces.
     fn chosen(&self, draft: &Draft<'_>, budget: &Budget) -> Vec<usize> {
-        let runs = Runs::of(draft);
+        let runs = RunStarts::of(draft);
         let turns = runs.turns(draft.exchanges());
         let fits = |keep: Keep| {
             let chosen = self.outside(draft, &runs, &turns, keep);
@@ -165,7 +165,13 @@ impl Sections {
 
     /// Returns the coverable exchanges outside the kept turns. Returns none if there is a summary
     /// that cannot be covered yet, because there would be two summaries.
-    fn outside(&self, draft: &Draft<'_>, runs: &Runs, turns: &[usize], keep: Keep) -> Vec<usize> {
+    fn outside(
+        &self,
+        draft: &Draft<'_>,
+        runs: &RunStarts,
+        turns: &[usize],
+        keep: Keep,
+    ) -> Vec<usize> {
         let exchanges = draft.exchanges();
         let newest = runs.newest();
         let start = match keep.first {
@@ -194,7 +200,7 @@ impl Sections {
     }
 }
 
-impl Runs {
+impl RunStarts {
     pub(super) fn of(draft: &Draft<'_>) -> Self {
         let mut starts = Vec::new();
         // Whether a user message at this point begins a run.

@@ -12,9 +12,9 @@ use crate::exchange::ExchangeKind;
 use crate::extract::{extract, person_tokens};
 use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
-use crate::means::{Ready, Summarizer, When};
 use crate::message::Message;
 use crate::plan::Trigger;
+use crate::plan_context::{ReadySummary, Summarizer, SummaryTiming};
 use crate::stage::Stage;
 use crate::stages::fill::shorten;
 use crate::tokens::{Ppm, Tokens};
@@ -135,7 +135,7 @@ impl Summarize {
         choose: &dyn Fn(&Draft<'_>, Tokens) -> Vec<usize>,
     ) {
         let model = match self.0.author {
-            Author::Model => draft.means().summarizer,
+            Author::Model => draft.context().summarizer,
             Author::Extract => Summarizer::None,
         };
         if !draft.is_due(budget) {
@@ -164,8 +164,8 @@ impl Summarize {
             return;
         }
         if model != Summarizer::None {
-            let span = draft.span(&chosen, asked(draft, &chosen, most), When::Now);
-            let ready = draft.means().ready.as_ref();
+            let span = draft.span(&chosen, asked(draft, &chosen, most), SummaryTiming::Now);
+            let ready = draft.context().ready.as_ref();
             // If a summary of the same messages was just written and does not help, it is not
             // requested again.
             if ready.is_none_or(|ready| ready.fingerprint != span.fingerprint) {
@@ -235,7 +235,7 @@ impl Summarize {
         if budget.trigger == Tokens::MAX || draft.tokens() <= budget.trigger.share(mark) {
             return;
         }
-        let ready = draft.means().ready.as_ref();
+        let ready = draft.context().ready.as_ref();
         if ready.is_some_and(|ready| matching(draft, ready).is_some()) {
             return;
         }
@@ -244,7 +244,7 @@ impl Summarize {
         let chosen = choose(draft, need + allowed);
         let most = half_of(draft, &chosen).min(allowed);
         if most >= LEAST_SUMMARY {
-            let span = draft.span(&chosen, asked(draft, &chosen, most), When::Soon);
+            let span = draft.span(&chosen, asked(draft, &chosen, most), SummaryTiming::Soon);
             draft.want(span);
         }
     }
@@ -252,7 +252,7 @@ impl Summarize {
     /// Inserts the ready summary. Requires that its messages are unchanged, and that it either
     /// frees enough or covers all messages that would be chosen now.
     fn splice(&self, draft: &mut Draft<'_>, budget: &Budget, wanted: &[usize]) -> bool {
-        let Some(ready) = draft.means().ready.clone() else {
+        let Some(ready) = draft.context().ready.clone() else {
             return false;
         };
         let Some(chosen) = matching(draft, &ready) else {
@@ -405,7 +405,7 @@ fn oldest(draft: &Draft<'_>, enough: Tokens, turn_limit: Tokens) -> Vec<usize> {
 /// Returns the exchanges that a ready summary replaces. Returns `None` unless all of them are still
 /// there, unchanged and coverable, and include every other former summary, since only one may exist
 /// at a time.
-fn matching(draft: &Draft<'_>, ready: &Ready) -> Option<Vec<usize>> {
+fn matching(draft: &Draft<'_>, ready: &ReadySummary) -> Option<Vec<usize>> {
     let wanted = |seq: &Seq| ready.seqs.binary_search(seq).is_ok();
     let mut chosen = Vec::new();
     let mut found = Vec::new();

@@ -38,12 +38,12 @@ pub(super) struct Document<'a> {
 #[derive(Debug)]
 struct Container<'a> {
     raw: &'a str,
-    kind: Kind,
+    kind: ContainerKind,
     children: Vec<Child>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ContainerKind {
     List,
     Object,
 }
@@ -110,7 +110,7 @@ impl<'a> Container<'a> {
                 let start = value.start;
                 children.push(Child { start, value, hole });
             }
-            Kind::List
+            ContainerKind::List
         } else {
             let Members(members) = serde_json::from_str(raw).ok()?;
             let mut from = 1;
@@ -123,7 +123,7 @@ impl<'a> Container<'a> {
                 from = value.end;
                 children.push(Child { start, value, hole });
             }
-            Kind::Object
+            ContainerKind::Object
         };
         Some(Self {
             raw,
@@ -136,8 +136,8 @@ impl<'a> Container<'a> {
         let level = self.level(max);
         let share = (max / LIST_SHARE).max(VALUE_MIN);
         let all_stay = match self.kind {
-            Kind::List => level >= share,
-            Kind::Object => level >= VALUE_MIN,
+            ContainerKind::List => level >= share,
+            ContainerKind::Object => level >= VALUE_MIN,
         };
         let all = match all_stay {
             true => self.join(None, level, marker, depth),
@@ -284,8 +284,8 @@ impl<'a> Container<'a> {
     fn write_marker(&self, hole: Hole, marker: &Marker) -> String {
         let words = quoted(&marker.words(hole));
         match self.kind {
-            Kind::List => words,
-            Kind::Object => words + ":null",
+            ContainerKind::List => words,
+            ContainerKind::Object => words + ":null",
         }
     }
 
@@ -376,8 +376,8 @@ fn quoted(text: &str) -> String {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
             type Value = Members<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -390,6 +390,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 Ok(Members(members))
             }
         }
-        deserializer.deserialize_map(Read)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }

@@ -4,23 +4,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_agent::Spend;
 
-use super::tree::Place;
-use super::{Shared, amounts, lock};
+use super::tree::NodeId;
+use super::{SharedTree, amounts, lock};
 
 /// The spending of one node and everything below it. Clones share the same meter.
 #[derive(Debug, Clone, Default)]
-pub struct Meter(Arc<Inner>);
+pub struct Meter(Arc<MeterInner>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct MeterInner {
     spent: Mutex<Spend>,
     above: Option<Meter>,
-    books: Option<(Shared, Place)>,
+    books: Option<(SharedTree, NodeId)>,
 }
 
 impl Meter {
-    pub(super) fn at(above: Option<Meter>, books: Option<(Shared, Place)>) -> Self {
-        Self(Arc::new(Inner {
+    pub(super) fn at(above: Option<Meter>, books: Option<(SharedTree, NodeId)>) -> Self {
+        Self(Arc::new(MeterInner {
             spent: Mutex::default(),
             above,
             books,
@@ -29,8 +29,8 @@ impl Meter {
 
     /// Adds spending, for example by a model or a service that a tool has called.
     pub fn add(&self, spend: &Spend) {
-        if let Some((tree, place)) = &self.0.books {
-            lock(tree).spend(*place, amounts(spend));
+        if let Some((tree, node)) = &self.0.books {
+            lock(tree).spend(*node, amounts(spend));
         }
         self.seen(spend);
     }

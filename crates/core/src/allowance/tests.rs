@@ -55,7 +55,7 @@ async fn a_grant_is_settled_however_it_ends() {
     };
     assert!(tokio::time::timeout(Duration::ZERO, late).await.is_err());
     assert_eq!((all.used().tokens, all.left().tokens), (180, Some(820)));
-    assert_eq!(all.reserved(), Used::default());
+    assert_eq!(all.reserved(), UsedAmounts::default());
     assert_eq!(all.meter().total().cost.known, Money(8));
 }
 
@@ -128,13 +128,13 @@ fn a_run_is_booked_once_and_keeps_what_it_needs() {
         ..limits(10_000)
     };
     let mut books = Books::of_run(&limits, None);
-    let own = Own {
+    let own = OwnUsage {
         spend: spend(1_000, 5),
         tokens: Tokens(900),
         keeps_tokens: Tokens(2_000),
         keeps_turns: 49,
         keeps_tool_calls: 1,
-        ..Own::default()
+        ..OwnUsage::default()
     };
     books.book(&own);
     books.book(&own);

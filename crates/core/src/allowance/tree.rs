@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The maximum number of nodes in a tree. Beyond it, nothing can be reserved.
-pub(crate) const MAX_PLACES: usize = 1_024;
+pub(crate) const MAX_NODES: usize = 1_024;
 
 /// An agent's part is enlarged by 1/`SLACK` as a safety margin.
 ///
@@ -29,13 +29,13 @@ pub struct Amounts<T> {
 }
 
 /// Used amounts.
-pub(crate) type Used = Amounts<u64>;
+pub(crate) type UsedAmounts = Amounts<u64>;
 /// Allowed amounts; `None` means no limit.
 pub(crate) type Limit = Amounts<Option<u64>>;
 
 /// A limited kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum AllowanceKind {
     /// Tokens.
     Tokens,
     /// Money.
@@ -46,7 +46,7 @@ pub enum Kind {
     ToolCalls,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for AllowanceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tokens => "tokens",
@@ -59,14 +59,14 @@ impl fmt::Display for Kind {
 
 /// The key of a node in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(u64);
+pub(crate) struct NodeId(u64);
 
 /// Why nothing was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum ReserveError {
     /// Nothing is left of this kind.
-    UsedUp(Kind),
-    /// The tree already has [`MAX_PLACES`] nodes.
+    UsedUp(AllowanceKind),
+    /// The tree already has [`MAX_NODES`] nodes.
     TooMany,
     /// The node is already settled.
     Settled,
@@ -75,25 +75,25 @@ pub(crate) enum Refused {
 /// A tree of shared limits.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    places: BTreeMap<Place, Ledger>,
+    nodes: BTreeMap<NodeId, Ledger>,
     next: u64,
 }
 
 /// The accounts of one node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ledger {
-    parent: Option<Place>,
+    parent: Option<NodeId>,
     pub(crate) limit: Limit,
     /// The safety margin that the parent sets aside in addition to the limit.
-    slack: Used,
+    slack: UsedAmounts,
     /// Used by this node itself.
-    pub(crate) own: Used,
+    pub(crate) own: UsedAmounts,
     /// Promised to this node itself, so it cannot be reserved.
-    pub(crate) promised: Used,
+    pub(crate) promised: UsedAmounts,
     /// Used by child nodes that are settled.
-    pub(crate) settled: Used,
+    pub(crate) settled: UsedAmounts,
     /// Set aside for open child nodes: their limit or, if larger, their usage.
-    pub(crate) reserved: Used,
+    pub(crate) reserved: UsedAmounts,
 }
 
 impl<T: Copy> Amounts<T> {
@@ -118,7 +118,7 @@ impl<T: Copy> Amounts<T> {
     }
 }
 
-impl Used {
+impl UsedAmounts {
     pub(crate) fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
     }
@@ -140,11 +140,11 @@ impl Limit {
 
     /// Returns a kind that has nothing left and is needed to begin. An agent without tool calls can
     /// still answer, so these do not count.
-    fn lacks(&self) -> Option<Kind> {
+    fn lacks(&self) -> Option<AllowanceKind> {
         [
-            (self.tokens, Kind::Tokens),
-            (self.money, Kind::Money),
-            (self.turns, Kind::Turns),
+            (self.tokens, AllowanceKind::Tokens),
+            (self.money, AllowanceKind::Money),
+            (self.turns, AllowanceKind::Turns),
         ]
         .into_iter()
         .find_map(|(amount, kind)| (amount == Some(0)).then_some(kind))
@@ -153,12 +153,12 @@ impl Limit {
 
 impl Ledger {
     /// Returns the total usage of this node and its settled children.
-    pub(crate) fn used(&self) -> Used {
+    pub(crate) fn used(&self) -> UsedAmounts {
         self.own.plus(self.settled)
     }
 
     /// Returns the amounts that are used, promised or reserved.
-    fn taken(&self) -> Used {
+    fn taken(&self) -> UsedAmounts {
         self.used().plus(self.promised).plus(self.reserved)
     }
 
@@ -170,7 +170,7 @@ impl Ledger {
     }
 
     /// Returns the amounts that the parent sets aside for this node.
-    fn held(&self) -> Used {
+    fn held(&self) -> UsedAmounts {
         self.limit
             .map(|limit| limit.unwrap_or(0))
             .plus(self.slack)
@@ -180,14 +180,14 @@ impl Ledger {
 
 impl Tree {
     /// Creates a tree with a single node.
-    pub(crate) fn new(limit: Limit) -> (Self, Place) {
-        let root = Place(0);
+    pub(crate) fn new(limit: Limit) -> (Self, NodeId) {
+        let root = NodeId(0);
         let ledger = Ledger {
             limit,
             ..Ledger::default()
         };
         let tree = Self {
-            places: BTreeMap::from([(root, ledger)]),
+            nodes: BTreeMap::from([(root, ledger)]),
             next: 1,
         };
         (tree, root)
@@ -197,31 +197,31 @@ impl Tree {
     /// reserves one of `shares` equal parts of the remaining amount.
     pub(crate) fn reserve(
         &mut self,
-        above: Place,
+        above: NodeId,
         wanted: Limit,
         shares: u64,
-    ) -> Result<Place, Refused> {
-        if self.places.len() >= MAX_PLACES {
-            return Err(Refused::TooMany);
+    ) -> Result<NodeId, ReserveError> {
+        if self.nodes.len() >= MAX_NODES {
+            return Err(ReserveError::TooMany);
         }
-        let ledger = self.places.get(&above).ok_or(Refused::Settled)?;
+        let ledger = self.nodes.get(&above).ok_or(ReserveError::Settled)?;
         let limit = ledger.left().with(wanted, |left, wanted| match left {
             Some(left) => Some(wanted.unwrap_or(left.div_ceil(shares.max(1))).min(left)),
             None => wanted,
         });
         if let Some(kind) = limit.lacks() {
-            return Err(Refused::UsedUp(kind));
+            return Err(ReserveError::UsedUp(kind));
         }
-        let place = Place(self.next);
+        let node = NodeId(self.next);
         self.next += 1;
         let ledger = Ledger {
             parent: Some(above),
             limit,
             ..Ledger::default()
         };
-        self.places.insert(place, ledger);
-        self.held_differently(Some(above), Used::default(), ledger.held());
-        Ok(place)
+        self.nodes.insert(node, ledger);
+        self.held_differently(Some(above), UsedAmounts::default(), ledger.held());
+        Ok(node)
     }
 
     /// Like [`Self::reserve`], but also sets aside a safety margin of tokens and money.
@@ -229,39 +229,39 @@ impl Tree {
     /// If the remaining amount is too small for both, the part is reduced.
     pub(crate) fn reserve_with_slack(
         &mut self,
-        above: Place,
+        above: NodeId,
         wanted: Limit,
         shares: u64,
-    ) -> Result<Place, Refused> {
+    ) -> Result<NodeId, ReserveError> {
         let with_slack = |wanted: u64| wanted.saturating_add(wanted / SLACK);
         let both = Limit {
             tokens: wanted.tokens.map(with_slack),
             money: wanted.money.map(with_slack),
             ..wanted
         };
-        let place = self.reserve(above, both, shares)?;
-        self.change(place, |ledger| {
+        let node = self.reserve(above, both, shares)?;
+        self.change(node, |ledger| {
             let slack = |limit: Option<u64>| limit.unwrap_or(0) / (SLACK + 1);
-            ledger.slack = Used {
+            ledger.slack = UsedAmounts {
                 tokens: slack(ledger.limit.tokens),
                 money: slack(ledger.limit.money),
-                ..Used::default()
+                ..UsedAmounts::default()
             };
             ledger.limit = ledger.limit.with(ledger.slack, |limit, slack| {
                 Some(limit?.saturating_sub(slack))
             });
         });
-        Ok(place)
+        Ok(node)
     }
 
     /// Records additional usage of a node.
-    pub(crate) fn spend(&mut self, place: Place, more: Used) {
-        self.change(place, |ledger| ledger.own = ledger.own.plus(more));
+    pub(crate) fn spend(&mut self, node: NodeId, more: UsedAmounts) {
+        self.change(node, |ledger| ledger.own = ledger.own.plus(more));
     }
 
     /// Records additional usage of a node and replaces its promised amounts.
-    pub(crate) fn meter(&mut self, place: Place, more: Used, promised: Used) {
-        self.change(place, |ledger| {
+    pub(crate) fn meter(&mut self, node: NodeId, more: UsedAmounts, promised: UsedAmounts) {
+        self.change(node, |ledger| {
             ledger.own = ledger.own.plus(more);
             ledger.promised = promised;
         });
@@ -270,16 +270,16 @@ impl Tree {
     /// Settles a node: adds its usage to its parent and releases the rest.
     ///
     /// The parent takes over the open reservations of the node. The root cannot be settled.
-    pub(crate) fn settle(&mut self, place: Place) {
-        let Some(above) = self.places.get(&place).and_then(|ledger| ledger.parent) else {
+    pub(crate) fn settle(&mut self, node: NodeId) {
+        let Some(above) = self.nodes.get(&node).and_then(|ledger| ledger.parent) else {
             return;
         };
-        let Some(ledger) = self.places.remove(&place) else {
+        let Some(ledger) = self.nodes.remove(&node) else {
             return;
         };
-        let mut orphans = Used::default();
-        for below in self.places.values_mut() {
-            if below.parent == Some(place) {
+        let mut orphans = UsedAmounts::default();
+        for below in self.nodes.values_mut() {
+            if below.parent == Some(node) {
                 below.parent = Some(above);
                 orphans = orphans.plus(below.held());
             }
@@ -291,18 +291,18 @@ impl Tree {
     }
 
     /// Returns the accounts of a node.
-    pub(crate) fn ledger(&self, place: Place) -> Option<&Ledger> {
-        self.places.get(&place)
+    pub(crate) fn ledger(&self, node: NodeId) -> Option<&Ledger> {
+        self.nodes.get(&node)
     }
 
     /// Returns the number of direct children of a node.
-    pub(crate) fn below(&self, place: Place) -> usize {
-        let places = self.places.values();
-        places.filter(|ledger| ledger.parent == Some(place)).count()
+    pub(crate) fn below(&self, node: NodeId) -> usize {
+        let nodes = self.nodes.values();
+        nodes.filter(|ledger| ledger.parent == Some(node)).count()
     }
 
-    fn change(&mut self, place: Place, change: impl FnOnce(&mut Ledger)) {
-        let Some(ledger) = self.places.get_mut(&place) else {
+    fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Ledger)) {
+        let Some(ledger) = self.nodes.get_mut(&node) else {
             return;
         };
         let before = ledger.held();
@@ -312,11 +312,16 @@ impl Tree {
     }
 
     /// Updates the ancestors after the amounts held for a node have changed.
-    fn held_differently(&mut self, place: Option<Place>, mut before: Used, mut after: Used) {
-        let mut next = place;
-        while let Some(place) = next
+    fn held_differently(
+        &mut self,
+        node: Option<NodeId>,
+        mut before: UsedAmounts,
+        mut after: UsedAmounts,
+    ) {
+        let mut next = node;
+        while let Some(node) = next
             && before != after
-            && let Some(ledger) = self.places.get_mut(&place)
+            && let Some(ledger) = self.nodes.get_mut(&node)
         {
             let held = ledger.held();
             ledger.reserved = ledger.reserved.minus(before).plus(after);

@@ -1,5 +1,5 @@
-//! [`Archived`], an item to be archived, and [`Recalled`], [`Hit`] and [`ArchiveRow`], the results
-//! of recalling, searching and listing.
+//! [`ArchivedItem`], an item to be archived, and [`RecalledItem`], [`Hit`] and [`ArchiveRow`], the
+//! results of recalling, searching and listing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use plimsoll_context::{Bytes, CallId, Image, Message, Part, Seq, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::key::RecallId;
-use crate::archive::words::{Found, snippet};
+use crate::archive::words::{BestMatch, snippet};
 
 /// An item that is about to be removed from the view or shortened in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Archived {
+pub struct ArchivedItem {
     /// Sequence number in the session.
     pub seq: Seq,
     /// The complete message.
@@ -26,7 +26,7 @@ pub struct Archived {
 /// The origin of an archived item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ArchivedKind {
     /// A system message.
     System,
     /// A user message.
@@ -43,11 +43,11 @@ pub enum Kind {
 
 /// One complete archived item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recalled {
+pub struct RecalledItem {
     /// Id of the item.
     pub id: RecallId,
     /// Kind of message.
-    pub kind: Kind,
+    pub kind: ArchivedKind,
     /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
     /// Id of the tool call, if it is a tool result.
@@ -66,7 +66,7 @@ pub struct Hit {
     /// Id of the item.
     pub id: RecallId,
     /// Kind of message.
-    pub kind: Kind,
+    pub kind: ArchivedKind,
     /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
     /// Length of the text in bytes.
@@ -85,7 +85,7 @@ pub struct ArchiveRow {
     /// Id of the item.
     pub id: RecallId,
     /// Kind of message.
-    pub kind: Kind,
+    pub kind: ArchivedKind,
     /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
     /// Id of the tool call, if it is a tool result.
@@ -100,7 +100,7 @@ pub struct ArchiveRow {
     pub expired: bool,
 }
 
-impl Archived {
+impl ArchivedItem {
     /// Returns the id of the item.
     #[must_use]
     pub fn id(&self) -> RecallId {
@@ -109,8 +109,8 @@ impl Archived {
 
     /// Returns the kind of message.
     #[must_use]
-    pub fn kind(&self) -> Kind {
-        Kind::of(&self.message)
+    pub fn kind(&self) -> ArchivedKind {
+        ArchivedKind::of(&self.message)
     }
 
     /// Returns the id of the tool call, if it is a tool result.
@@ -123,7 +123,7 @@ impl Archived {
     }
 }
 
-impl Recalled {
+impl RecalledItem {
     /// Returns the text of the message; see [`recall_text`].
     #[must_use]
     pub fn text(&self) -> String {
@@ -134,7 +134,13 @@ impl Recalled {
 impl Hit {
     /// Creates a hit from a match in a text, for stores.
     #[must_use]
-    pub fn new(id: RecallId, kind: Kind, tool: Option<String>, text: &str, found: Found) -> Self {
+    pub fn new(
+        id: RecallId,
+        kind: ArchivedKind,
+        tool: Option<String>,
+        text: &str,
+        found: BestMatch,
+    ) -> Self {
         let (offset, piece) = snippet(text, found.at);
         Self {
             id,
@@ -148,7 +154,7 @@ impl Hit {
     }
 }
 
-impl Kind {
+impl ArchivedKind {
     /// Returns the kind of a message.
     #[must_use]
     pub fn of(message: &Message) -> Self {
@@ -190,7 +196,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ArchivedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::System => "system message",
@@ -301,13 +307,13 @@ mod tests {
     #[test]
     fn every_kind_is_found_by_its_name() {
         for kind in [
-            Kind::System,
-            Kind::User,
-            Kind::Assistant,
-            Kind::ToolResult,
-            Kind::Notice,
+            ArchivedKind::System,
+            ArchivedKind::User,
+            ArchivedKind::Assistant,
+            ArchivedKind::ToolResult,
+            ArchivedKind::Notice,
         ] {
-            assert_eq!(Kind::named(kind.as_str()), Some(kind));
+            assert_eq!(ArchivedKind::named(kind.as_str()), Some(kind));
             let json = serde_json::to_value(kind).unwrap();
             assert_eq!(json, kind.as_str());
         }

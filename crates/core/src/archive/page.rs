@@ -21,7 +21,7 @@ const PATTERN_BYTES: usize = 2_000;
 
 /// A part of a text with its note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct TextExcerpt {
     /// The position in the whole text and how to continue.
     pub note: String,
     /// The part of the text.
@@ -35,7 +35,7 @@ pub struct Piece {
 ///
 /// # Errors
 /// If the offset is past the end.
-pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
+pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolError> {
     let from = start(text, offset)?;
     let to = end(text, from, limit);
     let piece = text.get(from..to).unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
     } else {
         format!("bytes {from}-{to} of {whole}: to its end")
     };
-    Ok(Piece {
+    Ok(TextExcerpt {
         note,
         text: piece.to_owned(),
         is_last: to == whole,
@@ -63,11 +63,16 @@ pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
 ///
 /// # Errors
 /// If the offset is past the end, or the pattern is too large.
-pub fn matches(text: &str, pattern: &str, offset: u64, limit: Bytes) -> Result<Piece, ToolError> {
+pub fn matches(
+    text: &str,
+    pattern: &str,
+    offset: u64,
+    limit: Bytes,
+) -> Result<TextExcerpt, ToolError> {
     let from = start(text, offset)?;
     let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
     let (regex, literal) = compile(pattern)?;
-    let mut found = Found::default();
+    let mut found = PatternMatches::default();
     let mut at = text
         .get(..from)
         .and_then(|text| text.rfind('\n'))
@@ -100,18 +105,18 @@ pub fn matches(text: &str, pattern: &str, offset: u64, limit: Bytes) -> Result<P
 
 /// How a pattern was interpreted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Read {
+enum PatternKind {
     Regex,
     Literal,
 }
 
 #[derive(Default)]
-struct Found {
+struct PatternMatches {
     text: String,
     matches: usize,
 }
 
-impl Found {
+impl PatternMatches {
     fn push(&mut self, row: &str, most: usize) -> bool {
         let fits = self.text.len() + row.len() <= most || self.matches == 0;
         if !fits || self.matches == RECALL_MATCHES {
@@ -122,10 +127,10 @@ impl Found {
         true
     }
 
-    fn piece(self, read: Read, next: Option<usize>) -> Piece {
+    fn piece(self, read: PatternKind, next: Option<usize>) -> TextExcerpt {
         let as_read = match read {
-            Read::Regex => "",
-            Read::Literal => " (as plain text: it is no regular expression)",
+            PatternKind::Regex => "",
+            PatternKind::Literal => " (as plain text: it is no regular expression)",
         };
         let note = match (self.matches, next) {
             (0, _) => format!("no line matches{as_read}"),
@@ -135,7 +140,7 @@ impl Found {
                 "{n} matches{as_read}, as line:offset: text; there are more: next offset {next}"
             ),
         };
-        Piece {
+        TextExcerpt {
             note,
             text: self.text,
             is_last: false,
@@ -143,7 +148,7 @@ impl Found {
     }
 }
 
-fn compile(pattern: &str) -> Result<(Regex, Read), ToolError> {
+fn compile(pattern: &str) -> Result<(Regex, PatternKind), ToolError> {
     if pattern.len() > PATTERN_BYTES {
         return Err(ToolError(format!(
             "the pattern has {} bytes and may have {PATTERN_BYTES}; use a shorter one",
@@ -157,13 +162,13 @@ fn compile(pattern: &str) -> Result<(Regex, Read), ToolError> {
             .build()
     };
     match build(pattern) {
-        Ok(regex) => Ok((regex, Read::Regex)),
+        Ok(regex) => Ok((regex, PatternKind::Regex)),
         Err(regex::Error::CompiledTooBig(_)) => Err(ToolError::new(
             "the pattern is too large to be compiled; use smaller repetitions",
         )),
         // Models paste code. An invalid pattern is searched for literally.
         Err(_) => build(&regex::escape(pattern))
-            .map(|regex| (regex, Read::Literal))
+            .map(|regex| (regex, PatternKind::Literal))
             .map_err(ToolError::new),
     }
 }
@@ -204,7 +209,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn note_and_text(piece: Result<Piece, ToolError>) -> (String, String) {
+    fn note_and_text(piece: Result<TextExcerpt, ToolError>) -> (String, String) {
         let piece = piece.unwrap();
         (piece.note, piece.text)
     }

@@ -7,9 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-use crate::archive::item::{Hit, Kind};
+use crate::archive::item::{ArchivedKind, Hit};
 use crate::archive::key::{RecallError, RecallId};
-use crate::archive::words::{Found, SearchQuery, Term};
+use crate::archive::words::{BestMatch, SearchQuery, Term};
 
 /// Number of items that one search reads and ranks, unless more hits are requested.
 const RANKED: usize = 64;
@@ -26,7 +26,7 @@ const PREFIX_WORDS_MIN: usize = 8;
 
 /// A query term and the index words that its last word matches.
 #[derive(Debug, Clone)]
-pub struct Wanted<'a> {
+pub struct MatchedTerm<'a> {
     /// The query term.
     pub term: &'a Term,
     /// The last word itself, or the index words that begin with it.
@@ -48,7 +48,8 @@ pub trait SearchIndex {
     ///
     /// # Errors
     /// If the store cannot be read.
-    fn newest(&self, terms: &[Wanted<'_>], most: usize) -> Result<Vec<Self::Key>, RecallError>;
+    fn newest(&self, terms: &[MatchedTerm<'_>], most: usize)
+    -> Result<Vec<Self::Key>, RecallError>;
 
     /// Reads an item. Returns `None` if it has expired.
     ///
@@ -63,7 +64,7 @@ pub struct SearchItem {
     /// Id of the item.
     pub id: RecallId,
     /// Kind of message.
-    pub kind: Kind,
+    pub kind: ArchivedKind,
     /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
     /// The complete text.
@@ -92,7 +93,7 @@ pub fn search<I: SearchIndex>(
         };
         // If the index does not know the word, no item has it.
         if !last.is_empty() {
-            terms.push(Wanted { term, last });
+            terms.push(MatchedTerm { term, last });
         }
     }
     let ranked = RANKED.max(limit);
@@ -143,7 +144,7 @@ fn read<I: SearchIndex>(
         };
         // The index may match letters that `find` does not. Such a text is shown from its
         // beginning.
-        let unread = Found {
+        let unread = BestMatch {
             terms,
             together: 0,
             at: 0,

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 
 use crate::archive::bounds::ArchiveBounds;
-use crate::archive::item::{ArchiveRow, Archived, Hit, Kind, Recalled, recall_text};
+use crate::archive::item::{
+    ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecalledItem, recall_text,
+};
 use crate::archive::key::{RecallError, RecallId, RecallKey, resolve};
-use crate::archive::search::{SearchIndex, SearchItem, Wanted, search};
+use crate::archive::search::{MatchedTerm, SearchIndex, SearchItem, search};
 use crate::archive::word_index::WordIndex;
 use crate::store::{SessionId, StoreError};
 
@@ -21,7 +23,7 @@ const PHRASE_BYTES: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     bounds: ArchiveBounds,
-    sessions: BTreeMap<SessionId, Row>,
+    sessions: BTreeMap<SessionId, SessionArchive>,
     bytes: u64,
     /// The number of the next item. Older items have lower numbers.
     next: u64,
@@ -29,11 +31,11 @@ pub(crate) struct Shelf {
 
 /// A session and the exclusive upper bound of its visible items. A fork sees only the items of its
 /// parent that both share.
-pub(crate) type Place = (SessionId, Option<Seq>);
+pub(crate) type SessionScope = (SessionId, Option<Seq>);
 
 /// The archive of one session.
 #[derive(Debug, Default)]
-struct Row {
+struct SessionArchive {
     slots: BTreeMap<Seq, Slot>,
     /// Held items by their number, oldest first.
     held: BTreeMap<u64, Seq>,
@@ -49,7 +51,7 @@ struct Row {
 #[derive(Debug)]
 struct Slot {
     number: u64,
-    kind: Kind,
+    kind: ArchivedKind,
     tool: Option<String>,
     call: Option<CallId>,
     bytes: Bytes,
@@ -72,13 +74,13 @@ impl Shelf {
     pub(crate) fn archive(
         &mut self,
         session: &SessionId,
-        items: &[Archived],
+        items: &[ArchivedItem],
         now: u64,
     ) -> Result<(), StoreError> {
         let fresh = items
             .iter()
             .map(|item| (item.seq, (item, weight(&item.message))));
-        let fresh: BTreeMap<Seq, (&Archived, u64)> = fresh.collect();
+        let fresh: BTreeMap<Seq, (&ArchivedItem, u64)> = fresh.collect();
         let bytes = fresh.values().map(|(_, bytes)| bytes).sum();
         self.bounds.admit(bytes, fresh.len() as u64, "in memory")?;
         let row = self.sessions.entry(session.clone()).or_default();
@@ -130,10 +132,10 @@ impl Shelf {
     /// from.
     pub(crate) fn recall(
         &self,
-        shelves: &[Place],
+        shelves: &[SessionScope],
         key: &RecallKey,
         now: u64,
-    ) -> Result<Recalled, RecallError> {
+    ) -> Result<RecalledItem, RecallError> {
         let rows = self.of(shelves);
         let id = match key {
             RecallKey::Id(id) => *id,
@@ -180,7 +182,7 @@ impl Shelf {
     /// from.
     pub(crate) fn search(
         &self,
-        shelves: &[Place],
+        shelves: &[SessionScope],
         query: &str,
         limit: usize,
         now: u64,
@@ -197,7 +199,7 @@ impl Shelf {
         )
     }
 
-    pub(crate) fn rows(&self, shelves: &[Place], now: u64) -> Vec<ArchiveRow> {
+    pub(crate) fn rows(&self, shelves: &[SessionScope], now: u64) -> Vec<ArchiveRow> {
         let row = |(seq, slot): (Seq, &Slot)| ArchiveRow {
             id: RecallId(seq),
             kind: slot.kind,
@@ -212,13 +214,13 @@ impl Shelf {
     }
 
     /// Returns the existing rows, each with the bound of its visible items.
-    fn of(&self, shelves: &[Place]) -> Vec<(&Row, Option<Seq>)> {
-        let row = |(id, below): &Place| Some((self.sessions.get(id)?, *below));
+    fn of(&self, shelves: &[SessionScope]) -> Vec<(&SessionArchive, Option<Seq>)> {
+        let row = |(id, below): &SessionScope| Some((self.sessions.get(id)?, *below));
         shelves.iter().filter_map(row).collect()
     }
 
     /// Returns every visible item once, by sequence number. Prefers a session that still holds it.
-    fn slots(&self, shelves: &[Place], now: u64) -> BTreeMap<Seq, &Slot> {
+    fn slots(&self, shelves: &[SessionScope], now: u64) -> BTreeMap<Seq, &Slot> {
         let mut slots: BTreeMap<Seq, &Slot> = BTreeMap::new();
         for (row, below) in self.of(shelves) {
             for (seq, slot) in row.below(below) {
@@ -239,7 +241,7 @@ impl Shelf {
     /// Expires items that are too old or exceed the total size.
     fn expire(&mut self, now: u64) {
         loop {
-            let front = |row: &Row| {
+            let front = |row: &SessionArchive| {
                 row.held
                     .first_key_value()
                     .map(|(number, seq)| (*number, *seq))
@@ -262,8 +264,8 @@ impl Shelf {
 }
 
 impl Slot {
-    fn recalled(&self, id: RecallId, message: &Arc<Message>) -> Recalled {
-        Recalled {
+    fn recalled(&self, id: RecallId, message: &Arc<Message>) -> RecalledItem {
+        RecalledItem {
             id,
             kind: self.kind,
             tool: self.tool.clone(),
@@ -275,7 +277,7 @@ impl Slot {
     }
 }
 
-impl Row {
+impl SessionArchive {
     /// Returns the items, up to the given bound.
     fn below(&self, below: Option<Seq>) -> impl Iterator<Item = (&Seq, &Slot)> {
         let is_below = move |seq: &Seq| below.is_none_or(|below| *seq < below);
@@ -341,7 +343,7 @@ impl Row {
     }
 
     /// Returns the numbers of the newest items that have all terms, newest first.
-    fn newest(&self, terms: &[Wanted<'_>], below: Option<Seq>, most: usize) -> Vec<u64> {
+    fn newest(&self, terms: &[MatchedTerm<'_>], below: Option<Seq>, most: usize) -> Vec<u64> {
         let phrases = terms.iter().filter(|wanted| wanted.term.words.len() > 1);
         let phrases: Vec<_> = phrases.map(|wanted| wanted.term).collect();
         let mut bytes = 0;
@@ -372,7 +374,7 @@ impl Row {
 /// The index of one search: the rows of a session and of the sessions it was forked from.
 struct View<'a> {
     shelf: &'a Shelf,
-    rows: Vec<(&'a Row, Option<Seq>)>,
+    rows: Vec<(&'a SessionArchive, Option<Seq>)>,
     now: u64,
 }
 
@@ -386,7 +388,7 @@ impl SearchIndex for View<'_> {
         Ok(words.into_iter().take(most).map(str::to_owned).collect())
     }
 
-    fn newest(&self, terms: &[Wanted<'_>], most: usize) -> Result<Vec<u64>, RecallError> {
+    fn newest(&self, terms: &[MatchedTerm<'_>], most: usize) -> Result<Vec<u64>, RecallError> {
         let rows = self.rows.iter();
         let mut numbers: Vec<u64> = rows
             .flat_map(|(row, below)| row.newest(terms, *below, most))
@@ -435,8 +437,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn item(seq: u64) -> Archived {
-        Archived {
+    fn item(seq: u64) -> ArchivedItem {
+        ArchivedItem {
             seq: Seq(seq),
             message: Arc::new(Message::result(CallId("c".to_owned()), "some text")),
             tool: None,

@@ -10,9 +10,9 @@ use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::archive::item::{Hit, Kind, Recalled};
+use crate::archive::item::{ArchivedKind, Hit, RecalledItem};
 use crate::archive::key::RecallKey;
-use crate::archive::page::{Piece, matches, page};
+use crate::archive::page::{TextExcerpt, matches, page};
 use crate::store::{SessionId, SessionStore};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 
@@ -71,14 +71,14 @@ struct SearchInput {
 
 /// The action of a recall tool.
 #[derive(Clone, Copy)]
-enum Does {
+enum RecallAction {
     Recall,
     Search,
 }
 
 struct RecallTool {
     spec: ToolSpec,
-    does: Does,
+    does: RecallAction,
     from: RecallTools,
 }
 
@@ -119,7 +119,7 @@ impl RecallTools {
             "Brings back what was shortened or left out above, exactly, by its id (m12); a long \
              text in pages.",
             recall_schema("id", "Such as m12"),
-            Does::Recall,
+            RecallAction::Recall,
         );
         let search = self.tool(
             "recall_search",
@@ -132,7 +132,7 @@ impl RecallTools {
                 },
                 "required": ["query"]
             }),
-            Does::Search,
+            RecallAction::Search,
         );
         vec![recall, search]
     }
@@ -146,11 +146,17 @@ impl RecallTools {
             "Brings back a tool's whole response that was shortened or left out above, exactly; \
              a long one in pages.",
             recall_schema("execution_id", "The id that stands in its place"),
-            Does::Recall,
+            RecallAction::Recall,
         )
     }
 
-    fn tool(&self, name: &str, description: &str, schema: Value, does: Does) -> Arc<dyn Tool> {
+    fn tool(
+        &self,
+        name: &str,
+        description: &str,
+        schema: Value,
+        does: RecallAction,
+    ) -> Arc<dyn Tool> {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: description.to_owned(),
@@ -210,12 +216,12 @@ impl Tool for RecallTool {
 
     async fn call(&self, arguments: Value, _cx: ToolContext) -> Result<ToolOutput, ToolError> {
         match self.does {
-            Does::Recall => {
+            RecallAction::Recall => {
                 self.from
                     .bring(parse_arguments(&self.spec, arguments)?)
                     .await
             }
-            Does::Search => {
+            RecallAction::Search => {
                 self.from
                     .look(parse_arguments(&self.spec, arguments)?)
                     .await
@@ -240,7 +246,7 @@ fn recall_schema(id: &str, what: &str) -> Value {
 
 /// Returns the result for the model: one line in brackets, followed by the text. The last page also
 /// contains the images and files.
-fn result(recalled: &Recalled, piece: Piece) -> ToolOutput {
+fn result(recalled: &RecalledItem, piece: TextExcerpt) -> ToolOutput {
     let name = name(recalled.kind, recalled.tool.as_deref());
     let mut text = format!("[{}, {name}: {}]\n", recalled.id, piece.note);
     text.push_str(&piece.text);
@@ -282,7 +288,7 @@ fn found(hits: &[Hit], page: Bytes) -> String {
     text
 }
 
-fn name(kind: Kind, tool: Option<&str>) -> String {
+fn name(kind: ArchivedKind, tool: Option<&str>) -> String {
     match tool {
         Some(tool) => format!("result of {tool}"),
         None => kind.to_string(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
-use crate::archive::search::Wanted;
+use crate::archive::search::MatchedTerm;
 use crate::archive::words::spaced_words;
 
 /// Maximum number of list lookups in one search. Normal searches need far fewer.
@@ -52,13 +52,13 @@ impl WordIndex {
     /// newest first. Ignores the order of words within a term.
     pub(super) fn newest(
         &self,
-        terms: &[Wanted<'_>],
+        terms: &[MatchedTerm<'_>],
         most: usize,
         mut accepts: impl FnMut(u64) -> bool,
     ) -> Vec<u64> {
         // An item must be in at least one list of each group.
         let mut groups: Vec<Vec<&VecDeque<u64>>> = Vec::new();
-        for Wanted { term, last } in terms {
+        for MatchedTerm { term, last } in terms {
             let before = term.words.iter().rev().skip(1);
             groups.extend(before.map(|word| self.lists([word])));
             groups.push(self.lists(last));
@@ -122,12 +122,12 @@ mod tests {
         let wanted = |term| {
             let prefix: &crate::archive::words::Term = term;
             let last = index.beginning_with(prefix.words.last().unwrap());
-            Wanted {
+            MatchedTerm {
                 term,
                 last: last.map(str::to_owned).collect(),
             }
         };
-        let terms: Vec<Wanted<'_>> = query.terms().iter().map(wanted).collect();
+        let terms: Vec<MatchedTerm<'_>> = query.terms().iter().map(wanted).collect();
         index.newest(&terms, most, |number| number != 3)
     }
 

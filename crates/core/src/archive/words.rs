@@ -46,7 +46,7 @@ pub struct Term {
 
 /// The best match of a query in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct BestMatch {
     /// Number of terms in the whole text.
     pub terms: usize,
     /// Number of terms within one snippet at `at`.
@@ -56,7 +56,7 @@ pub struct Found {
 }
 
 /// One word of a text and its position.
-struct Word<'a> {
+struct IndexedWord<'a> {
     at: usize,
     text: Cow<'a, str>,
     /// The complete word, on the first part of a word that was split.
@@ -93,7 +93,7 @@ impl SearchQuery {
 
     /// Searches a text for the terms. Returns `None` if it contains none.
     #[must_use]
-    pub fn find(&self, text: &str) -> Option<Found> {
+    pub fn find(&self, text: &str) -> Option<BestMatch> {
         let mut words = Vec::new();
         each_word(searched(text), |word| words.push(word));
         let mut places = Vec::new();
@@ -111,7 +111,7 @@ impl SearchQuery {
 
     /// Returns the best match if the text contains all terms.
     #[must_use]
-    pub fn find_all(&self, text: &str) -> Option<Found> {
+    pub fn find_all(&self, text: &str) -> Option<BestMatch> {
         // Most texts are rejected here, before they are split into words.
         let lower = searched(text).to_lowercase();
         let mut words = self.terms.iter().flat_map(|term| &term.words);
@@ -131,7 +131,7 @@ impl Term {
         (0..words.len()).any(|index| self.fits(words.get(index..).unwrap_or_default()))
     }
 
-    fn fits(&self, words: &[Word<'_>]) -> bool {
+    fn fits(&self, words: &[IndexedWord<'_>]) -> bool {
         let same = |index: usize, wanted: &str, is: &str| {
             let may_go_on = self.open && index + 1 == self.words.len();
             wanted == is || (may_go_on && is.starts_with(wanted))
@@ -184,7 +184,7 @@ fn searched(text: &str) -> &str {
 }
 
 /// Returns the snippet-sized window with the most distinct terms, the first if several tie.
-fn best(places: &[(usize, usize)]) -> Option<Found> {
+fn best(places: &[(usize, usize)]) -> Option<BestMatch> {
     let all: BTreeSet<usize> = places.iter().map(|(_, term)| *term).collect();
     let terms = all.len();
     let mut counts = [0_usize; QUERY_TERMS];
@@ -207,14 +207,14 @@ fn best(places: &[(usize, usize)]) -> Option<Found> {
             together -= usize::from(*count == 0);
         }
     }
-    at.map(|at| Found {
+    at.map(|at| BestMatch {
         terms,
         together: most,
         at,
     })
 }
 
-fn each_word<'a>(text: &'a str, mut take: impl FnMut(Word<'a>)) {
+fn each_word<'a>(text: &'a str, mut take: impl FnMut(IndexedWord<'a>)) {
     for (at, run) in runs(text) {
         parts(at, run, &mut take);
     }
@@ -238,7 +238,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Splits a run into lower-case words at case changes.
-fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(Word<'a>)) {
+fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(IndexedWord<'a>)) {
     let cuts = if run.len() <= WORD_BYTES {
         cuts(run)
     } else {
@@ -246,12 +246,12 @@ fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(Word<'a>)) {
     };
     if cuts.is_empty() || cuts.len() >= WORD_PARTS {
         let (text, whole) = (lower(run), None);
-        return take(Word { at, text, whole });
+        return take(IndexedWord { at, text, whole });
     }
     let mut whole = Some(lower(run));
     let mut from = 0;
     for to in cuts.into_iter().chain([run.len()]) {
-        take(Word {
+        take(IndexedWord {
             at: at + from,
             text: lower(run.get(from..to).unwrap_or_default()),
             whole: whole.take(),

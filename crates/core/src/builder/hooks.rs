@@ -10,8 +10,8 @@ use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
 use super::AgentBuilder;
-use crate::hooks::{CommandHook, Evicted, HookReply, Messages, hook};
-use crate::remote::Said;
+use crate::hooks::{CommandHook, Eviction, HookReply, Messages, hook};
+use crate::remote::UserMessage;
 use crate::session::{AgentOutput, AgentState};
 
 impl AgentBuilder {
@@ -179,7 +179,7 @@ impl AgentBuilder {
     /// messages. If it fails, nothing is lost.
     pub fn on_evict<F, R, M>(mut self, tell: F) -> Self
     where
-        F: Fn(&AgentState, Evicted) -> R + Send + Sync + 'static,
+        F: Fn(&AgentState, Eviction) -> R + Send + Sync + 'static,
         R: HookReply<(), M>,
     {
         let tell = move |(state, evicted): (Arc<AgentState>, _)| tell(&state, evicted);
@@ -194,7 +194,7 @@ impl AgentBuilder {
     where
         F: Fn() -> R + Send + Sync + 'static,
         R: HookReply<Vec<S>, M>,
-        S: Into<Said> + Send + 'static,
+        S: Into<UserMessage> + Send + 'static,
     {
         self.hooks.steering.push(polled(ask));
         self
@@ -207,7 +207,7 @@ impl AgentBuilder {
     where
         F: Fn() -> R + Send + Sync + 'static,
         R: HookReply<Vec<S>, M>,
-        S: Into<Said> + Send + 'static,
+        S: Into<UserMessage> + Send + 'static,
     {
         self.hooks.follow_ups.push(polled(ask));
         self
@@ -284,11 +284,11 @@ impl AgentBuilder {
 }
 
 /// Creates a hook that returns messages of any supported type.
-fn polled<F, R, S, M>(ask: F) -> crate::hooks::Hook<(), Vec<Said>>
+fn polled<F, R, S, M>(ask: F) -> crate::hooks::Hook<(), Vec<UserMessage>>
 where
     F: Fn() -> R + Send + Sync + 'static,
     R: HookReply<Vec<S>, M>,
-    S: Into<Said> + Send + 'static,
+    S: Into<UserMessage> + Send + 'static,
 {
     let ask = hook(move |()| ask());
     Arc::new(move |(), timeout| {

@@ -24,11 +24,11 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
                 let scene = session.scene();
                 let losses = Arc::clone(&session.losses.summary);
                 let asked = call::summarize(Arc::clone(&parts), request, scene, losses);
-                summary = Some(asked.instrument(session.told.of_summary()).boxed());
+                summary = Some(asked.instrument(session.spans.of_summary()).boxed());
             }
             Step::Leave(leaving) => {
                 flush(session).await?;
-                let span = session.told.leave(&leaving);
+                let span = session.spans.leave(&leaving);
                 let verdict = hooked::keep(session, &parts, &leaving)
                     .instrument(span)
                     .await;

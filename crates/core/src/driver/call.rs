@@ -29,7 +29,7 @@ pub(super) async fn call(
     losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let tell = |event| parts.tell(&event);
-    let heard = Hearing {
+    let heard = CallReceivers {
         judge: heard,
         tell: &tell,
         losses: &losses,
@@ -48,7 +48,7 @@ pub(super) async fn summarize(
 ) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
     let asked = (scene, Purpose::Summary);
-    let heard = Hearing::quiet(&losses);
+    let heard = CallReceivers::quiet(&losses);
     let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, asked);
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {
@@ -88,17 +88,24 @@ pub(crate) async fn ask(
     losses: &Losses,
 ) -> Result<Reply, Failure> {
     let asked = (Scene::default(), Purpose::Choice);
-    attempts(provider, request, retry, Hearing::quiet(losses), asked).await
+    attempts(
+        provider,
+        request,
+        retry,
+        CallReceivers::quiet(losses),
+        asked,
+    )
+    .await
 }
 
 /// The receivers of a call's events.
-struct Hearing<'a> {
+struct CallReceivers<'a> {
     judge: fn(Reply, &Request) -> Result<Reply, Failure>,
     tell: &'a (dyn Fn(Event) + Send + Sync),
     losses: &'a Losses,
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> CallReceivers<'a> {
     /// Reports nothing and accepts every reply.
     fn quiet(losses: &'a Losses) -> Self {
         Self {
@@ -114,10 +121,10 @@ async fn attempts(
     provider: &dyn Provider,
     request: &Request,
     retry: &RetryConfig,
-    heard: Hearing<'_>,
+    heard: CallReceivers<'_>,
     (scene, purpose): (Scene, Purpose),
 ) -> Result<Reply, Failure> {
-    let Hearing {
+    let CallReceivers {
         judge,
         tell,
         losses,

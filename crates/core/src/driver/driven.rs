@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 use super::{Underway, end_open, follow};
 use crate::error::Error;
-use crate::remote::{Opened, Spoken};
+use crate::remote::{InboxMessage, OpenInboxGuard};
 use crate::session::Session;
 use crate::telemetry::RunSpan;
 
@@ -16,9 +16,9 @@ use crate::telemetry::RunSpan;
 pub(crate) struct Driven {
     underway: Underway,
     /// Messages that came too late for the run.
-    late: Vec<Spoken>,
+    late: Vec<InboxMessage>,
     span: RunSpan,
-    _open: Opened,
+    _open: OpenInboxGuard,
 }
 
 impl Driven {

@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, Leaving, LeavingItem, State};
+use plimsoll_agent::{Entry, LeavingItem, PendingPlan, State};
 use plimsoll_context::{Chars4, Form, Gap, Message, Seq};
 
 use super::Parts;
 use super::hooked::warn;
 use crate::archive::RecallKey;
-use crate::hooks::{Evicted, EvictedMessage};
+use crate::hooks::{EvictedMessage, Eviction};
 use crate::store::SessionId;
 
 /// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
 /// earlier plan are read from the archive, or from the log if the archive does not have them.
-pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &Leaving) -> Evicted {
+pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &PendingPlan) -> Eviction {
     let taken = || leaving.items.iter().filter(|taken| is_message(taken));
     let mut originals = BTreeMap::new();
     let mut missing = BTreeSet::new();
@@ -50,7 +50,7 @@ pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &Leavin
             message: original.unwrap_or_else(|| Arc::clone(&taken.item.message)),
         }
     });
-    Evicted {
+    Eviction {
         items: items.collect(),
     }
 }

@@ -10,16 +10,16 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
-    Answer, Decision, Event, HookPoint, Input, Leaving, Moment, Question, Verdict, Whom,
+    Answer, Approver, Decision, Event, HookPoint, Input, Moment, PendingPlan, Question, Verdict,
 };
 use plimsoll_context::{CallId, Part, Seq};
 use tokio::time::Instant;
 
 use super::evicted::evicted;
 use super::{Parts, until};
-use crate::archive::Archived;
-use crate::hooks::{ANSWER_RETRIES, Asked, Polled, Seen};
-use crate::remote::Command;
+use crate::archive::ArchivedItem;
+use crate::hooks::{ANSWER_RETRIES, HookAnswer, HookInput, HostMessageKind};
+use crate::remote::RemoteCommand;
 use crate::session::Session;
 use crate::tool::Update;
 
@@ -42,8 +42,8 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
             () = due => None,
         };
         match command {
-            Some(Command::Say(spoken)) => session.handle(spoken.into_input()),
-            Some(Command::Interrupt) => {
+            Some(RemoteCommand::Say(spoken)) => session.handle(spoken.into_input()),
+            Some(RemoteCommand::Interrupt) => {
                 session.handle(Input::Interrupt);
                 return None;
             }
@@ -69,7 +69,7 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Mo
     let decision = match moment {
         Moment::FollowUp => {
             if !refuse_answer(session, parts).await {
-                poll(session, parts, Polled::FollowUps).await;
+                poll(session, parts, HostMessageKind::FollowUps).await;
             }
             Decision::Go
         }
@@ -95,7 +95,11 @@ pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Mom
 ///
 /// Hooks are called for compactions only, not for results that are shortened before the model first
 /// reads them.
-pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) -> Verdict {
+pub(super) async fn keep(
+    session: &mut Session,
+    parts: &Arc<Parts>,
+    leaving: &PendingPlan,
+) -> Verdict {
     if leaving.plan.is_compaction() {
         let seen = seen(session, HookPoint::BeforeCompactionStart);
         let asked = attend(session, parts.hooks.before_compaction(seen, leaving)).await;
@@ -112,13 +116,13 @@ pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
         leaving.plan.why.word(),
         leaving.plan.stages.join(", ")
     );
-    let originals = leaving.originals().map(|leaving| Archived {
+    let originals = leaving.originals().map(|leaving| ArchivedItem {
         seq: leaving.item.seq,
         message: Arc::clone(&leaving.item.message),
         tool: leaving.tool.clone(),
         why: why.clone(),
     });
-    let originals: Vec<Archived> = originals.collect();
+    let originals: Vec<ArchivedItem> = originals.collect();
     let kept = parts.store.archive(&session.lease, &originals).await;
     match kept {
         Ok(()) => Verdict::Go,
@@ -129,7 +133,7 @@ pub(super) async fn keep(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
 }
 
 /// Reports an applied plan and its evicted messages to the host.
-pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Leaving) {
+pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &PendingPlan) {
     if leaving.plan.is_compaction() {
         let messages = session.run.state().transcript().items().len();
         let tokens = session.run.tokens();
@@ -157,13 +161,13 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
 }
 
 /// Gets messages from the host's hooks.
-pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled) {
+pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: HostMessageKind) {
     if !parts.hooks.polls(what) {
         return;
     }
     let seen = seen(session, HookPoint::FollowUp);
     let asked = attend(session, parts.hooks.messages(what, seen)).await;
-    let Some(Asked { says, faults }) = asked else {
+    let Some(HookAnswer { says, faults }) = asked else {
         return;
     };
     warn(parts, faults);
@@ -173,8 +177,8 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: Polled
             && let Ok(said) = said.checked()
         {
             session.handle(match what {
-                Polled::Steering => Input::User(said.into()),
-                Polled::FollowUps => Input::FollowUp(said.into()),
+                HostMessageKind::Steering => Input::User(said.into()),
+                HostMessageKind::FollowUps => Input::FollowUp(said.into()),
             });
         }
     }
@@ -190,7 +194,7 @@ async fn refuse_answer(session: &mut Session, parts: &Arc<Parts>) -> bool {
         return false;
     };
     let asked = attend(session, parts.hooks.refusal(answer)).await;
-    let Some(Asked { says, faults }) = asked else {
+    let Some(HookAnswer { says, faults }) = asked else {
         return false;
     };
     warn(parts, faults);
@@ -221,13 +225,17 @@ pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Up
 
 /// Decides whether a tool call may run: asks the hook first, then the gate. Silence of either
 /// denies.
-pub(super) async fn decide(parts: Arc<Parts>, seen: Seen, question: Question) -> (CallId, Answer) {
+pub(super) async fn decide(
+    parts: Arc<Parts>,
+    seen: HookInput,
+    question: Question,
+) -> (CallId, Answer) {
     let call = question.call.id.clone();
-    if matches!(question.whom, Whom::Hook | Whom::Both) {
+    if matches!(question.whom, Approver::Hook | Approver::Both) {
         let arguments = super::tools::arguments(&question.call);
         let name = &question.call.name;
         let asked = parts.hooks.before_tool(&seen, name, &call, arguments);
-        let Asked { says, faults } = asked.await;
+        let HookAnswer { says, faults } = asked.await;
         warn(&parts, faults.clone());
         if let Decision::No { why } = says {
             let why = format!("`{name}` was skipped: {why}");
@@ -239,8 +247,8 @@ pub(super) async fn decide(parts: Arc<Parts>, seen: Seen, question: Question) ->
         }
     }
     let answer = match question.whom {
-        Whom::Hook => Answer::Allow,
-        Whom::Gate | Whom::Both => parts.ask_gate(&question).await,
+        Approver::Hook => Answer::Allow,
+        Approver::Gate | Approver::Both => parts.ask_gate(&question).await,
     };
     (call, answer)
 }
@@ -250,11 +258,11 @@ fn answered<T>(
     session: &Session,
     parts: &Parts,
     name: &str,
-    asked: Option<Asked<T>>,
+    asked: Option<HookAnswer<T>>,
     otherwise: T,
 ) -> T {
     match asked {
-        Some(Asked { says, faults }) => {
+        Some(HookAnswer { says, faults }) => {
             warn(parts, faults);
             says
         }
@@ -278,7 +286,7 @@ pub(super) fn warn(parts: &Parts, texts: Vec<String>) {
 }
 
 /// Returns the part of the session that hooks at this point receive.
-pub(super) fn seen(session: &Session, point: HookPoint) -> Seen {
+pub(super) fn seen(session: &Session, point: HookPoint) -> HookInput {
     let items = session.run.state().transcript().items();
     let from = match point {
         HookPoint::BeforeLoop | HookPoint::BeforeTurn | HookPoint::AfterTurn => Seq::default(),
@@ -286,7 +294,7 @@ pub(super) fn seen(session: &Session, point: HookPoint) -> Seen {
         _ => Seq(u64::MAX),
     };
     let shown = items.iter().filter(|item| item.seq >= from);
-    Seen {
+    HookInput {
         state: Arc::clone(&session.state),
         run: session.run.state().runs(),
         messages: shown.map(|item| Arc::clone(&item.message)).collect(),

@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 /// Usage of the attempts of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    used: Mutex<Used>,
+    used: Mutex<AttemptUsage>,
     failed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct AttemptUsage {
     /// Of failed attempts, until taken.
     lost: Option<Usage>,
     /// Of the current attempt.
@@ -101,7 +101,7 @@ impl Losses {
         all.into_iter().flatten().reduce(Usage::combine)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, AttemptUsage> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

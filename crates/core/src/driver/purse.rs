@@ -102,7 +102,7 @@ mod tests {
     use plimsoll_context::{Delta, Reply, Tokens};
     use serde_json::json;
 
-    use crate::allowance::{Allowance, Used};
+    use crate::allowance::{Allowance, UsedAmounts};
     use crate::telemetry::ServerAddress;
     use crate::testing::{ScriptedProvider, Turn};
     use crate::{Agent, Provider, SessionId};
@@ -170,12 +170,12 @@ mod tests {
         let allowance = || -> &Allowance { session.purse.books.as_ref().unwrap().allowance() };
         // A sub-agent that was cut off closes its log in its own task.
         for _ in 0..1_000 {
-            if allowance().reserved() == Used::default() {
+            if allowance().reserved() == UsedAmounts::default() {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        assert_eq!(allowance().reserved(), Used::default());
+        assert_eq!(allowance().reserved(), UsedAmounts::default());
         assert_eq!(allowance().at_work(), 0);
         assert_eq!(
             allowance().used().tokens,

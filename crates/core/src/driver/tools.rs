@@ -15,21 +15,21 @@ use crate::allowance::Allowance;
 use crate::hooks::said_by;
 use crate::secret::Secrets;
 use crate::sub_agent::Origin;
-use crate::telemetry::Fault;
+use crate::telemetry::ToolErrorKind;
 use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
 /// The result of a tool call and its side effects.
-pub(super) struct Done {
+pub(super) struct FinishedCall {
     pub(super) result: ToolResult,
     pub(super) pins: Vec<String>,
     pub(super) spent: Spend,
     /// The kind of failure, if it failed.
-    fault: Option<Fault>,
+    fault: Option<ToolErrorKind>,
 }
 
-impl Done {
+impl FinishedCall {
     /// Returns the data for the call's span.
-    pub(super) fn told(&self) -> (&ToolResult, Option<Fault>) {
+    pub(super) fn told(&self) -> (&ToolResult, Option<ToolErrorKind>) {
         (&self.result, self.fault)
     }
 
@@ -39,14 +39,14 @@ impl Done {
             result: failed(call, format!("the tool broke down: {error}")),
             pins: Vec::new(),
             spent: Spend::default(),
-            fault: Some(Fault::Broken),
+            fault: Some(ToolErrorKind::Broken),
         }
     }
 }
 
 /// The end of one attempt of a call.
-enum Tried {
-    Ended(ToolResult, Option<Fault>),
+enum AttemptEnd {
+    Ended(ToolResult, Option<ToolErrorKind>),
     Late,
 }
 
@@ -58,12 +58,12 @@ pub(super) async fn execute(
     cancel: CancellationToken,
     updates: Updates,
     (allowance, origin): (Allowance, Origin),
-) -> Done {
+) -> FinishedCall {
     let (pins, spent) = (Pins::default(), allowance.meter().clone());
     let (result, fault) = match tool {
         None => {
             let text = format!("there is no tool `{}`", call.name);
-            (failed(call.id, text), Some(Fault::Unknown))
+            (failed(call.id, text), Some(ToolErrorKind::Unknown))
         }
         Some(tool) => {
             let cx = |cancel| ToolContext {
@@ -86,8 +86,8 @@ pub(super) async fn execute(
             loop {
                 let cx = cx(cancel.child_token());
                 match once(&tool, &call, cx, &parts.secrets).await {
-                    Tried::Ended(result, fault) => break (result, fault),
-                    Tried::Late if number < tries => {
+                    AttemptEnd::Ended(result, fault) => break (result, fault),
+                    AttemptEnd::Late if number < tries => {
                         number += 1;
                         let text = format!(
                             "`{}` did not end within {} s and is called again ({number} of {tries})",
@@ -96,12 +96,14 @@ pub(super) async fn execute(
                         );
                         parts.tell(&Event::Warning { text });
                     }
-                    Tried::Late => break (too_late(&*tool, &call, tries), Some(Fault::Late)),
+                    AttemptEnd::Late => {
+                        break (too_late(&*tool, &call, tries), Some(ToolErrorKind::Late));
+                    }
                 }
             }
         }
     };
-    Done {
+    FinishedCall {
         result,
         pins: pins
             .take()
@@ -113,7 +115,12 @@ pub(super) async fn execute(
     }
 }
 
-async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext, secrets: &Secrets) -> Tried {
+async fn once(
+    tool: &Arc<dyn Tool>,
+    call: &ToolCall,
+    cx: ToolContext,
+    secrets: &Secrets,
+) -> AttemptEnd {
     let (id, name, timeout) = (call.id.clone(), &call.name, tool.timeout());
     let arguments = arguments(call);
     let cancel = cx.cancel.clone();
@@ -124,23 +131,26 @@ async fn once(tool: &Arc<dyn Tool>, call: &ToolCall, cx: ToolContext, secrets: &
     let (text, fault) = match tokio::time::timeout(timeout, work.join_next()).await {
         Ok(Some(Ok(Ok(mut output)))) => {
             secrets.strike_out_of(&mut output.parts);
-            return Tried::Ended(done(id, output), None);
+            return AttemptEnd::Ended(done(id, output), None);
         }
-        Ok(Some(Ok(Err(ToolError(text))))) => (text, Fault::Told),
+        Ok(Some(Ok(Err(ToolError(text))))) => (text, ToolErrorKind::Told),
         Ok(Some(Err(error))) if error.is_panic() => {
             let text = said_by(&*error.into_panic());
-            (format!("`{name}` broke down: {text}"), Fault::Broken)
+            (
+                format!("`{name}` broke down: {text}"),
+                ToolErrorKind::Broken,
+            )
         }
         Ok(_) => {
             let text = format!("`{name}` was stopped before it ended");
-            (text, Fault::Broken)
+            (text, ToolErrorKind::Broken)
         }
         Err(_) => {
             cancel.cancel();
-            return Tried::Late;
+            return AttemptEnd::Late;
         }
     };
-    Tried::Ended(failed(id, secrets.strike_out(text)), Some(fault))
+    AttemptEnd::Ended(failed(id, secrets.strike_out(text)), Some(fault))
 }
 
 /// Returns the arguments of a call. Missing arguments become an empty object.

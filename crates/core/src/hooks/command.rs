@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, Seen};
-use crate::process::{Command, Ended, InheritedVariables, ProcessLimits};
-use crate::remote::Said;
+use super::{HookAnswer, HookInput};
+use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
+use crate::remote::UserMessage;
 
 /// Maximum output of a hook that is read.
 pub const MAX_HOOK_OUTPUT: Bytes = Bytes(64 * 1024);
@@ -66,7 +66,7 @@ pub(crate) struct About {
 
 /// The decision of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Says {
+struct ProgramDecision {
     /// The reason, if it refuses.
     no: Option<String>,
     /// Messages to add.
@@ -76,9 +76,9 @@ struct Says {
 /// The printed JSON object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Printed {
+struct PrintedDecision {
     #[serde(default)]
-    decision: Option<Word>,
+    decision: Option<DecisionWord>,
     #[serde(default)]
     reason: Option<String>,
     #[serde(default)]
@@ -87,7 +87,7 @@ struct Printed {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum DecisionWord {
     Allow,
     Deny,
 }
@@ -99,7 +99,7 @@ impl Commands {
     }
 
     /// Returns the basic input at this point, if it has command hooks.
-    pub(crate) fn about(&self, point: HookPoint, seen: &Seen) -> Option<About> {
+    pub(crate) fn about(&self, point: HookPoint, seen: &HookInput) -> Option<About> {
         let is_there = self.points().any(|on| on == point);
         is_there.then(|| {
             let about = About {
@@ -115,10 +115,14 @@ impl Commands {
     }
 
     /// Calls the programs until one refuses.
-    pub(crate) async fn ask(&self, about: Option<About>, timeout: Duration) -> Asked<Decision> {
+    pub(crate) async fn ask(
+        &self,
+        about: Option<About>,
+        timeout: Duration,
+    ) -> HookAnswer<Decision> {
         let (says, faults) = self.call(about, timeout).await;
         let no = says.into_iter().find_map(|says| says.no);
-        Asked {
+        HookAnswer {
             says: no.map_or(Decision::Go, |why| Decision::No { why }),
             faults,
         }
@@ -134,17 +138,21 @@ impl Commands {
         &self,
         about: Option<About>,
         timeout: Duration,
-    ) -> Asked<Vec<Said>> {
+    ) -> HookAnswer<Vec<UserMessage>> {
         let (says, faults) = self.call(about, timeout).await;
         let messages = says.into_iter().flat_map(|says| says.messages);
-        Asked {
-            says: messages.map(Said::from).collect(),
+        HookAnswer {
+            says: messages.map(UserMessage::from).collect(),
             faults,
         }
     }
 
     /// Calls the programs in order, until one refuses.
-    async fn call(&self, about: Option<About>, timeout: Duration) -> (Vec<Says>, Vec<String>) {
+    async fn call(
+        &self,
+        about: Option<About>,
+        timeout: Duration,
+    ) -> (Vec<ProgramDecision>, Vec<String>) {
         let (mut all, mut faults) = (Vec::new(), Vec::new());
         let Some(about) = about else {
             return (all, faults);
@@ -246,7 +254,7 @@ impl CommandHook {
         input: &str,
         timeout: Duration,
         variables: &InheritedVariables,
-    ) -> Result<Says, String> {
+    ) -> Result<ProgramDecision, String> {
         let Some((program, args)) = self.command.split_first() else {
             return Err("has no command".to_owned());
         };
@@ -266,28 +274,28 @@ impl CommandHook {
         };
         let errors = short(output.errors.text().head);
         match output.ended {
-            Ended::Exited(0) => {}
-            Ended::Exited(SAYS_NO) => {
-                return Ok(Says {
+            ProcessEnd::Exited(0) => {}
+            ProcessEnd::Exited(SAYS_NO) => {
+                return Ok(ProgramDecision {
                     no: Some(self.no(&errors)),
                     messages: Vec::new(),
                 });
             }
-            Ended::Exited(code) => {
+            ProcessEnd::Exited(code) => {
                 return Err(format!("ended with code {code}: {errors}"));
             }
-            Ended::Signalled(signal) => return Err(format!("was ended by signal {signal}")),
-            Ended::TimedOut => {
+            ProcessEnd::Signalled(signal) => return Err(format!("was ended by signal {signal}")),
+            ProcessEnd::TimedOut => {
                 return Err(format!("did not end within {} s", timeout.as_secs_f32()));
             }
-            Ended::Cancelled => return Err("was stopped".to_owned()),
+            ProcessEnd::Cancelled => return Err("was stopped".to_owned()),
         }
         let printed = output.output.text();
         if printed.missing > Bytes(0) {
             return Err(format!("printed more than {MAX_HOOK_OUTPUT}"));
         }
         let (no, messages) = read(&printed.head)?;
-        Ok(Says {
+        Ok(ProgramDecision {
             no: no.map(|why| self.no(&short(why))),
             messages,
         })
@@ -308,12 +316,12 @@ fn read(text: &str) -> Result<(Option<String>, Vec<String>), String> {
     }
     let object = serde_json::from_str::<Map<String, Value>>(text);
     let printed = object.and_then(|object| serde_json::from_value(object.into()));
-    let printed: Printed = printed.map_err(|error| {
+    let printed: PrintedDecision = printed.map_err(|error| {
         format!(
             "printed no verdict ({error}); it may print {{\"decision\":\"allow\"}}, deny with a reason, or nothing"
         )
     })?;
-    let denies = matches!(printed.decision, Some(Word::Deny));
+    let denies = matches!(printed.decision, Some(DecisionWord::Deny));
     let no = denies.then(|| printed.reason.unwrap_or_default());
     Ok((no, printed.messages))
 }

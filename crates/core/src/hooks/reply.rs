@@ -36,12 +36,12 @@ pub trait HookReply<T, M>: Send + Sized + 'static {
 
 /// The result of a hook call.
 #[doc(hidden)]
-pub(crate) type Had<T> = Result<T, Fault>;
+pub(crate) type Had<T> = Result<T, HookFault>;
 
 /// The reason why a hook call failed.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum HookFault {
     /// The hook panicked or returned an error.
     Broke(String),
     /// The hook timed out.
@@ -62,20 +62,22 @@ impl<T: Send + 'static> HookReply<T, Now> for T {
     fn begin(call: Box<dyn FnOnce() -> T + Send>, lane: Lane) -> BoxFuture<'static, Had<T>> {
         Box::pin(async move {
             if lane.stuck.load(Ordering::SeqCst) >= MAX_STUCK {
-                return Err(Fault::Stuck);
+                return Err(HookFault::Stuck);
             }
             // Two threads: one waits and can end early if the runtime shuts down, the other may be
             // blocked by the hook.
             let (sent, got) = mpsc::channel();
             let _given_up = GiveUp(sent.clone());
             let waits = tokio::task::spawn_blocking(move || on_a_thread(call, &lane, sent, &got));
-            waits.await.unwrap_or_else(|error| Err(Fault::broke(error)))
+            waits
+                .await
+                .unwrap_or_else(|error| Err(HookFault::broke(error)))
         })
     }
 }
 
 /// An event that ends the wait for a hook on a thread.
-enum Heard<T> {
+enum HookSignal<T> {
     /// The hook returned, or panicked with this message.
     Hook(Result<T, String>),
     /// The caller no longer waits.
@@ -84,12 +86,12 @@ enum Heard<T> {
 
 /// Ends the wait when the caller's future is dropped. Otherwise a stuck hook would delay the
 /// shutdown of the runtime.
-struct GiveUp<T>(Sender<Heard<T>>);
+struct GiveUp<T>(Sender<HookSignal<T>>);
 
 impl<T> Drop for GiveUp<T> {
     fn drop(&mut self) {
         // The wait may already be over.
-        let _ = self.0.send(Heard::GivenUp);
+        let _ = self.0.send(HookSignal::GivenUp);
     }
 }
 
@@ -101,10 +103,10 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Lat
             match tokio::time::timeout(lane.timeout, task.join_next()).await {
                 Ok(Some(Ok(had))) => Ok(had),
                 Ok(Some(Err(error))) if error.is_panic() => {
-                    Err(Fault::Broke(said_by(&*error.into_panic())))
+                    Err(HookFault::Broke(said_by(&*error.into_panic())))
                 }
-                Ok(_) => Err(Fault::Broke("it was stopped".to_owned())),
-                Err(_) => Err(Fault::Slow(lane.timeout)),
+                Ok(_) => Err(HookFault::Broke("it was stopped".to_owned())),
+                Err(_) => Err(HookFault::Slow(lane.timeout)),
             }
         })
     }
@@ -113,9 +115,9 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Lat
 fn on_a_thread<T: Send + 'static>(
     call: Box<dyn FnOnce() -> T + Send>,
     lane: &Lane,
-    sent: Sender<Heard<T>>,
-    got: &Receiver<Heard<T>>,
-) -> Result<T, Fault> {
+    sent: Sender<HookSignal<T>>,
+    got: &Receiver<HookSignal<T>>,
+) -> Result<T, HookFault> {
     let runtime = tokio::runtime::Handle::current();
     // The later of the two, the hook or the timeout, sees that it is set.
     let over = Arc::new(AtomicBool::new(false));
@@ -124,24 +126,24 @@ fn on_a_thread<T: Send + 'static>(
         let _entered = runtime.enter();
         let had = std::panic::catch_unwind(AssertUnwindSafe(call));
         // After a timeout nobody receives this.
-        let _ = sent.send(Heard::Hook(had.map_err(|panic| said_by(&*panic))));
+        let _ = sent.send(HookSignal::Hook(had.map_err(|panic| said_by(&*panic))));
         if ended.swap(true, Ordering::SeqCst) {
             stuck.fetch_sub(1, Ordering::SeqCst);
         }
     };
     let thread = thread::Builder::new().name("plimsoll-hook".to_owned());
-    thread.spawn(body).map_err(Fault::broke)?;
-    if let Ok(Heard::Hook(had)) = got.recv_timeout(lane.timeout) {
-        return had.map_err(Fault::Broke);
+    thread.spawn(body).map_err(HookFault::broke)?;
+    if let Ok(HookSignal::Hook(had)) = got.recv_timeout(lane.timeout) {
+        return had.map_err(HookFault::Broke);
     }
     lane.stuck.fetch_add(1, Ordering::SeqCst);
     if over.swap(true, Ordering::SeqCst) {
         lane.stuck.fetch_sub(1, Ordering::SeqCst);
     }
-    Err(Fault::Slow(lane.timeout))
+    Err(HookFault::Slow(lane.timeout))
 }
 
-impl Fault {
+impl HookFault {
     fn broke(error: impl ToString) -> Self {
         Self::Broke(error.to_string())
     }

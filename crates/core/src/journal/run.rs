@@ -2,15 +2,15 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Input, Outcome, UserMessage};
+use plimsoll_agent::{Input, Outcome, UserInput};
 use plimsoll_context::Part;
 
-use super::standing::{Standing, keys};
+use super::standing::{RequestProgress, keys};
 use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
 use crate::driver::Driven;
 use crate::error::Error;
 use crate::loop_config::AgentLoopConfig;
-use crate::remote::Said;
+use crate::remote::UserMessage;
 use crate::session::{AgentOutput, Session};
 
 /// The request for a journaled run.
@@ -20,7 +20,7 @@ pub struct JournaledRun {
     /// treated as a repetition.
     pub key: String,
     /// The user's message.
-    pub said: Said,
+    pub message: UserMessage,
     /// The configuration of the run. Must be the same when another worker continues it.
     pub config: AgentLoopConfig,
 }
@@ -29,7 +29,7 @@ pub struct JournaledRun {
 struct Stepper {
     key: String,
     parts: Vec<Part>,
-    standing: Standing,
+    standing: RequestProgress,
     /// How long the run had taken before this process took over.
     elapsed: Duration,
     /// The reason why the journal is unusable, if it is.
@@ -77,7 +77,7 @@ impl Session {
     }
 
     async fn stepper(&mut self, request: &JournaledRun) -> Result<Stepper, Error> {
-        let parts = request.said.clone().checked()?;
+        let parts = request.message.clone().checked()?;
         self.configure(&request.config).await?;
         let log = match self.log.take() {
             Some(log) => log,
@@ -88,7 +88,7 @@ impl Session {
         Ok(Stepper {
             key: request.key.clone(),
             parts,
-            standing: Standing::of(&log, &request.key),
+            standing: RequestProgress::of(&log, &request.key),
             elapsed: Duration::ZERO,
             fault: None,
             driven: None,
@@ -172,12 +172,12 @@ impl Stepper {
             return Err(fault.into());
         }
         let ended = match (&self.standing, &mut self.driven) {
-            (Standing::Ended(outcome), None) => Some(Outcome::clone(outcome)),
+            (RequestProgress::Ended(outcome), None) => Some(Outcome::clone(outcome)),
             (_, Some(driven)) => driven.advance(session).await?,
             (standing, none) => {
                 session.attach_context();
                 let input = match standing {
-                    Standing::New => Input::User(UserMessage {
+                    RequestProgress::New => Input::User(UserInput {
                         parts: self.parts.clone(),
                         key: Some(self.key.clone()),
                     }),
@@ -202,7 +202,7 @@ impl Stepper {
             return Err(fault.into());
         }
         let before = match &self.standing {
-            Standing::Ended(outcome) => Some(Outcome::clone(outcome)),
+            RequestProgress::Ended(outcome) => Some(Outcome::clone(outcome)),
             _ => None,
         };
         self.outcome.take().or(before).ok_or_else(|| {

@@ -1,9 +1,9 @@
-//! [`Standing`]: the progress of a request according to the log.
+//! [`RequestProgress`]: the progress of a request according to the log.
 
 use plimsoll_agent::{Entry, Outcome};
 
 /// The progress of a request.
-pub(super) enum Standing {
+pub(super) enum RequestProgress {
     /// Its message is not in the log yet.
     New,
     /// It is running, or was running before a crash.
@@ -12,7 +12,7 @@ pub(super) enum Standing {
     Ended(Box<Outcome>),
 }
 
-impl Standing {
+impl RequestProgress {
     /// Reads the progress from a log. If a crash occurred between the key and the message, the
     /// message is sent again.
     pub(super) fn of(log: &[Entry], request: &str) -> Self {

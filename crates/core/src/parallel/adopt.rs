@@ -8,14 +8,14 @@ use plimsoll_context::{CacheTally, Message, Money, Part, StopReason, Tokens, Usa
 
 use super::branch::Trunk;
 use super::outcome::ParallelLoopResult;
-use crate::archive::{Archived, RecallKey};
+use crate::archive::{ArchivedItem, RecallKey};
 use crate::driver;
 use crate::error::Error;
 use crate::session::Session;
 use crate::store::SessionId;
 
 /// The chosen answer.
-pub(super) enum Taken<'a> {
+pub(super) enum ChosenAnswer<'a> {
     Branch(&'a ParallelLoopResult),
     Merged { text: &'a str, model: &'a str },
     Nothing,
@@ -25,7 +25,7 @@ pub(super) enum Taken<'a> {
 pub(super) async fn adopt(
     session: &mut Session,
     trunk: &Trunk,
-    taken: Taken<'_>,
+    taken: ChosenAnswer<'_>,
     strategy: &str,
     results: &[ParallelLoopResult],
     judged: Spend,
@@ -34,18 +34,18 @@ pub(super) async fn adopt(
         strategy: strategy.to_owned(),
         branches: results.iter().map(ParallelLoopResult::record).collect(),
         winner: match &taken {
-            Taken::Branch(result) => Some(result.branch),
-            Taken::Merged { .. } | Taken::Nothing => None,
+            ChosenAnswer::Branch(result) => Some(result.branch),
+            ChosenAnswer::Merged { .. } | ChosenAnswer::Nothing => None,
         },
         judged,
     };
     let entries = match taken {
-        Taken::Branch(result) => {
+        ChosenAnswer::Branch(result) => {
             archive(session, &result.session_id).await;
             own_entries(session, &result.session_id).await?
         }
-        Taken::Merged { text, model } => merged(trunk, text, model),
-        Taken::Nothing => Vec::new(),
+        ChosenAnswer::Merged { text, model } => merged(trunk, text, model),
+        ChosenAnswer::Nothing => Vec::new(),
     };
     session.run.adopt(branched, entries)?;
     let written = driver::settle(session).await;
@@ -139,7 +139,7 @@ async fn copy(session: &Session, fork: &SessionId) -> Result<(), String> {
         }
         let recalled = store.recall(fork, &RecallKey::Id(row.id)).await;
         let recalled = recalled.map_err(|error| text(&error))?;
-        items.push(Archived {
+        items.push(ArchivedItem {
             seq: row.id.0,
             message: recalled.message,
             tool: recalled.tool,

@@ -45,7 +45,7 @@ pub(super) struct Trunk {
 }
 
 /// A branch that has begun, as seen from outside.
-pub(super) struct Begun {
+pub(super) struct RunningBranch {
     pub(super) session: SessionId,
     pub(super) began: Instant,
     pub(super) meter: Option<Meter>,
@@ -55,7 +55,7 @@ pub(super) struct Begun {
 }
 
 /// The result of a branch's task.
-pub(super) struct Done {
+pub(super) struct BranchResult {
     pub(super) text: String,
     pub(super) reason: EndReason,
 }
@@ -125,7 +125,7 @@ impl Branch {
         &self,
         index: usize,
         trunk: &Trunk,
-        begun: &Begun,
+        begun: &RunningBranch,
         end: BranchEnd,
         text: String,
     ) -> ParallelLoopResult {
@@ -155,7 +155,7 @@ impl Branch {
         (grant, limits): (Grant, ExecutionLimits),
         remote: Arc<OnceLock<Remote>>,
         stop: CancellationToken,
-    ) -> Result<Done, Error> {
+    ) -> Result<BranchResult, Error> {
         let mut agent = self.agent.within(&grant, &limits, Some(&trunk.parts), None);
         if let Some(config) = self.config_id {
             agent.setup.config_id = config;
@@ -170,7 +170,7 @@ impl Branch {
         let _ = remote.set(reach.clone());
         let run = session.run_parts(trunk.prompt.clone());
         let output = until_stopped(&reach, run, &stop).await?;
-        Ok(Done {
+        Ok(BranchResult {
             text: output.text,
             reason: output.reason,
         })

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::branch::{Begun, Branch, Done, Trunk};
+use super::branch::{Branch, BranchResult, RunningBranch, Trunk};
 use super::outcome::{BranchEnd, ParallelLoopResult};
 use super::strategy::EvaluationStrategy;
 use super::{BRANCHES_AT_ONCE, Losers, ParallelOptions};
 use crate::allowance::Allowance;
 use crate::error::Error;
-use crate::remote::{Command, Spoken};
+use crate::remote::{InboxMessage, RemoteCommand};
 use crate::session::Session;
 
 /// How long to wait for cancelled branches to close their logs.
@@ -32,9 +32,9 @@ pub(super) struct Race<'a> {
     strategy: &'a dyn EvaluationStrategy,
     options: ParallelOptions,
     waiting: VecDeque<usize>,
-    tasks: JoinSet<Result<Done, Error>>,
+    tasks: JoinSet<Result<BranchResult, Error>>,
     /// The branch of each task.
-    running: HashMap<Id, (usize, Begun)>,
+    running: HashMap<Id, (usize, RunningBranch)>,
     /// The results of the branches that have ended.
     pub(super) results: Vec<Option<ParallelLoopResult>>,
     /// The number of branches that have ended.
@@ -93,11 +93,11 @@ impl<'a> Race<'a> {
                 biased;
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 command = self.session.inbox.next() => match command {
-                    Command::Interrupt => {
+                    RemoteCommand::Interrupt => {
                         self.interrupted = true;
                         self.cancel();
                     }
-                    Command::Say(Spoken { kind, parts, .. }) => {
+                    RemoteCommand::Say(InboxMessage { kind, parts, .. }) => {
                         let mut taken = false;
                         for (_, begun) in self.running.values() {
                             if let Some(remote) = begun.remote.get() {
@@ -114,7 +114,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, Result<Done, Error>), JoinError>) {
+    fn ended(&mut self, ended: Result<(Id, Result<BranchResult, Error>), JoinError>) {
         let died = |why: String| (BranchEnd::Died { why: why.clone() }, why);
         let (id, (end, text)) = match ended {
             Ok((id, Ok(done))) => (id, (BranchEnd::Ended(done.reason), done.text)),
@@ -132,7 +132,7 @@ impl<'a> Race<'a> {
             return;
         };
         let stop = CancellationToken::new();
-        let mut begun = Begun {
+        let mut begun = RunningBranch {
             session: self
                 .trunk
                 .name(index, 0)
@@ -160,13 +160,13 @@ impl<'a> Race<'a> {
         self.running.insert(task.id(), (index, begun));
     }
 
-    fn not_started(&mut self, index: usize, begun: &Begun, why: String) {
+    fn not_started(&mut self, index: usize, begun: &RunningBranch, why: String) {
         let end = BranchEnd::NotStarted { why: why.clone() };
         self.end(index, begun, end, why);
     }
 
     /// Stores the result of a branch. This may decide the evaluation.
-    fn end(&mut self, index: usize, begun: &Begun, end: BranchEnd, text: String) {
+    fn end(&mut self, index: usize, begun: &RunningBranch, end: BranchEnd, text: String) {
         let end = match end {
             BranchEnd::Ended(EndReason::Interrupted) | BranchEnd::Died { .. }
                 if begun.stop.is_cancelled() =>
@@ -207,7 +207,7 @@ impl<'a> Race<'a> {
         }
         for index in std::mem::take(&mut self.waiting) {
             let name = self.trunk.name(index, 0);
-            let begun = Begun {
+            let begun = RunningBranch {
                 session: name.unwrap_or_else(|| self.trunk.session.clone()),
                 began: Instant::now(),
                 meter: None,

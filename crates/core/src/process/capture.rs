@@ -1,5 +1,5 @@
-//! [`Capture`]: keeps the beginning and the end of a stream in limited memory. [`Captured`] is the
-//! result.
+//! [`Capture`]: keeps the beginning and the end of a stream in limited memory. [`CapturedOutput`]
+//! is the result.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(super) struct Capture {
 
 /// The beginning and the end of a child's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Captured {
+pub struct CapturedOutput {
     head: Vec<u8>,
     tail: Vec<u8>,
     total: u64,
@@ -73,8 +73,8 @@ impl Capture {
     }
 
     /// Returns the bytes kept so far.
-    pub(super) fn so_far(&self) -> Captured {
-        Captured {
+    pub(super) fn so_far(&self) -> CapturedOutput {
+        CapturedOutput {
             head: self.head.clone(),
             tail: self.tail.iter().copied().collect(),
             total: self.total,
@@ -82,8 +82,8 @@ impl Capture {
     }
 
     /// Returns the kept bytes.
-    pub(super) fn finish(self) -> Captured {
-        Captured {
+    pub(super) fn finish(self) -> CapturedOutput {
+        CapturedOutput {
             head: self.head,
             tail: self.tail.into(),
             total: self.total,
@@ -91,7 +91,7 @@ impl Capture {
     }
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Returns the total size of the stream.
     #[must_use]
     pub fn total(&self) -> Bytes {
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn captured(max: u64, pieces: &[&[u8]]) -> Captured {
+    fn captured(max: u64, pieces: &[&[u8]]) -> CapturedOutput {
         let mut capture = Capture::new(Bytes(max));
         for piece in pieces {
             capture.push(piece);

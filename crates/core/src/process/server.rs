@@ -1,24 +1,24 @@
-//! [`Server`]: a child that runs in the background until it is stopped, such as the server of a
-//! local model. It is not restarted automatically.
+//! [`ServerProcess`]: a child that runs in the background until it is stopped, such as the server
+//! of a local model. It is not restarted automatically.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinHandle;
 
-use super::capture::{Capture, Captured};
+use super::capture::{Capture, CapturedOutput};
 use super::group::{Group, Signal};
-use super::{DRAIN, Ended, GRACE, Reader};
+use super::{DRAIN, GRACE, PipeReader, ProcessEnd};
 
 /// A running server. Dropping it kills its whole group.
 #[derive(Debug)]
-pub struct Server {
+pub struct ServerProcess {
     group: Group,
     log: Arc<Mutex<Capture>>,
-    reading: Reading,
+    reading: ReadingTask,
 }
 
-impl Server {
-    pub(super) fn new(group: Group, mut reader: Reader, log: Capture) -> Self {
+impl ServerProcess {
+    pub(super) fn new(group: Group, mut reader: PipeReader, log: Capture) -> Self {
         let log = Arc::new(Mutex::new(log));
         let shared = Arc::clone(&log);
         let task = tokio::spawn(async move {
@@ -27,7 +27,7 @@ impl Server {
         Self {
             group,
             log,
-            reading: Reading(task),
+            reading: ReadingTask(task),
         }
     }
 
@@ -54,23 +54,23 @@ impl Server {
 
     /// Returns the newest output.
     #[must_use]
-    pub fn log(&self) -> Captured {
+    pub fn log(&self) -> CapturedOutput {
         lock(&self.log).so_far()
     }
 
     /// Asks the server to end, and kills it after [`GRACE`].
-    pub async fn stop(self) -> Option<Ended> {
+    pub async fn stop(self) -> Option<ProcessEnd> {
         self.group.signal(Signal::TERM);
         let _ = tokio::time::timeout(GRACE, self.group.exited()).await;
-        self.group.end().await.ok().map(Ended::of)
+        self.group.end().await.ok().map(ProcessEnd::of)
     }
 }
 
 /// The task that reads a server's output; ends with the server's handle.
 #[derive(Debug)]
-struct Reading(JoinHandle<()>);
+struct ReadingTask(JoinHandle<()>);
 
-impl Drop for Reading {
+impl Drop for ReadingTask {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -92,17 +92,17 @@ impl Holders {
 #[tokio::test]
 async fn what_it_prints_and_how_it_ends_are_told() {
     for (script, ended, text) in [
-        ("printf hello", Ended::Exited(0), "hello"),
+        ("printf hello", ProcessEnd::Exited(0), "hello"),
         (
             "echo out; echo err >&2; echo out",
-            Ended::Exited(0),
+            ProcessEnd::Exited(0),
             "out\nerr\nout\n",
         ),
-        ("exit 3", Ended::Exited(3), ""),
-        ("kill -KILL $$", Ended::Signalled(9), ""),
-        ("cat; echo end", Ended::Exited(0), "end\n"),
-        ("printf 'a\\377b'", Ended::Exited(0), "a\u{fffd}b"),
-        ("exec >&- 2>&-; exit 4", Ended::Exited(4), ""),
+        ("exit 3", ProcessEnd::Exited(3), ""),
+        ("kill -KILL $$", ProcessEnd::Signalled(9), ""),
+        ("cat; echo end", ProcessEnd::Exited(0), "end\n"),
+        ("printf 'a\\377b'", ProcessEnd::Exited(0), "a\u{fffd}b"),
+        ("exec >&- 2>&-; exit 4", ProcessEnd::Exited(4), ""),
     ] {
         let got = run(sh(script)).await;
         assert_eq!(got.ended, ended, "{script}");
@@ -189,7 +189,7 @@ async fn one_that_hangs_is_stopped_with_all_that_it_started() {
         fifo.hold()
     );
     let got = run_for(sh(&script), SOON).await;
-    assert_eq!(got.ended, Ended::TimedOut);
+    assert_eq!(got.ended, ProcessEnd::TimedOut);
     assert_eq!(got.output.text().head, "begun\n");
     holders.are_gone().await;
 }
@@ -198,7 +198,7 @@ async fn one_that_hangs_is_stopped_with_all_that_it_started() {
 async fn one_that_may_end_by_itself_says_its_last_words() {
     let script = format!("trap 'echo bye; exit 0' TERM; {FOR_EVER} & wait");
     let got = run_for(sh(&script), SOON).await;
-    assert_eq!(got.ended, Ended::TimedOut);
+    assert_eq!(got.ended, ProcessEnd::TimedOut);
     assert_eq!(got.output.text().head, "bye\n");
 }
 
@@ -207,7 +207,7 @@ async fn one_that_does_not_listen_is_killed() {
     let begun = Instant::now();
     let script = format!("trap '' TERM; while :; do {FOR_EVER}; done");
     let got = run_for(sh(&script), Duration::ZERO).await;
-    assert_eq!(got.ended, Ended::TimedOut);
+    assert_eq!(got.ended, ProcessEnd::TimedOut);
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
@@ -232,7 +232,11 @@ async fn what_is_left_in_the_background_ends_and_holds_nobody_up() {
         let fifo = Fifo::new();
         let holders = fifo.holders();
         let got = run(sh(&format!("{} {script}", fifo.hold()))).await;
-        assert_eq!((got.ended, got.left), (Ended::Exited(0), left), "{script}");
+        assert_eq!(
+            (got.ended, got.left),
+            (ProcessEnd::Exited(0), left),
+            "{script}"
+        );
         let text = got.output.text();
         assert!(text.head.contains("done"), "{script}");
         assert_eq!(text.head.contains("late"), script.contains("late"));
@@ -273,7 +277,7 @@ async fn cancelled_nothing_is_left() {
     holders.are_there().await;
     cancel.cancel();
     let got = running.await.unwrap().unwrap();
-    assert_eq!(got.ended, Ended::Cancelled);
+    assert_eq!(got.ended, ProcessEnd::Cancelled);
     assert_eq!(got.output.text().head, "begun\n");
     holders.are_gone().await;
 }
@@ -297,7 +301,7 @@ async fn dropped_nothing_is_left() {
 async fn a_flood_is_counted_and_only_its_ends_are_kept() {
     let script = "echo first; head -c 50000000 /dev/zero | tr '\\0' 'x'; echo last";
     let got = run(sh(script)).await;
-    assert_eq!(got.ended, Ended::Exited(0));
+    assert_eq!(got.ended, ProcessEnd::Exited(0));
     assert_eq!(got.output.total(), Bytes(50_000_011));
     assert_eq!(got.output.kept(), LIMITS.max_output);
     let text = got.output.text();
@@ -312,7 +316,7 @@ async fn not_even_a_zombie_is_left() {
     let script = "echo $$; test ! -e /proc/$$/stat || cut -d' ' -f5 /proc/$$/stat";
     let runs = (0..40).map(|_| run(sh(script)));
     for got in futures_util::future::join_all(runs).await {
-        assert_eq!(got.ended, Ended::Exited(0));
+        assert_eq!(got.ended, ProcessEnd::Exited(0));
         for id in got.output.text().head.lines() {
             let id = Pid::from_raw(id.parse().unwrap()).unwrap();
             let gone = Err(rustix::io::Errno::SRCH);
@@ -330,7 +334,7 @@ async fn a_server_runs_until_it_is_stopped() {
     let server = server.serve(Bytes(100)).unwrap();
     holders.are_there().await;
     assert!(server.is_running() && server.id() > 0);
-    assert_eq!(server.stop().await, Some(Ended::Signalled(15)));
+    assert_eq!(server.stop().await, Some(ProcessEnd::Signalled(15)));
     holders.are_gone().await;
 }
 
@@ -362,7 +366,7 @@ async fn a_server_that_ends_leaves_its_last_words() {
         assert!(!server.is_running());
         assert_eq!(server.log().text().tail, "line 199\nno memory\n");
     }
-    assert_eq!(server.stop().await, Some(Ended::Exited(0)));
+    assert_eq!(server.stop().await, Some(ProcessEnd::Exited(0)));
 }
 
 #[tokio::test]

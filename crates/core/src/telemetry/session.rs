@@ -1,9 +1,9 @@
-//! [`Told`]: telemetry from the machine's events and log entries besides calls.
+//! [`SpanRecorder`]: telemetry from the machine's events and log entries besides calls.
 //!
 //! Plans and summaries have their own spans, rejections and limits are events of the run's span,
 //! and plans and costs are also metrics.
 
-use plimsoll_agent::{Entry, Event, Leaving, Setup, ToolPhase};
+use plimsoll_agent::{Entry, Event, PendingPlan, Setup, ToolPhase};
 use plimsoll_context::{Money, Plan, Tokens};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
@@ -13,19 +13,19 @@ use super::{Contents, TARGET, names};
 
 /// The spans in progress.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct SpanRecorder {
     summary: Option<Span>,
     plan: Option<Span>,
 }
 
-impl Told {
+impl SpanRecorder {
     /// Returns the span of the current summary.
     pub(crate) fn of_summary(&self) -> Span {
         self.summary.clone().unwrap_or_else(Span::current)
     }
 
     /// Begins the span of a plan that is about to be archived and applied.
-    pub(crate) fn leave(&mut self, leaving: &Leaving) -> Span {
+    pub(crate) fn leave(&mut self, leaving: &PendingPlan) -> Span {
         let span = plan_span(&leaving.plan, leaving.tokens);
         self.plan = Some(span.clone());
         span

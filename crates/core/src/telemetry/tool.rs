@@ -11,7 +11,7 @@ use super::{Contents, Scene, TARGET};
 
 /// The kind of failure of a tool call, for `error.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ToolErrorKind {
     /// The tool returned an error.
     Told,
     /// The tool timed out.
@@ -22,7 +22,7 @@ pub(crate) enum Fault {
     Unknown,
 }
 
-impl Fault {
+impl ToolErrorKind {
     fn word(self) -> &'static str {
         match self {
             Self::Told => "tool_error",
@@ -76,7 +76,7 @@ impl ToolSpan {
     pub(crate) async fn run<T>(
         self,
         work: impl Future<Output = T>,
-        ended: fn(&T) -> (&ToolResult, Option<Fault>),
+        ended: fn(&T) -> (&ToolResult, Option<ToolErrorKind>),
     ) -> T {
         let began = Instant::now();
         let done = work.instrument(self.span.clone()).await;
@@ -92,7 +92,7 @@ impl ToolSpan {
         measure!(
             "histogram.gen_ai.execute_tool.duration" = began.elapsed().as_secs_f64(),
             gen_ai.tool.name = self.name.as_str(),
-            "error.type" = fault.map(Fault::word),
+            "error.type" = fault.map(ToolErrorKind::word),
         );
         done
     }

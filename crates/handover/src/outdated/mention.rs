@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use foldhash::HashMap;
 
-use super::statement::{Word, is_cjk};
+use super::statement::{SentenceWord, is_cjk};
 use crate::cues::{PersonCues, Rule};
 
 /// The maximum number of messages that contain a rare word.
@@ -38,7 +38,7 @@ pub(crate) struct Mention {
 }
 
 impl Mention {
-    pub(crate) fn of(sentence: &str, words: &[Word]) -> Self {
+    pub(crate) fn of(sentence: &str, words: &[SentenceWord]) -> Self {
         if sentence.len() > MENTION_MAX || sentence.trim_end().ends_with(['?', '？']) {
             return Self::default();
         }
@@ -47,7 +47,7 @@ impl Mention {
         let low = low.strip_prefix("now ").unwrap_or(&low);
         let mut mention = Self {
             changes: changes().any(|change| has_phrase(low, change)),
-            forbids: words.iter().any(Word::forbids),
+            forbids: words.iter().any(SentenceWord::forbids),
             is_rule: PersonCues::of(sentence).rule == Some(Rule::Must),
             is_wide: sentence.chars().any(is_cjk),
             ..Self::default()

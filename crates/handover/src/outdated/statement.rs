@@ -20,14 +20,14 @@ pub(crate) struct Statement {
     pub(crate) value: String,
     /// The value, and the value with its name ("postgres 14").
     pub(crate) values: Vec<String>,
-    pub(crate) form: Form,
+    pub(crate) form: StatementForm,
     pub(crate) look: Look,
     /// Whether the sentence says that it changes something.
     pub(crate) is_update: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum StatementForm {
     /// "X is V", "X = V", "set X to V".
     Assigned,
     /// "… the X V …".
@@ -46,7 +46,7 @@ pub(crate) enum Look {
 }
 
 /// A word of a sentence.
-pub(crate) struct Word {
+pub(crate) struct SentenceWord {
     low: String,
     /// The word's classes in the tables below, as bits.
     class: u16,
@@ -56,7 +56,7 @@ pub(crate) struct Word {
 }
 
 impl Statement {
-    pub(crate) fn of(words: &[Word]) -> Option<Self> {
+    pub(crate) fn of(words: &[SentenceWord]) -> Option<Self> {
         // A forbidden thing is no value that another could replace.
         let forbids = words.windows(2).any(|pair| match pair {
             [a, b] => b.low == "not" && MODALS.split('|').any(|modal| modal == a.low),
@@ -97,9 +97,9 @@ impl Statement {
             value: value.low.clone(),
             values,
             form: if assigns || (is_definite && frame.len() <= DEFINITE) {
-                Form::Assigned
+                StatementForm::Assigned
             } else {
-                Form::Named
+                StatementForm::Named
             },
             look: value.look,
             is_update,
@@ -109,15 +109,15 @@ impl Statement {
 }
 
 /// Returns `true` if a sentence says that it changes something.
-pub(crate) fn is_update(words: &[Word]) -> bool {
+pub(crate) fn is_update(words: &[SentenceWord]) -> bool {
     // "Now run test 2" is the next action and does not replace test 1.
-    let says = |(n, word): (usize, &Word)| word.is(UPDATES) && (n > 0 || word.low != "now");
+    let says = |(n, word): (usize, &SentenceWord)| word.is(UPDATES) && (n > 0 || word.low != "now");
     words.iter().enumerate().any(says)
 }
 
 /// Returns the index of the value. After a copula it is the last word that looks like a value, or
 /// the only word; without a copula it is the last word that looks like a value.
-fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
+fn value_at(words: &[SentenceWord], copula: Option<usize>) -> Option<usize> {
     let looks = words
         .iter()
         .rposition(|word| word.look != Look::Plain && !word.is_gone);
@@ -148,7 +148,7 @@ fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
     match told(copula + 1..words.len()).as_slice() {
         [one] | [one, _] if copula > 0 => Some(*one),
         [] if copula > 0 => {
-            let toggle = |word: &Word| TOGGLES.split('|').any(|toggle| toggle == word.low);
+            let toggle = |word: &SentenceWord| TOGGLES.split('|').any(|toggle| toggle == word.low);
             let found = words.iter().skip(copula + 1).position(toggle);
             found.map(|found| found + copula + 1)
         }
@@ -157,9 +157,9 @@ fn value_at(words: &[Word], copula: Option<usize>) -> Option<usize> {
 }
 
 /// Returns the values that a sentence says are gone ("instead of V", "no longer V").
-pub(crate) fn gone(words: &[Word]) -> Vec<String> {
+pub(crate) fn gone(words: &[SentenceWord]) -> Vec<String> {
     let mut gone = Vec::new();
-    let mut before: Option<&Word> = None;
+    let mut before: Option<&SentenceWord> = None;
     for word in words.iter().filter(|word| word.is_gone) {
         if word.look != Look::Plain && word.low.len() > 2 {
             gone.push(word.low.clone());
@@ -174,7 +174,7 @@ pub(crate) fn gone(words: &[Word]) -> Vec<String> {
 
 /// Splits a sentence into words without the signs around them. CJK runs are separated from other
 /// characters, and `A=1` is three words.
-pub(crate) fn words(sentence: &str) -> Vec<Word> {
+pub(crate) fn words(sentence: &str) -> Vec<SentenceWord> {
     let mut words = Vec::new();
     for run in sentence.split_whitespace() {
         let mut rest = run;
@@ -208,7 +208,7 @@ fn part_end(run: &str) -> usize {
     other.map_or(run.len(), |(at, _)| at)
 }
 
-fn push(words: &mut Vec<Word>, part: &str) {
+fn push(words: &mut Vec<SentenceWord>, part: &str) {
     let inside = part.trim_matches(|c: char| {
         (c.is_ascii_punctuation() && !matches!(c, '/' | '$' | '=' | '_' | '-' | '~' | '%'))
             || matches!(
@@ -232,7 +232,7 @@ fn push(words: &mut Vec<Word>, part: &str) {
         } else {
             Look::Plain
         };
-        words.push(Word {
+        words.push(SentenceWord {
             low,
             class,
             look,
@@ -240,7 +240,7 @@ fn push(words: &mut Vec<Word>, part: &str) {
         });
     }
     if part.len() > 1 && part.ends_with([':', '：']) {
-        words.push(Word {
+        words.push(SentenceWord {
             low: ":".to_owned(),
             class: COPULA,
             look: Look::Plain,
@@ -251,7 +251,7 @@ fn push(words: &mut Vec<Word>, part: &str) {
 
 /// Marks the words after "instead of", "no longer" and similar phrases: one value, or a name and
 /// the number after it.
-fn mark_gone(words: &mut [Word]) {
+fn mark_gone(words: &mut [SentenceWord]) {
     let lows: Vec<&str> = words.iter().map(|word| word.low.as_str()).collect();
     let has_to = lows.contains(&"to");
     let mut gone = Vec::new();
@@ -285,7 +285,7 @@ fn mark_gone(words: &mut [Word]) {
     }
 }
 
-impl Word {
+impl SentenceWord {
     /// Returns `true` if the word forbids something.
     pub(crate) fn forbids(&self) -> bool {
         self.is(FORBIDS)

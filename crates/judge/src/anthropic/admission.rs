@@ -6,7 +6,7 @@
 
 use plimsoll_wire::__internals::anthropic::beta_of;
 use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES};
-use plimsoll_wire::anthropic::Profile;
+use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
 use super::validate::{content, text, validate};
@@ -78,7 +78,7 @@ pub fn admission(
 
 /// Returns the rules that a request for a token count breaks. Empty for a valid one.
 #[must_use]
-pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
+pub fn validate_count(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
     let mut faults = Vec::new();
     for key in OF_REPLIES {
         if request.get(key).is_some() {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_count_is_asked_for_without_what_a_reply_needs() {
-        let profile = Profile::of_model("claude-sonnet-4-5");
+        let profile = MessagesProfile::of_model("claude-sonnet-4-5");
         let request = json!({"model": "claude-sonnet-4-5",
             "thinking": {"type": "enabled", "budget_tokens": 16_000},
             "messages": [{"role": "user", "content": "hi"}]});

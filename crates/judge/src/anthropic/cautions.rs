@@ -5,7 +5,7 @@
 
 use plimsoll_context::{LOOK_BACK, USUAL_MINIMUM};
 use plimsoll_wire::__internals::anthropic::MARK;
-use plimsoll_wire::anthropic::Profile;
+use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::Value;
 
 use super::validate_marks::for_each_block;
@@ -13,7 +13,7 @@ use crate::fault::{Fault, Rule};
 
 /// Returns the breakpoints that certainly or probably have no effect, in order.
 #[must_use]
-pub fn cautions(request: &Value, profile: &Profile) -> Vec<Fault> {
+pub fn cautions(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
     let minimum = match profile.min_cacheable.0 {
         0 => USUAL_MINIMUM.0,
         minimum => minimum,

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_wire::__internals::anthropic::{Waiting, calls_server, named_caller};
+use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
 use serde_json::Value;
 
-use super::validate::{Check, content, kind, role, text};
+use super::validate::{MessagesCheck, content, kind, role, text};
 use crate::fault::Rule;
 
 /// Judges a list of messages.
-pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+pub(super) fn check(check: &mut MessagesCheck<'_>, messages: &[Value]) {
     let mut ids = BTreeSet::new();
     let mut asked: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -33,7 +33,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
 
 /// Judges the results of one message: AM2, AM3, AM4 and V3.
 fn answers(
-    check: &mut Check<'_>,
+    check: &mut MessagesCheck<'_>,
     index: usize,
     message: &Value,
     results: &[(usize, &str)],
@@ -78,7 +78,7 @@ fn answers(
 }
 
 /// Judges the calls of one message against the message that follows it: AM1 and V4.
-fn unanswered(check: &mut Check<'_>, index: usize, asked: &[&str], next: Option<&Value>) {
+fn unanswered(check: &mut MessagesCheck<'_>, index: usize, asked: &[&str], next: Option<&Value>) {
     let answered = next.map(results).unwrap_or_default();
     let answered: BTreeSet<&str> = answered.into_iter().map(|(_, id)| id).collect();
     let open = asked.iter().copied().filter(|id| !answered.contains(id));
@@ -102,8 +102,8 @@ fn unanswered(check: &mut Check<'_>, index: usize, asked: &[&str], next: Option<
 /// Judges tools that the provider runs itself: AM1 and AM2.
 ///
 /// Both blocks are in assistant messages, the result in the same message as the call or in a later one.
-fn of_servers(check: &mut Check<'_>, messages: &[Value]) {
-    let mut waiting: Waiting<(&str, usize)> = Waiting::default();
+fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
+    let mut waiting: OpenCalls<(&str, usize)> = OpenCalls::default();
     for (index, message) in messages.iter().enumerate() {
         let blocks = content(message);
         if role(message) != "assistant" {

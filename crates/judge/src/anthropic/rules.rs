@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use plimsoll_wire::__internals::is_word;
-use plimsoll_wire::anthropic::{EffortSupport, Profile};
+use plimsoll_wire::anthropic::{EffortSupport, MessagesProfile};
 use serde_json::Value;
 
 use super::validate_settings::thinks;
@@ -13,7 +13,7 @@ use crate::table::{Table, text};
 const MAX_NAME: usize = 128;
 
 /// The rules for single values.
-pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
+pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/anthropic.txt"),
         &[

@@ -8,7 +8,7 @@ use plimsoll_wire::__internals::anthropic::MARK;
 use plimsoll_wire::__internals::anthropic::calls_server;
 use serde_json::Value;
 
-use super::validate::{Check, content, is_thinking, kind, text};
+use super::validate::{MessagesCheck, content, is_thinking, kind, text};
 use crate::fault::{Fault, Rule};
 
 /// The prefix of our signatures.
@@ -25,12 +25,12 @@ const MAX_PAUSES: usize = 32;
 /// result is the `data` of the block, and `thinking` is empty because its text is not visible.
 #[must_use]
 pub fn sign(request: &Value, thinking: &str) -> String {
-    let mut said = Said::before(request);
+    let mut hash = PrefixHash::before(request);
     let messages = request.get("messages").and_then(Value::as_array);
     for message in messages.into_iter().flatten() {
-        said.message(message);
+        hash.message(message);
     }
-    signature(thinking, &said)
+    signature(thinking, &hash)
 }
 
 /// AM10 for a server that signs all its thinking with [`sign`]: returns a fault for the first thinking
@@ -53,17 +53,17 @@ pub fn unsigned(request: &Value) -> Option<Fault> {
 }
 
 /// Judges all simulated signatures of a request (AM10).
-pub(super) fn check(check: &mut Check<'_>, request: &Value, messages: &[Value]) {
+pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value, messages: &[Value]) {
     let blocks = messages.iter().flat_map(content);
     if !blocks.map(given).any(|given| given.starts_with(OURS)) {
         return;
     }
-    let mut said = Said::before(request);
+    let mut hash = PrefixHash::before(request);
     for (index, message) in messages.iter().enumerate() {
         // The states at which the reply of a block may have begun: at the start of the message or, if
         // the turn was paused and continued, behind a call of one of the provider's own tools.
-        let mut begun = vec![said.clone()];
-        let mut so_far = said.clone();
+        let mut begun = vec![hash.clone()];
+        let mut so_far = hash.clone();
         so_far.take(message.get("role").unwrap_or(&Value::Null));
         for (at, block) in content(message).iter().enumerate() {
             if is_thinking(block) {
@@ -79,18 +79,18 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value, messages: &[Value]) 
                 }
             }
         }
-        said.message(message);
+        hash.message(message);
     }
 }
 
-fn verify(check: &mut Check<'_>, place: String, block: &Value, begun: &[Said]) {
+fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[PrefixHash]) {
     let given = given(block);
     if !given.starts_with(OURS) {
         return;
     }
     let expected = begun
         .iter()
-        .map(|said| signature(text(block, "thinking"), said));
+        .map(|hash| signature(text(block, "thinking"), hash));
     let expected: Vec<String> = expected.collect();
     let own = |signature: &str| signature.rsplit_once('-').map(|(own, _)| own.to_owned());
     if expected.iter().all(|expected| own(given) != own(expected)) {
@@ -113,9 +113,9 @@ fn given(block: &Value) -> &str {
     }
 }
 
-fn signature(thinking: &str, said: &Said) -> String {
+fn signature(thinking: &str, hash: &PrefixHash) -> String {
     let own = blake3::hash(thinking.as_bytes()).to_hex();
-    let prefix = said.0.finalize().to_hex();
+    let prefix = hash.0.finalize().to_hex();
     let digits = |hex: &str| hex.get(..DIGITS).unwrap_or_default().to_owned();
     format!(
         "{OURS}-{}-{}",
@@ -126,15 +126,15 @@ fn signature(thinking: &str, said: &Said) -> String {
 
 /// A hash of a request up to some message, without breakpoints and thinking.
 #[derive(Clone)]
-struct Said(blake3::Hasher);
+struct PrefixHash(blake3::Hasher);
 
-impl Said {
+impl PrefixHash {
     fn before(request: &Value) -> Self {
-        let mut said = Self(blake3::Hasher::new());
+        let mut hash = Self(blake3::Hasher::new());
         for key in ["tools", "system"] {
-            said.take(request.get(key).unwrap_or(&Value::Null));
+            hash.take(request.get(key).unwrap_or(&Value::Null));
         }
-        said
+        hash
     }
 
     fn message(&mut self, message: &Value) {

@@ -1,6 +1,6 @@
 //! [`validate`]: every rule of Anthropic Messages that a request breaks, judged as the API judges it
-//! for the model of a [`Profile`], in its own words. Used by mock servers and property tests. Never
-//! panics, whatever the JSON is.
+//! for the model of a [`MessagesProfile`], in its own words. Used by mock servers and property
+//! tests. Never panics, whatever the JSON is.
 //!
 //! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing (AM12)
 //! is not refused; [`cautions`](super::cautions) reports it. V1, V2 and V5 to V11 need more than one
@@ -9,31 +9,31 @@
 use std::io::{self, Write};
 
 use plimsoll_wire::__internals::anthropic::goes_on_from;
-use plimsoll_wire::anthropic::Profile;
+use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
 use super::rules::TABLE;
 use super::{pairing, simulate, validate_marks, validate_settings};
 use crate::fault::{Fault, Rule};
-use crate::place::Place;
+use crate::json_path::JsonPath;
 use crate::table;
 pub(super) use crate::table::text;
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request.
 #[must_use]
-pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
+pub fn validate(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
     validate_announced(request, profile, "")
 }
 
 /// Like [`validate`], for a request with these features in its `anthropic-beta` header, separated by
 /// commas.
 #[must_use]
-pub fn validate_announced(request: &Value, profile: &Profile, betas: &str) -> Vec<Fault> {
-    let mut check = Check::new(profile, &TABLE);
+pub fn validate_announced(request: &Value, profile: &MessagesProfile, betas: &str) -> Vec<Fault> {
+    let mut check = MessagesCheck::new(profile, &TABLE);
     check.betas = betas;
     check.size(request);
-    check.judge("request", "", &Place::Dotted(""), request);
+    check.judge("request", "", &JsonPath::Dotted(""), request);
     validate_settings::check(&mut check, request);
     match request.get("messages").and_then(Value::as_array) {
         None => check.fault(Rule::Shape, "messages", "messages: Field required"),
@@ -68,17 +68,17 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 
 /// Returns the first rule that a block breaks at any place in a message of this role, or `None` if the
 /// block is allowed there. The role `tool` stands for the content of a result.
-pub(crate) fn unfit(block: &Value, role: &str, profile: &Profile) -> Option<Fault> {
-    let mut check = Check::new(profile, &TABLE);
+pub(crate) fn unfit(block: &Value, role: &str, profile: &MessagesProfile) -> Option<Fault> {
+    let mut check = MessagesCheck::new(profile, &TABLE);
     let (group, place) = match role {
         "tool" => ("result-part", "content.tool_result.content.0"),
         role => (group_of(role), "content"),
     };
-    check.judge(group, kind(block), &Place::Dotted(place), block);
+    check.judge(group, kind(block), &JsonPath::Dotted(place), block);
     check.faults.into_iter().next()
 }
 
-pub(super) type Check<'p> = table::Check<'p, Profile>;
+pub(super) type MessagesCheck<'p> = table::Check<'p, MessagesProfile>;
 
 /// Returns the group of the blocks that a message of this role may contain.
 fn group_of(role: &str) -> &'static str {
@@ -89,7 +89,7 @@ fn group_of(role: &str) -> &'static str {
     }
 }
 
-impl Check<'_> {
+impl MessagesCheck<'_> {
     /// Returns `true` if the header announces the feature.
     pub(super) fn announces(&self, beta: &str) -> bool {
         let mut betas = self.betas.split(',').map(str::trim);
@@ -98,7 +98,7 @@ impl Check<'_> {
 
     /// Judges the size of the request: AM13.
     fn size(&mut self, request: &Value) {
-        let mut counted = Counted(0);
+        let mut counted = ByteCounter(0);
         let _ = serde_json::to_writer(&mut counted, request);
         if counted.0 > self.profile.max_body.0 {
             let words = "Request exceeds the maximum size";
@@ -107,7 +107,7 @@ impl Check<'_> {
     }
 
     fn message(&mut self, index: usize, message: &Value, last: bool) {
-        let list = Place::Dotted("messages");
+        let list = JsonPath::Dotted("messages");
         let place = list.entry(index);
         let role = role(message);
         let system = self.profile.later_system && index > 0;
@@ -190,9 +190,9 @@ impl Check<'_> {
 }
 
 /// A writer that only counts bytes.
-struct Counted(u64);
+struct ByteCounter(u64);
 
-impl Write for Counted {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.saturating_add(bytes.len() as u64);
         Ok(bytes.len())

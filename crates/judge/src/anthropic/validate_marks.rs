@@ -5,12 +5,12 @@ use plimsoll_context::MAX_BREAKPOINTS;
 use plimsoll_wire::__internals::anthropic::MARK;
 use serde_json::Value;
 
-use super::validate::{Check, content, is_thinking, kind, text};
+use super::validate::{MessagesCheck, content, is_thinking, kind, text};
 use crate::fault::Rule;
-use crate::place::Place;
+use crate::json_path::JsonPath;
 
 /// Judges all breakpoints of a request.
-pub(super) fn check(check: &mut Check<'_>, request: &Value) {
+pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
     let mut marks = 0;
     let mut short = false;
     for_each_block(request, |place, block| {
@@ -62,7 +62,10 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
 
 /// Visits all blocks that may be marked, in the order in which they are read: tools, system, messages,
 /// and blocks inside a result before the result.
-pub(super) fn for_each_block<'r>(request: &'r Value, mut visit: impl FnMut(&Place<'_>, &'r Value)) {
+pub(super) fn for_each_block<'r>(
+    request: &'r Value,
+    mut visit: impl FnMut(&JsonPath<'_>, &'r Value),
+) {
     let list = |key: &str| {
         request
             .get(key)
@@ -72,11 +75,11 @@ pub(super) fn for_each_block<'r>(request: &'r Value, mut visit: impl FnMut(&Plac
     };
     for key in ["tools", "system"] {
         for (index, block) in list(key).enumerate() {
-            visit(&Place::Dotted(key).entry(index), block);
+            visit(&JsonPath::Dotted(key).entry(index), block);
         }
     }
     for (index, message) in list("messages").enumerate() {
-        let messages = Place::Dotted("messages");
+        let messages = JsonPath::Dotted("messages");
         let message_place = messages.entry(index);
         let content_place = message_place.key("content");
         for (at, block) in content(message).iter().enumerate() {

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use plimsoll_wire::__internals::anthropic::{FAMILIES, MCP_TOOLSET, family_of};
-use plimsoll_wire::anthropic::{MIN_BUDGET, NoThinking, Profile, ThinkingStyle};
+use plimsoll_wire::anthropic::{MIN_BUDGET, MessagesProfile, NoThinking, ThinkingStyle};
 use serde_json::Value;
 
-use super::validate::{Check, content, is_thinking, kind, role, text};
+use super::validate::{MessagesCheck, content, is_thinking, kind, role, text};
 use crate::fault::{Fault, Rule};
-use crate::place::Place;
+use crate::json_path::JsonPath;
 
 /// The prefix of the beta header that announces thinking between tool calls.
 const INTERLEAVED: &str = "interleaved-thinking-";
@@ -17,18 +17,18 @@ const INTERLEAVED: &str = "interleaved-thinking-";
 const MIN_COMPACTION: u64 = 50_000;
 
 /// Judges all settings.
-pub(super) fn check(check: &mut Check<'_>, request: &Value) {
+pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
     let max = output(check, request);
     thinking(check, request, max);
-    check.judge("settings", "", &Place::Dotted(""), request);
+    check.judge("settings", "", &JsonPath::Dotted(""), request);
     tools(check, request);
-    check.judge("tool_choice", "", &Place::Dotted(""), request);
+    check.judge("tool_choice", "", &JsonPath::Dotted(""), request);
     editing(check, request);
 }
 
 /// Judges AM9. If the model thinks with a budget, the current tool loop must have begun with thinking.
 /// If it does not think, the newest message of the loop must not contain thinking.
-pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Value]) {
+pub(super) fn check_loop(check: &mut MessagesCheck<'_>, request: &Value, messages: &[Value]) {
     match mode(request) {
         "enabled" => {}
         "" | "disabled" => return check_unasked(check, messages),
@@ -72,7 +72,7 @@ pub(super) fn check_loop(check: &mut Check<'_>, request: &Value, messages: &[Val
 const UNASKED: &str = "When thinking is disabled, an `assistant` message in the final position \
                        cannot contain";
 
-fn check_unasked(check: &mut Check<'_>, messages: &[Value]) {
+fn check_unasked(check: &mut MessagesCheck<'_>, messages: &[Value]) {
     if check.profile.unasked_thinking {
         return;
     }
@@ -114,7 +114,7 @@ pub(super) fn thinks(request: &Value) -> bool {
     matches!(mode(request), "enabled" | "adaptive")
 }
 
-fn output(check: &mut Check<'_>, request: &Value) -> u64 {
+fn output(check: &mut MessagesCheck<'_>, request: &Value) -> u64 {
     let max = match request.get("max_tokens") {
         None | Some(Value::Null) => return u64::MAX,
         Some(max) => max.as_u64().unwrap_or(0),
@@ -130,8 +130,8 @@ fn output(check: &mut Check<'_>, request: &Value) -> u64 {
     max
 }
 
-fn thinking(check: &mut Check<'_>, request: &Value, max: u64) {
-    let Profile { thinking, .. } = check.profile;
+fn thinking(check: &mut MessagesCheck<'_>, request: &Value, max: u64) {
+    let MessagesProfile { thinking, .. } = check.profile;
     match (mode(request), thinking) {
         ("disabled", _) if check.profile.no_thinking == NoThinking::Refused => {
             let words = "\"thinking.type.disabled\" is not supported for this model. Use \
@@ -197,11 +197,11 @@ fn is_mode(thinking: &Value) -> bool {
     kind(thinking) == "disabled"
 }
 
-fn tools(check: &mut Check<'_>, request: &Value) {
+fn tools(check: &mut MessagesCheck<'_>, request: &Value) {
     let tools = request.get("tools").and_then(Value::as_array);
     let mut names = BTreeSet::new();
     for (index, tool) in tools.into_iter().flatten().enumerate() {
-        let list = Place::Dotted("tools");
+        let list = JsonPath::Dotted("tools");
         let place = list.entry(index);
         match kind(tool) {
             "" | "custom" => {
@@ -220,7 +220,7 @@ fn tools(check: &mut Check<'_>, request: &Value) {
 }
 
 /// Judges the definition of a tool that the provider defines.
-fn hosted(check: &mut Check<'_>, place: Place<'_>, kind: &str, name: &str) {
+fn hosted(check: &mut MessagesCheck<'_>, place: JsonPath<'_>, kind: &str, name: &str) {
     let words = match family_of(kind) {
         None => {
             let known = FAMILIES.iter().map(|family| format!("'{}_…'", family.kind));
@@ -241,7 +241,7 @@ fn hosted(check: &mut Check<'_>, place: Place<'_>, kind: &str, name: &str) {
 }
 
 /// Judges context editing: AM14.
-fn editing(check: &mut Check<'_>, request: &Value) {
+fn editing(check: &mut MessagesCheck<'_>, request: &Value) {
     let edits = request
         .get("context_management")
         .and_then(|m| m.get("edits"));

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::validate::{Check, content, is_call, is_result, role, text};
+use super::validate::{ConverseCheck, content, is_call, is_result, role, text};
 use crate::fault::Rule;
 
 /// Judges a list of messages.
-pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+pub(super) fn check(check: &mut ConverseCheck<'_>, messages: &[Value]) {
     let mut asked: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let given = ids(message, "toolResult");
@@ -33,7 +33,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
 }
 
 /// Judges the results of one message and the calls of the message before it: BR2, BR3, V3 and V4.
-fn answers(check: &mut Check<'_>, index: usize, asked: &[&str], given: &[&str]) {
+fn answers(check: &mut ConverseCheck<'_>, index: usize, asked: &[&str], given: &[&str]) {
     let place = format!("messages.{index}.content");
     let open = asked.iter().copied().filter(|id| !given.contains(id));
     let open: Vec<&str> = open.collect();
@@ -60,7 +60,7 @@ fn answers(check: &mut Check<'_>, index: usize, asked: &[&str], given: &[&str]) 
 }
 
 /// Judges BR4. A breakpoint is not content and may be anywhere.
-fn alone(check: &mut Check<'_>, index: usize, message: &Value, results: usize) {
+fn alone(check: &mut ConverseCheck<'_>, index: usize, message: &Value, results: usize) {
     let blocks = content(message).iter();
     let said = blocks.filter(|block| block.get("cachePoint").is_none());
     if results > 0 && said.count() > results && !check.profile.mixed_turn {

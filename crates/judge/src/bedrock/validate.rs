@@ -1,13 +1,13 @@
 //! [`validate`]: every rule of Converse that a request breaks, judged as Bedrock judges it for the
-//! model of a [`Profile`], in its own words. Used by fakes and property tests. Never panics, whatever
-//! the JSON is.
+//! model of a [`ConverseProfile`], in its own words. Used by fakes and property tests. Never
+//! panics, whatever the JSON is.
 //!
 //! Judged here: BR1 to BR6, V3 and V4 of the rules. The rules of a model's maker behind Bedrock are in
 //! the maker's own module.
 //!
 //! The API's words are its own: tidy:allow-file(conversation)
 
-use plimsoll_wire::bedrock::Profile;
+use plimsoll_wire::bedrock::ConverseProfile;
 use serde_json::{Value, json};
 
 use super::pairing;
@@ -40,8 +40,8 @@ const MAX_NAME: usize = 64;
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request.
 #[must_use]
-pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
-    let mut check = Check {
+pub fn validate(request: &Value, profile: &ConverseProfile) -> Vec<Fault> {
+    let mut check = ConverseCheck {
         profile,
         faults: Vec::new(),
     };
@@ -64,12 +64,12 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 }
 
 /// The faults found so far.
-pub(super) struct Check<'p> {
-    pub(super) profile: &'p Profile,
+pub(super) struct ConverseCheck<'p> {
+    pub(super) profile: &'p ConverseProfile,
     faults: Vec<Fault>,
 }
 
-impl Check<'_> {
+impl ConverseCheck<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
         note(&mut self.faults, rule, place, words);
     }

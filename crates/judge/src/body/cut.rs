@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, Calibration, CannotFit, Edit, Gap, Line, Message, Part, Plan, PlanError, Policy, Seq,
-    TokenCounter, Tokens, Transcript, Trigger,
+    Budget, Calibration, CannotFit, Edit, Gap, Message, Part, Plan, PlanError, Policy, Seq,
+    TokenCounter, Tokens, Transcript, Trigger, ViewLimits,
 };
 use plimsoll_wire::WireError;
 use thiserror::Error;
@@ -24,7 +24,7 @@ const EXACT_SIZES: u32 = 8;
 
 /// A body that was cut.
 #[derive(Debug, Clone)]
-pub struct Cut {
+pub struct BodyCut {
     /// The request.
     pub text: String,
     /// The plan. `None` if removing thinking was enough.
@@ -83,8 +83,8 @@ impl Body<'_> {
         &self,
         view: &Transcript,
         policy: &Policy,
-        line: &Line,
-    ) -> Result<Option<Cut>, CutError> {
+        line: &ViewLimits,
+    ) -> Result<Option<BodyCut>, CutError> {
         match self.cut_to(view, policy, line) {
             Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
             cut => cut,
@@ -100,7 +100,7 @@ impl Body<'_> {
         &self,
         view: &Transcript,
         policy: &Policy,
-        line: &Line,
+        line: &ViewLimits,
         error: CannotFit,
     ) -> CannotFit {
         let mut minimum = error.minimum;
@@ -122,8 +122,8 @@ impl Body<'_> {
         &self,
         view: &Transcript,
         policy: &Policy,
-        line: &Line,
-    ) -> Result<Option<Cut>, CutError> {
+        line: &ViewLimits,
+    ) -> Result<Option<BodyCut>, CutError> {
         let overhead = self.overhead(view.counter().as_ref());
         let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
         let budget = &budget;
@@ -200,7 +200,7 @@ impl Body<'_> {
         view: &Transcript,
         policy: &Policy,
         budget: &Budget,
-    ) -> Result<Option<Drawn>, CutError> {
+    ) -> Result<Option<UnwrittenCut>, CutError> {
         let mut gone: BTreeSet<usize> = BTreeSet::new();
         loop {
             let planned = match gone.is_empty() {
@@ -236,7 +236,7 @@ impl Body<'_> {
                 let item = after.get(Seq(*index as u64));
                 item.is_some_and(|item| matches!(*item.message, Message::Assistant { .. }))
             };
-            let cut = Cut {
+            let cut = BodyCut {
                 text: String::new(),
                 plan,
                 planned,
@@ -245,7 +245,7 @@ impl Body<'_> {
                 unthinking: gone.into_iter().filter(present).collect(),
                 repairs: Vec::new(),
             };
-            return Ok(Some(Drawn { cut, after }));
+            return Ok(Some(UnwrittenCut { cut, after }));
         }
     }
 
@@ -286,8 +286,8 @@ impl Body<'_> {
 }
 
 /// A cut that is not written yet, and the view after it.
-struct Drawn {
-    cut: Cut,
+struct UnwrittenCut {
+    cut: BodyCut,
     after: Transcript,
 }
 

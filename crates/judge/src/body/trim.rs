@@ -3,7 +3,7 @@
 use plimsoll_context::{CannotFit, Tokens, Transcript, Trim};
 
 use super::cut::{CutError, TRIES};
-use super::{Body, Cut, Slot};
+use super::{Body, BodyCut, Slot};
 
 impl Body<'_> {
     /// Keeps the messages that `trim` selects within `max_tokens` for the whole request, and writes the
@@ -18,7 +18,7 @@ impl Body<'_> {
         view: &Transcript,
         trim: &Trim,
         max_tokens: Tokens,
-    ) -> Result<Option<Cut>, CutError> {
+    ) -> Result<Option<BodyCut>, CutError> {
         match self.settled(view, trim, max_tokens) {
             Err(CutError::CannotFit(error)) => {
                 let mut minimum = error.minimum;
@@ -45,7 +45,7 @@ impl Body<'_> {
         view: &Transcript,
         trim: &Trim,
         max_tokens: Tokens,
-    ) -> Result<Option<Cut>, CutError> {
+    ) -> Result<Option<BodyCut>, CutError> {
         let Some(mut cut) = self.trim_to(view, trim, max_tokens)? else {
             return Ok(None);
         };
@@ -69,7 +69,7 @@ impl Body<'_> {
         view: &Transcript,
         trim: &Trim,
         max_tokens: Tokens,
-    ) -> Result<Option<Cut>, CutError> {
+    ) -> Result<Option<BodyCut>, CutError> {
         let overhead = self.overhead(view.counter().as_ref());
         let cannot_fit = |minimum: Tokens| CannotFit {
             minimum: minimum + overhead,
@@ -104,7 +104,7 @@ impl Body<'_> {
             let after = body.transcript(view.counter());
             weighs = after.tokens();
             if weighs <= limit {
-                return Ok(Some(Cut {
+                return Ok(Some(BodyCut {
                     text: written.text,
                     plan: None,
                     planned: view.clone(),

@@ -1,20 +1,20 @@
-//! The [`Form`] of Chat Completions.
+//! The [`WireForm`] of Chat Completions.
 
 use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::openai_chat::{message_keys, render_list};
 use plimsoll_wire::openai_chat::{Dialect, FORMAT, ORIGIN, ToolStyle, Voice};
-use plimsoll_wire::{DocumentFormat, Rendered, WireError};
+use plimsoll_wire::{DocumentFormat, EncodedRequest, WireError};
 use serde_json::Value;
 
-use super::form::{Form, OwnBlock, PairRules, Rewritten, Situation};
-use super::lenient::{self, IdPlace, Notes, What, list, object, text};
+use super::form::{OwnBlock, PairRules, Rewritten, Situation, WireForm};
+use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::patch::patched;
 use super::target::Target;
 use crate::fault::{Fault, Rule};
 use crate::openai_chat::{is_prefix, unfit, validate};
 
-impl Form for Dialect {
+impl WireForm for Dialect {
     fn name(&self) -> &'static str {
         "openai"
     }
@@ -49,7 +49,7 @@ impl Form for Dialect {
     }
 
     /// Writing turns as JSON is a property of a model, not of the protocol.
-    fn render(&self, messages: &[Message], _: &str) -> Result<Rendered, WireError> {
+    fn render(&self, messages: &[Message], _: &str) -> Result<EncodedRequest, WireError> {
         let dialect = Self {
             tools: ToolStyle::Native,
             ..self.clone()
@@ -89,22 +89,22 @@ impl Form for Dialect {
         lenient::chat::message(raw, place, notes)
     }
 
-    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(IdOwner, Option<String>)> {
         let calls = entry.get("tool_calls").and_then(list).unwrap_or_default();
         let calls = calls.into_iter().filter_map(object);
         let mut all: Vec<_> = calls
-            .map(|call| (What::Call, text(call.get("id"))))
+            .map(|call| (IdOwner::Call, text(call.get("id"))))
             .collect();
         if entry.get("role") == Some("\"tool\"") {
-            all.push((What::Result, text(entry.get("tool_call_id"))));
+            all.push((IdOwner::Result, text(entry.get("tool_call_id"))));
         }
         all
     }
 
-    fn id_place(&self, first: What) -> IdPlace {
+    fn id_place(&self, first: IdOwner) -> IdPlace {
         match first {
-            What::Result => IdPlace::Entry("tool_call_id"),
-            What::Call => IdPlace::List("tool_calls", |_| Some("id")),
+            IdOwner::Result => IdPlace::Entry("tool_call_id"),
+            IdOwner::Call => IdPlace::List("tool_calls", |_| Some("id")),
         }
     }
 }

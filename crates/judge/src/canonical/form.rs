@@ -1,4 +1,5 @@
-//! [`Form`]: how a protocol writes the parts of a request that repairs read and change. `chat.rs`,
+//! [`WireForm`]: how a protocol writes the parts of a request that repairs read and change.
+//! `chat.rs`,
 //! `responses.rs` and `messages.rs` implement it for the profile of one server or model.
 
 use std::collections::BTreeSet;
@@ -7,10 +8,10 @@ use std::fmt::Debug;
 use plimsoll_context::{Message, Opaque};
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::At;
-use plimsoll_wire::{DocumentFormat, Rendered, WireError};
+use plimsoll_wire::{DocumentFormat, EncodedRequest, WireError};
 use serde_json::Value;
 
-use super::lenient::{IdPlace, Notes, What};
+use super::lenient::{IdOwner, IdPlace, Notes};
 use super::opaque::kind;
 use super::parsed_request::Unit;
 use super::repair::Finding;
@@ -75,7 +76,7 @@ impl OwnBlock<'_> {
 }
 
 /// How a protocol writes a history.
-pub(crate) trait Form: Debug {
+pub(crate) trait WireForm: Debug {
     /// Returns the name of the protocol.
     fn name(&self) -> &'static str;
 
@@ -141,8 +142,8 @@ pub(crate) trait Form: Debug {
         false
     }
 
-    /// Renders messages: a body with the list under [`Form::list`], or the list alone.
-    fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError>;
+    /// Renders messages: a body with the list under [`WireForm::list`], or the list alone.
+    fn render(&self, messages: &[Message], model: &str) -> Result<EncodedRequest, WireError>;
 
     /// Returns the entries that replace a turn.
     fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String>;
@@ -169,8 +170,8 @@ pub(crate) trait Form: Debug {
     }
 
     /// Returns the calls and results in an entry, and their ids.
-    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)>;
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(IdOwner, Option<String>)>;
 
     /// Returns the place of the ids in an entry that begins with a call or with a result.
-    fn id_place(&self, first: What) -> IdPlace;
+    fn id_place(&self, first: IdOwner) -> IdPlace;
 }

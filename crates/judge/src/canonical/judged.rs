@@ -1,4 +1,5 @@
-//! [`Judged`]: whether a parsed request is valid. If it is not, [`mend`](super::mend) repairs it.
+//! [`RequestVerdict`]: whether a parsed request is valid. If it is not, [`mend`](super::mend)
+//! repairs it.
 
 use plimsoll_context::{Message, repair};
 use serde_json::Value;
@@ -10,7 +11,7 @@ use super::target::Target;
 
 /// The verdict of a wire's validator on a parsed request.
 #[derive(Debug)]
-pub(crate) struct Judged {
+pub(crate) struct RequestVerdict {
     /// Whether the validator accepts the request.
     pub(crate) is_accepted: bool,
     /// The target for this request or history.
@@ -18,7 +19,7 @@ pub(crate) struct Judged {
     stored: bool,
 }
 
-impl Judged {
+impl RequestVerdict {
     /// Judges a request or a history. Removes keys of a history that are not settings.
     pub(crate) fn new(json: &mut Value, target: &Target) -> Self {
         let target = {

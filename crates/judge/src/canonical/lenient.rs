@@ -30,13 +30,13 @@ pub(super) struct LenientParse<'a> {
     pub(super) places: BTreeSet<String>,
 }
 
-pub(super) use ids::{IdPlace, What};
+pub(super) use ids::{IdOwner, IdPlace};
 
 /// The repairs that were made while reading a request.
 pub(crate) type Notes = Vec<Repair>;
 
 /// A message or an item, and its place.
-struct Entry<'a> {
+struct LenientEntry<'a> {
     place: String,
     raw: Cow<'a, str>,
 }
@@ -82,7 +82,7 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
         let place = format!("{key}[{index}]");
         let new = form.converted(raw.get(), &place, &mut notes);
         let raw = new.map_or(Cow::Borrowed(raw.get()), Cow::Owned);
-        entries.push(Entry { place, raw });
+        entries.push(LenientEntry { place, raw });
     }
     ids::give(&mut entries, form, &mut notes);
     let system = object.as_ref();
@@ -110,14 +110,14 @@ fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<Strin
 }
 
 /// An object with converted values.
-struct Converted<'c> {
+struct ObjectConversion<'c> {
     object: &'c RawObject<'c>,
     place: &'c str,
     notes: &'c mut Notes,
     changes: Vec<(&'static str, Option<String>)>,
 }
 
-impl<'c> Converted<'c> {
+impl<'c> ObjectConversion<'c> {
     fn new(object: &'c RawObject<'c>, place: &'c str, notes: &'c mut Notes) -> Self {
         Self {
             object,

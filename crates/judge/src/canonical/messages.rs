@@ -1,4 +1,4 @@
-//! The [`Form`] of Anthropic Messages.
+//! The [`WireForm`] of Anthropic Messages.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::{At, parted};
 use plimsoll_wire::WireError;
-use plimsoll_wire::anthropic::{self, FORMAT, ORIGIN, Profile};
-use plimsoll_wire::{DocumentFormat, RenderInput, Rendered};
+use plimsoll_wire::anthropic::{self, FORMAT, MessagesProfile, ORIGIN};
+use plimsoll_wire::{DocumentFormat, EncodedRequest, RenderInput};
 use serde_json::{Value, json};
 
-use super::form::{Form, OwnBlock, PairRules, Rewritten, Situation};
-use super::lenient::{self, IdPlace, Notes, What, list, object, text};
+use super::form::{OwnBlock, PairRules, Rewritten, Situation, WireForm};
+use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::opaque::finding;
 use super::patch::with_mark_of;
 use super::repair::Finding;
@@ -19,7 +19,7 @@ use super::target::Target;
 use crate::anthropic::{unfit, validate};
 use crate::fault::{Fault, Rule};
 
-impl Form for Profile {
+impl WireForm for MessagesProfile {
     fn name(&self) -> &'static str {
         "anthropic"
     }
@@ -82,7 +82,7 @@ impl Form for Profile {
     }
 
     /// Keeps thinking that no request asked for, because the validator checks that.
-    fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
+    fn render(&self, messages: &[Message], model: &str) -> Result<EncodedRequest, WireError> {
         let profile = Self {
             unasked_thinking: true,
             ..self.clone()
@@ -146,18 +146,18 @@ impl Form for Profile {
         lenient::messages::system(system, notes)
     }
 
-    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(IdOwner, Option<String>)> {
         let blocks = entry.get("content").and_then(list).unwrap_or_default();
         let blocks = blocks.into_iter().filter_map(object);
         let pairs = blocks.filter_map(|block| match block.get("type") {
-            Some("\"tool_use\"") => Some((What::Call, text(block.get("id")))),
-            Some("\"tool_result\"") => Some((What::Result, text(block.get("tool_use_id")))),
+            Some("\"tool_use\"") => Some((IdOwner::Call, text(block.get("id")))),
+            Some("\"tool_result\"") => Some((IdOwner::Result, text(block.get("tool_use_id")))),
             _ => None,
         });
         pairs.collect()
     }
 
-    fn id_place(&self, _: What) -> IdPlace {
+    fn id_place(&self, _: IdOwner) -> IdPlace {
         IdPlace::List("content", |kind| match kind {
             Some("\"tool_use\"") => Some("id"),
             Some("\"tool_result\"") => Some("tool_use_id"),

@@ -10,7 +10,7 @@ use plimsoll_context::{Message, Opaque, Part};
 use plimsoll_wire::__internals::anthropic::At;
 use serde_json::Value;
 
-use super::form::{Form, OwnBlock};
+use super::form::{OwnBlock, WireForm};
 use super::repair::Finding;
 use super::target::Target;
 use crate::fault::Rule;
@@ -38,7 +38,7 @@ pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> 
 }
 
 /// Returns the blocks that the provider would refuse at any place.
-fn unfit(messages: &[Message], form: &dyn Form, stored: bool) -> Vec<(At, Finding)> {
+fn unfit(messages: &[Message], form: &dyn WireForm, stored: bool) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
     for (at, message, opaque) in blocks(messages) {
         let Some(json) = block_of(opaque, form.origin()) else {

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Message, Repair, Repaired};
+use plimsoll_context::{Message, Repair, RepairedTranscript};
 
 /// Puts results back that were only moved within their batch.
-pub(super) fn as_they_came(mut mended: Repaired) -> Repaired {
+pub(super) fn as_they_came(mut mended: RepairedTranscript) -> RepairedTranscript {
     let mut back: BTreeSet<usize> = BTreeSet::new();
     let mut at = 0;
     while let Some((asked, _)) = mended.messages.get(at) {

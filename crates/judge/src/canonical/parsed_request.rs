@@ -8,7 +8,7 @@ use plimsoll_wire::__internals::{CHAT, RawObject, parse};
 use plimsoll_wire::{Document, MessageSpan, WireError};
 use serde_json::Value;
 
-use super::judged::Judged;
+use super::judged::RequestVerdict;
 use super::lenient::LenientParse;
 use super::repair::Repair;
 use super::target::Target;
@@ -63,7 +63,7 @@ impl<'a> ParsedRequest<'a> {
                 .ok_or_else(|| WireError::expected(key, CHAT, None))?,
             None => text,
         };
-        let judged = Judged::new(&mut json, target);
+        let judged = RequestVerdict::new(&mut json, target);
         let is_text = list.starts_with('"') && object.is_some() && key == "input";
         if !list.starts_with('[') && !is_text {
             let value: Value = parse(list)?;

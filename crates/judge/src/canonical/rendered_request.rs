@@ -15,7 +15,7 @@ use super::target::Target;
 pub(super) struct RenderedRequest {
     /// The rendered request.
     body: String,
-    pub(super) turns: Vec<Turn>,
+    pub(super) turns: Vec<RenderedTurn>,
     /// The system prompt beside the list, if there is one.
     pub(super) system: Option<String>,
     /// The messages that differ from the transcript, each with a description of the difference.
@@ -24,7 +24,7 @@ pub(super) struct RenderedRequest {
 
 /// One message of the request, or the items of one.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct RenderedTurn {
     /// The ranges of its entries in the body.
     entries: Vec<Range<usize>>,
     /// The messages that it contains, each once. Empty for a turn that was only inserted between
@@ -65,7 +65,7 @@ impl RenderedRequest {
     }
 
     /// Returns the entries of a turn.
-    pub(super) fn raws(&self, turn: &Turn) -> Vec<String> {
+    pub(super) fn raws(&self, turn: &RenderedTurn) -> Vec<String> {
         let entries = turn.entries.iter();
         let raws = entries.map(|entry| self.body.get(entry.clone()).unwrap_or_default());
         raws.map(str::to_owned).collect()
@@ -105,7 +105,7 @@ impl RenderedRequest {
                 }
             }
             let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
-            Turn {
+            RenderedTurn {
                 entries: std::iter::once(start..start + raw.get().len()).collect(),
                 from: whose,
             }
@@ -120,7 +120,7 @@ impl RenderedRequest {
 
     /// Joins the items of one message to one turn.
     fn join_items(&mut self) {
-        let mut joined: Vec<Turn> = Vec::with_capacity(self.turns.len());
+        let mut joined: Vec<RenderedTurn> = Vec::with_capacity(self.turns.len());
         for mut turn in std::mem::take(&mut self.turns) {
             match joined.last_mut() {
                 Some(last) if last.from == turn.from && !turn.from.is_empty() => {

@@ -14,7 +14,7 @@ use super::opaque;
 use super::order::as_they_came;
 use super::parsed_request::{ParsedRequest, Unit};
 use super::patch::without_thinking;
-use super::rendered_request::{RenderedRequest, Turn};
+use super::rendered_request::{RenderedRequest, RenderedTurn};
 use super::repair::Finding;
 use super::target::Target;
 use crate::fault::{Fault, Rule, all, is_within};
@@ -60,7 +60,7 @@ pub(super) struct RepairedMessage {
 
 /// A turn of the request.
 pub(super) struct RepairedTurn {
-    rendered: Turn,
+    rendered: RenderedTurn,
     /// The units that contain its messages.
     units: Vec<usize>,
     /// How it is written anew. `None` if its units stay.
@@ -86,7 +86,7 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
         messages: Vec<Message>,
         stripped: BTreeSet<usize>,
     ) -> Result<Self, WireError> {
-        let prepared = Prepared::of(request, messages, &stripped);
+        let prepared = PreparedMessages::of(request, messages, &stripped);
         let mut rendered = prepared.render(request)?;
         rendered.notes.sort_by_key(|(of, _)| *of);
         let turns = std::mem::take(&mut rendered.turns).into_iter();
@@ -121,7 +121,7 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
     }
 
     /// Adds a turn, and counts its messages and units.
-    fn add(&mut self, rendered: Turn) {
+    fn add(&mut self, rendered: RenderedTurn) {
         let mut units: Vec<usize> = Vec::new();
         for index in &rendered.from {
             if let Some(message) = self.messages.get_mut(*index) {
@@ -291,7 +291,7 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
             rewrite.is_some_and(|rewrite| rewrite.raws.is_none())
         };
         if self.rendered.is_forgotten() && self.turns.iter().any(is_unknown) {
-            let prepared = Prepared::of(self.request, (self.read)()?, &self.stripped);
+            let prepared = PreparedMessages::of(self.request, (self.read)()?, &self.stripped);
             self.rendered.remember(prepared.render(self.request)?);
         }
         for turn in &mut self.turns {
@@ -405,14 +405,14 @@ impl RepairedTurn {
 }
 
 /// The messages of a request after the repair of calls and results, without blocks that cannot stay.
-struct Prepared {
+struct PreparedMessages {
     origins: Vec<Option<usize>>,
     messages: Vec<Message>,
     findings: Vec<Finding>,
     touched: BTreeSet<usize>,
 }
 
-impl Prepared {
+impl PreparedMessages {
     fn of(
         request: &ParsedRequest<'_>,
         mut messages: Vec<Message>,

@@ -38,7 +38,7 @@ pub(super) fn told(attempt: &RepairAttempt<'_, '_>, reasoning: Reasoning) -> Vec
     }
     for (turn, one) in attempt.turns.iter().enumerate() {
         if let Some(rewrite) = &one.rewrite {
-            let turn = Written {
+            let turn = RewrittenTurn {
                 attempt,
                 turn,
                 rewrite,
@@ -55,13 +55,13 @@ pub(super) fn told(attempt: &RepairAttempt<'_, '_>, reasoning: Reasoning) -> Vec
 }
 
 /// A turn that was written anew.
-struct Written<'t, 'g, 'a> {
+struct RewrittenTurn<'t, 'g, 'a> {
     attempt: &'t RepairAttempt<'g, 'a>,
     turn: usize,
     rewrite: &'t Rewrite,
 }
 
-impl Written<'_, '_, '_> {
+impl RewrittenTurn<'_, '_, '_> {
     fn told(&self, repairs: &mut Vec<Repair>) {
         let attempt = self.attempt;
         let from = attempt.from(self.turn);

@@ -38,7 +38,7 @@ pub enum Reasoning {
 
 /// A repaired request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
+pub struct RepairedRequest {
     /// The request, in its original shape. If nothing was wrong, it is unchanged byte for byte.
     pub request: String,
     /// The repairs, in order. Empty if the request was valid.
@@ -55,7 +55,11 @@ pub struct Mended {
 /// # Errors
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] if there is no list of messages.
-pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
+pub fn mend(
+    text: &str,
+    target: &Target,
+    reasoning: Reasoning,
+) -> Result<RepairedRequest, WireError> {
     let mut mended = once(text, target, reasoning)?;
     for _ in 1..PASSES {
         if mended.repairs.is_empty() {
@@ -73,7 +77,7 @@ pub fn mend(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended,
     Ok(mended)
 }
 
-fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, WireError> {
+fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<RepairedRequest, WireError> {
     let untouched = LenientParse::untouched(text);
     let mut as_it_came = ParsedRequest::read(&untouched, target);
     if let Ok(request) = &mut as_it_came
@@ -82,7 +86,7 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
     {
         let messages = std::mem::take(&mut request.document.messages);
         if repair_attempt::is_whole(request, messages) {
-            return Ok(Mended {
+            return Ok(RepairedRequest {
                 request: text.to_owned(),
                 repairs: Vec::new(),
                 faults: Vec::new(),
@@ -128,7 +132,7 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<Mended, Wir
     if repairs.is_empty() {
         text.clone_into(&mut request);
     }
-    Ok(Mended {
+    Ok(RepairedRequest {
         request,
         repairs,
         faults: attempt.faults,

@@ -1,4 +1,4 @@
-//! The [`Form`] of OpenAI Responses.
+//! The [`WireForm`] of OpenAI Responses.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +7,19 @@ use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::At;
 use plimsoll_wire::__internals::openai_responses::items::{PAIRS, is_clients};
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_responses::{self, FORMAT, ORIGIN, Profile};
-use plimsoll_wire::{DocumentFormat, RenderInput, Rendered};
+use plimsoll_wire::openai_responses::{self, FORMAT, ORIGIN, ResponsesProfile};
+use plimsoll_wire::{DocumentFormat, EncodedRequest, RenderInput};
 use serde_json::Value;
 
-use super::form::{Form, OwnBlock, PairRules, Rewritten};
-use super::lenient::{self, IdPlace, Notes, What};
+use super::form::{OwnBlock, PairRules, Rewritten, WireForm};
+use super::lenient::{self, IdOwner, IdPlace, Notes};
 use super::opaque::{block_of, finding, kind, text};
 use super::patch::restored;
 use super::repair::Finding;
 use crate::fault::{Fault, Rule};
 use crate::openai_responses::{unfit, validate};
 
-impl Form for Profile {
+impl WireForm for ResponsesProfile {
     fn name(&self) -> &'static str {
         "openai-responses"
     }
@@ -67,7 +67,7 @@ impl Form for Profile {
         persons
     }
 
-    fn render(&self, messages: &[Message], model: &str) -> Result<Rendered, WireError> {
+    fn render(&self, messages: &[Message], model: &str) -> Result<EncodedRequest, WireError> {
         let input = RenderInput {
             model,
             ..RenderInput::default()
@@ -120,23 +120,23 @@ impl Form for Profile {
         lenient::responses::item(raw, place, notes)
     }
 
-    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(What, Option<String>)> {
+    fn pairs(&self, entry: &RawObject<'_>) -> Vec<(IdOwner, Option<String>)> {
         let kind = lenient::text(entry.get("type")).unwrap_or_default();
         let what = match kind.as_str() {
-            "function_call" | "custom_tool_call" => What::Call, // tidy:allow(function call)
-            "function_call_output" | "custom_tool_call_output" => What::Result, // tidy:allow(function call)
+            "function_call" | "custom_tool_call" => IdOwner::Call, // tidy:allow(function call)
+            "function_call_output" | "custom_tool_call_output" => IdOwner::Result, // tidy:allow(function call)
             _ => return Vec::new(),
         };
         vec![(what, lenient::text(entry.get("call_id")))]
     }
 
-    fn id_place(&self, _: What) -> IdPlace {
+    fn id_place(&self, _: IdOwner) -> IdPlace {
         IdPlace::Entry("call_id")
     }
 }
 
 /// A call that waits for its output.
-struct Open {
+struct PendingOutput {
     at: At,
     kind: String,
     id: String,
@@ -147,7 +147,7 @@ struct Open {
 /// must follow the turn that called, before any other message.
 fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<PendingOutput> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         if !answers(message) {
             unanswered(&mut open, &mut out);
@@ -178,7 +178,7 @@ fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
                 if open.iter().any(|one| one.id == id) {
                     out.push((at, finding(at, Rule::V3, kind, "its id is taken", None)));
                 } else {
-                    open.push(Open {
+                    open.push(PendingOutput {
                         at,
                         kind: kind.to_owned(),
                         id: id.to_owned(),
@@ -215,7 +215,7 @@ fn answers(message: &Message) -> bool {
     }
 }
 
-fn unanswered(open: &mut Vec<Open>, out: &mut Vec<(At, Finding)>) {
+fn unanswered(open: &mut Vec<PendingOutput>, out: &mut Vec<(At, Finding)>) {
     for one in open.drain(..) {
         let why = "it has no output";
         out.push((one.at, finding(one.at, Rule::Or1, &one.kind, why, None)));

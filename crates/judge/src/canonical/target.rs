@@ -6,7 +6,7 @@ use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::Value;
 
-use super::form::Form;
+use super::form::WireForm;
 use super::opaque::{kind, text};
 use crate::fault::Fault;
 
@@ -16,9 +16,9 @@ pub enum Target {
     /// OpenAI Chat Completions, and compatible servers.
     Chat(Dialect),
     /// OpenAI Responses.
-    Responses(openai_responses::Profile),
+    Responses(openai_responses::ResponsesProfile),
     /// Anthropic Messages.
-    Messages(anthropic::Profile),
+    Messages(anthropic::MessagesProfile),
 }
 
 impl From<Dialect> for Target {
@@ -27,14 +27,14 @@ impl From<Dialect> for Target {
     }
 }
 
-impl From<openai_responses::Profile> for Target {
-    fn from(profile: openai_responses::Profile) -> Self {
+impl From<openai_responses::ResponsesProfile> for Target {
+    fn from(profile: openai_responses::ResponsesProfile) -> Self {
         Self::Responses(profile)
     }
 }
 
-impl From<anthropic::Profile> for Target {
-    fn from(profile: anthropic::Profile) -> Self {
+impl From<anthropic::MessagesProfile> for Target {
+    fn from(profile: anthropic::MessagesProfile) -> Self {
         Self::Messages(profile)
     }
 }
@@ -49,10 +49,13 @@ impl Target {
     pub fn of_protocol(name: &str, model: Option<&str>) -> Option<Self> {
         match name {
             "openai" => Some(Self::Chat(Dialect::openai())),
-            "openai-responses" => Some(Self::Responses(openai_responses::Profile::openai())),
-            "anthropic" => Some(Self::Messages(
-                model.map_or_else(anthropic::Profile::compatible, anthropic::Profile::of_model),
-            )),
+            "openai-responses" => {
+                Some(Self::Responses(openai_responses::ResponsesProfile::openai()))
+            }
+            "anthropic" => Some(Self::Messages(model.map_or_else(
+                anthropic::MessagesProfile::compatible,
+                anthropic::MessagesProfile::of_model,
+            ))),
             _ => None,
         }
     }
@@ -64,7 +67,7 @@ impl Target {
     #[must_use]
     pub fn of_request(request: &Value) -> Self {
         let model = request.get("model").and_then(Value::as_str);
-        let responses = Self::Responses(openai_responses::Profile::openai());
+        let responses = Self::Responses(openai_responses::ResponsesProfile::openai());
         let list = match request {
             Value::Array(list) => Some(list),
             _ if request.get("input").is_some() => return responses,
@@ -80,9 +83,10 @@ impl Target {
         let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
         // Claude is also available through Chat Completions.
         if shaped || named.is_some() && !chats || model.is_none() && is_marked(list) {
-            return Self::Messages(
-                named.map_or_else(anthropic::Profile::compatible, anthropic::Profile::of_model),
-            );
+            return Self::Messages(named.map_or_else(
+                anthropic::MessagesProfile::compatible,
+                anthropic::MessagesProfile::of_model,
+            ));
         }
         if request.is_array() && list.iter().any(|item| kind(item) == "message") {
             return responses;
@@ -91,7 +95,7 @@ impl Target {
     }
 
     /// Returns how the protocol writes a history.
-    pub(crate) fn form(&self) -> &dyn Form {
+    pub(crate) fn form(&self) -> &dyn WireForm {
         match self {
             Self::Chat(dialect) => dialect,
             Self::Responses(profile) => profile,

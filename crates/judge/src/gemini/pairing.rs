@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::validate::{
-    Check, call, calls, field, is_model, parts, response, responses, signature, text,
+    GeminiCheck, call, calls, field, is_model, parts, response, responses, signature, text,
 };
 use crate::fault::Rule;
 
@@ -15,7 +15,7 @@ const COUNT: &str = "Please ensure that the number of function response parts is
                      number of function call parts of the function call turn.";
 
 /// Judges a list of contents.
-pub(super) fn check(check: &mut Check<'_>, contents: &[Value]) {
+pub(super) fn check(check: &mut GeminiCheck<'_>, contents: &[Value]) {
     let mut before: Option<&Value> = None;
     let mut rest = contents.iter().enumerate().peekable();
     while let Some((index, content)) = rest.next() {
@@ -45,7 +45,7 @@ fn answers_only(content: &Value) -> bool {
 }
 
 /// Reports responses without calls.
-fn orphan(check: &mut Check<'_>, index: usize, content: &Value) {
+fn orphan(check: &mut GeminiCheck<'_>, index: usize, content: &Value) {
     let words = match calls(content).is_empty() {
         true => {
             "Please ensure that function response turn comes immediately after a function call \
@@ -61,7 +61,7 @@ fn orphan(check: &mut Check<'_>, index: usize, content: &Value) {
 }
 
 /// Judges the place of a content with calls (GM2) and its role.
-fn turn(check: &mut Check<'_>, index: usize, content: &Value, before: Option<&Value>) {
+fn turn(check: &mut GeminiCheck<'_>, index: usize, content: &Value, before: Option<&Value>) {
     if !is_model(content) || before.is_none_or(is_model) {
         let words = "Please ensure that function call turn comes immediately after a user turn or \
                      after a function response turn.";
@@ -70,7 +70,7 @@ fn turn(check: &mut Check<'_>, index: usize, content: &Value, before: Option<&Va
 }
 
 /// Judges the calls of one content and the contents that answer them: GM1, GM4, V3 and V4.
-fn batch(check: &mut Check<'_>, index: usize, asked: &[&Value], answers: &[(usize, &Value)]) {
+fn batch(check: &mut GeminiCheck<'_>, index: usize, asked: &[&Value], answers: &[(usize, &Value)]) {
     let given = answers.iter().flat_map(|(_, answer)| responses(answer));
     let given: Vec<&Value> = given.collect();
     let place = format!("contents[{index}]");
@@ -92,7 +92,7 @@ fn batch(check: &mut Check<'_>, index: usize, asked: &[&Value], answers: &[(usiz
 }
 
 /// Judges GM4: other parts come after the responses. The newest models allow no other parts.
-fn alone(check: &mut Check<'_>, at: usize, answer: &Value) {
+fn alone(check: &mut GeminiCheck<'_>, at: usize, answer: &Value) {
     let parts = parts(answer);
     let first = parts.iter().take_while(|part| response(part).is_some());
     let first = first.count();
@@ -122,7 +122,7 @@ fn in_order(asked: &[&Value], given: &[&Value]) -> bool {
 }
 
 /// Judges GM3: since the last user message, the first call of each step is signed.
-fn signatures(check: &mut Check<'_>, contents: &[Value]) {
+fn signatures(check: &mut GeminiCheck<'_>, contents: &[Value]) {
     if !check.profile.signatures_required {
         return;
     }

@@ -1,6 +1,6 @@
 //! [`validate`]: every rule of `generateContent` that a request breaks, judged as the API judges it for
-//! the model of a [`Profile`], in its own words. Used by fakes and property tests. Never panics,
-//! whatever the JSON is.
+//! the model of a [`GeminiProfile`], in its own words. Used by fakes and property tests. Never
+//! panics, whatever the JSON is.
 //!
 //! Judged here: GM1 to GM5, V3 and V4 of the rules. The API accepts keys in two spellings
 //! (`functionCall`, `function_call`), so both are read.
@@ -8,7 +8,7 @@
 //! The API's words are its own: tidy:allow-file(function call)
 
 use plimsoll_context::Tokens;
-use plimsoll_wire::gemini::Profile;
+use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
 
 use super::pairing;
@@ -33,8 +33,8 @@ const MAX_NAME: usize = 64;
 /// Returns the rules that a request breaks, in the order of contents within each group of rules. Empty
 /// for a valid request.
 #[must_use]
-pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
-    let mut check = Check {
+pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
+    let mut check = GeminiCheck {
         profile,
         faults: Vec::new(),
     };
@@ -61,7 +61,7 @@ pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
 /// Returns the rules that a request for an explicit cache breaks. `tokens` counts its contents, system
 /// instruction and tools.
 #[must_use]
-pub fn validate_cache(tokens: Tokens, profile: &Profile) -> Vec<Fault> {
+pub fn validate_cache(tokens: Tokens, profile: &GeminiProfile) -> Vec<Fault> {
     let least = profile.min_cached;
     if tokens >= least {
         return Vec::new();
@@ -89,12 +89,12 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 }
 
 /// The faults found so far.
-pub(super) struct Check<'p> {
-    pub(super) profile: &'p Profile,
+pub(super) struct GeminiCheck<'p> {
+    pub(super) profile: &'p GeminiProfile,
     faults: Vec<Fault>,
 }
 
-impl Check<'_> {
+impl GeminiCheck<'_> {
     pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
         note(&mut self.faults, rule, place, words);
     }

@@ -3,11 +3,11 @@
 use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning, Voice};
 use serde_json::Value;
 
-use super::validate::{Check, calls, role};
+use super::validate::{ChatCheck, calls, role};
 use crate::fault::Rule;
 
 /// Judges a list of messages.
-pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+pub(super) fn check(check: &mut ChatCheck<'_>, messages: &[Value]) {
     match check.profile.echo_reasoning {
         EchoReasoning::Never => {}
         EchoReasoning::ToolTurns => {
@@ -29,7 +29,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
 }
 
 /// Judges all assistant messages.
-fn all(check: &mut Check<'_>, from: usize, messages: &[Value]) {
+fn all(check: &mut ChatCheck<'_>, from: usize, messages: &[Value]) {
     for (index, message) in messages.iter().enumerate() {
         if role(message) == "assistant" {
             missing(check, from + index, message);
@@ -37,7 +37,7 @@ fn all(check: &mut Check<'_>, from: usize, messages: &[Value]) {
     }
 }
 
-fn missing(check: &mut Check<'_>, index: usize, message: &Value) {
+fn missing(check: &mut ChatCheck<'_>, index: usize, message: &Value) {
     let dialect = check.profile;
     let given = match message.get("reasoning_content") {
         Some(Value::String(text)) => {

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use plimsoll_wire::openai_chat::Voice;
 use serde_json::Value;
 
-use super::validate::{Check, calls, role};
+use super::validate::{ChatCheck, calls, role};
 use crate::fault::Rule;
 
 /// Judges a list of messages.
-pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+pub(super) fn check(check: &mut ChatCheck<'_>, messages: &[Value]) {
     let mut rest = messages.iter().enumerate().peekable();
     while let Some((index, message)) = rest.next() {
         if role(message) == "tool" {
@@ -33,18 +33,18 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
 /// because a message may have thousands of calls.
 struct Batch<'m> {
     asked: Vec<&'m str>,
-    of: HashMap<&'m str, Counted>,
+    of: HashMap<&'m str, CallCounts>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Counted {
+struct CallCounts {
     asked: usize,
     answered: usize,
 }
 
 impl<'m> Batch<'m> {
     fn of(asked: Vec<&'m str>) -> Self {
-        let mut of: HashMap<&'m str, Counted> = HashMap::with_capacity(asked.len());
+        let mut of: HashMap<&'m str, CallCounts> = HashMap::with_capacity(asked.len());
         for id in &asked {
             of.entry(id).or_default().asked += 1;
         }
@@ -52,7 +52,7 @@ impl<'m> Batch<'m> {
     }
 
     /// Takes a result. Results are paired by their ids, in any order.
-    fn answer(&mut self, check: &mut Check<'_>, index: usize, tool: &Value) {
+    fn answer(&mut self, check: &mut ChatCheck<'_>, index: usize, tool: &Value) {
         let place = format!("messages[{index}].tool_call_id");
         let id = tool.get("tool_call_id").and_then(Value::as_str);
         let id = id.unwrap_or_default();
@@ -85,7 +85,7 @@ impl<'m> Batch<'m> {
         asked
     }
 
-    fn end(self, check: &mut Check<'_>, index: usize, next: Option<(usize, &Value)>) {
+    fn end(self, check: &mut ChatCheck<'_>, index: usize, next: Option<(usize, &Value)>) {
         let place = format!("messages[{index}].tool_calls");
         let all = self.asked.len();
         if self.of.len() < all {
@@ -129,7 +129,7 @@ fn ids(message: &Value) -> Vec<&str> {
 }
 
 /// Reports a tool message that does not follow an assistant message with calls.
-fn orphan(check: &mut Check<'_>, index: usize, message: &Value, messages: &[Value]) {
+fn orphan(check: &mut ChatCheck<'_>, index: usize, message: &Value, messages: &[Value]) {
     let place = format!("messages[{index}].role");
     if check.profile.voice == Voice::Mistral {
         let previous = index.checked_sub(1).and_then(|at| messages.get(at));
@@ -141,7 +141,7 @@ fn orphan(check: &mut Check<'_>, index: usize, message: &Value, messages: &[Valu
     not_asked(check, place, id.unwrap_or_default());
 }
 
-fn not_asked(check: &mut Check<'_>, place: String, id: &str) {
+fn not_asked(check: &mut ChatCheck<'_>, place: String, id: &str) {
     if check.profile.voice == Voice::Mistral {
         let words = format!("Unexpected tool call id {id} in tool results");
         check.fault(Rule::Oc7, place, words);

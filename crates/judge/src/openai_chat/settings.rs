@@ -7,16 +7,16 @@ use plimsoll_wire::__internals::openai_chat::CUSTOM;
 use plimsoll_wire::openai_chat::{Reach, reach, takes_temperature};
 use serde_json::Value;
 
-use super::validate::{Check, STRICT, TABLE};
+use super::validate::{ChatCheck, STRICT, TABLE};
 use crate::fault::{Rule, key_place};
-use crate::place::Place;
+use crate::json_path::JsonPath;
 
 /// The error for a model that this API does not serve.
 pub(super) const ELSEWHERE: &str =
     "This model is only supported in v1/responses and not in v1/chat/completions.";
 
 /// Judges a request's settings if the server is OpenAI's own.
-pub(super) fn check(check: &mut Check<'_>, request: &Value) {
+pub(super) fn check(check: &mut ChatCheck<'_>, request: &Value) {
     let Some(keys) = request.as_object().filter(|_| check.profile.name == STRICT) else {
         return;
     };
@@ -24,18 +24,18 @@ pub(super) fn check(check: &mut Check<'_>, request: &Value) {
         let words = format!("Unknown parameter: '{key}'.");
         check.fault(Rule::Shape, key_place(key), words);
     }
-    check.judge("limits", "", &Place::Named(""), request);
+    check.judge("limits", "", &JsonPath::Named(""), request);
     thinking(check, request);
-    check.judge("tools", "", &Place::Named(""), request);
+    check.judge("tools", "", &JsonPath::Named(""), request);
     chosen(check, request);
     let format = request.get("response_format");
     if let Some(format) = format.filter(|format| !format.is_null()) {
-        check.judge("format", "", &Place::Named("response_format"), format);
+        check.judge("format", "", &JsonPath::Named("response_format"), format);
     }
 }
 
 /// Judges the settings that depend on the model's reasoning.
-fn thinking(check: &mut Check<'_>, request: &Value) {
+fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
     let Some(model) = request.get("model").and_then(Value::as_str) else {
         return;
     };
@@ -73,7 +73,7 @@ fn thinking(check: &mut Check<'_>, request: &Value) {
 }
 
 /// Judges the tool choice: it must name one of the tools.
-fn chosen(check: &mut Check<'_>, request: &Value) {
+fn chosen(check: &mut ChatCheck<'_>, request: &Value) {
     let Some(tools) = request.get("tools").and_then(Value::as_array) else {
         return;
     };

@@ -22,7 +22,7 @@ use super::echo;
 use super::pairing;
 use super::settings;
 use crate::fault::{Fault, Rule};
-use crate::place::Place;
+use crate::json_path::JsonPath;
 use crate::table::{self, Table, text};
 
 /// Mistral's error for unknown keys.
@@ -104,7 +104,7 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
         Value::Array(messages) => Some(messages),
         _ => request.get("messages").and_then(Value::as_array),
     };
-    let mut check = Check::new(dialect, &TABLE);
+    let mut check = ChatCheck::new(dialect, &TABLE);
     match messages {
         None => {
             let words = "Missing required parameter: 'messages'.";
@@ -117,7 +117,7 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
         }
         Some(messages) => {
             for (index, message) in messages.iter().enumerate() {
-                let place = Place::Named("messages");
+                let place = JsonPath::Named("messages");
                 check.judge("message", "", &place.entry(index), message);
             }
             echo::check(&mut check, messages);
@@ -125,7 +125,7 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
             check.order(messages);
         }
     }
-    check.judge("request", "", &Place::Named(""), request);
+    check.judge("request", "", &JsonPath::Named(""), request);
     settings::check(&mut check, request);
     check.faults
 }
@@ -207,9 +207,9 @@ fn code(words: &str) -> Option<&'static str> {
     said.map(|(_, code)| *code)
 }
 
-pub(super) type Check<'d> = table::Check<'d, Dialect>;
+pub(super) type ChatCheck<'d> = table::Check<'d, Dialect>;
 
-impl Check<'_> {
+impl ChatCheck<'_> {
     /// Applies the rules about neighbours and the whole list: OC7, OC8, T1 to T4.
     fn order(&mut self, messages: &[Value]) {
         let dialect = self.profile;
@@ -326,9 +326,9 @@ pub(super) fn calls(message: &Value) -> &[Value] {
 
 /// Returns the reason why a part would be refused because of its type.
 pub(crate) fn unfit(part: &Value, dialect: &Dialect) -> Option<Fault> {
-    let mut check = Check::new(dialect, &TABLE);
+    let mut check = ChatCheck::new(dialect, &TABLE);
     if !TABLE.has("part", text(part, "type")) {
-        check.judge("part", "*", &Place::Named(""), part);
+        check.judge("part", "*", &JsonPath::Named(""), part);
     }
     check.faults.into_iter().next()
 }

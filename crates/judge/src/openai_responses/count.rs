@@ -1,7 +1,7 @@
 //! [`validate_count`]: validates a request that only counts tokens. The rules for other requests are in
 //! `validate.rs`.
 
-use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::Value;
 
 use super::validate::validate;
@@ -25,7 +25,7 @@ const KEYS: [&str; 11] = [
 /// Returns the rules that a request for a token count breaks. Empty for a valid one. The server stores
 /// nothing.
 #[must_use]
-pub fn validate_count(request: &Value, profile: &Profile) -> Vec<Fault> {
+pub fn validate_count(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
     let keys = request.as_object().into_iter().flatten();
     let unknown = keys.filter(|(key, _)| !KEYS.contains(&key.as_str()));
     let mut faults: Vec<Fault> = unknown
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_count_is_asked_for_without_what_a_reply_needs() {
-        let profile = Profile::openai();
+        let profile = ResponsesProfile::openai();
         let request = json!({"model": "gpt-5", "input": "hi"});
         assert_eq!(validate_count(&request, &profile), []);
         let streamed = json!({"model": "gpt-5", "input": "hi", "stream": true});

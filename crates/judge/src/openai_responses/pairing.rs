@@ -9,35 +9,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_wire::__internals::openai_responses::items::{self, is_tied};
 use serde_json::Value;
 
-use super::validate::Check;
+use super::validate::ResponsesCheck;
 use crate::fault::{Fault, Rule};
 
 /// Judges the items of an input.
-pub(super) fn check(check: &mut Check<'_>, list: &[Value]) {
+pub(super) fn check(check: &mut ResponsesCheck<'_>, list: &[Value]) {
     calls(check, list);
     reasoning(check, list);
 }
 
 /// A call, and the item that answers it.
-struct Asked<'m> {
+struct CallItem<'m> {
     at: usize,
     id: &'m str,
     /// The name of the call's kind in errors.
     spoken: &'static str,
-    answered: Answered,
+    answered: AnswerStatus,
     /// The number of the model's turn.
     batch: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answered {
+enum AnswerStatus {
     No,
     Yes,
 }
 
 /// Pairs calls and outputs by their ids, in any order.
-fn calls(check: &mut Check<'_>, list: &[Value]) {
-    let mut asked: Vec<Asked<'_>> = Vec::new();
+fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
+    let mut asked: Vec<CallItem<'_>> = Vec::new();
     // The open calls by id and kind of output, oldest first.
     let mut open: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut batch = 0;
@@ -63,11 +63,11 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
                 check.fault(Rule::V3, format!("input[{at}].call_id"), words);
             }
             open.entry((id, output)).or_default().push(asked.len());
-            asked.push(Asked {
+            asked.push(CallItem {
                 at,
                 id,
                 spoken,
-                answered: Answered::No,
+                answered: AnswerStatus::No,
                 batch,
             });
         } else if let Some((_, spoken, output)) =
@@ -84,7 +84,7 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
             match waiting.and_then(|waiting| first_of(waiting, newest)) {
                 Some(found) => {
                     if let Some(one) = asked.get_mut(found) {
-                        one.answered = Answered::Yes;
+                        one.answered = AnswerStatus::Yes;
                     }
                 }
                 None if known => {
@@ -99,9 +99,9 @@ fn calls(check: &mut Check<'_>, list: &[Value]) {
             }
         }
     }
-    let answered = asked.iter().filter(|one| one.answered == Answered::Yes);
+    let answered = asked.iter().filter(|one| one.answered == AnswerStatus::Yes);
     let begun: BTreeSet<usize> = answered.map(|one| one.batch).collect();
-    for one in asked.iter().filter(|one| one.answered == Answered::No) {
+    for one in asked.iter().filter(|one| one.answered == AnswerStatus::No) {
         let words = format!("No tool output found for {} {}.", one.spoken, one.id);
         check.fault(Rule::Or1, format!("input[{}]", one.at), words);
         if begun.contains(&one.batch) {
@@ -127,7 +127,7 @@ fn first_of(waiting: &mut Vec<usize>, newest: usize) -> Option<usize> {
 }
 
 /// Judges reasoning: OR3. The list is read from its end, so that the items behind each item are known.
-fn reasoning(check: &mut Check<'_>, list: &[Value]) {
+fn reasoning(check: &mut ResponsesCheck<'_>, list: &[Value]) {
     // Whether the next item that is not reasoning is the model's.
     let mut followed = false;
     let mut lone = Vec::new();

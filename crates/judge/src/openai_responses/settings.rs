@@ -7,20 +7,20 @@ use plimsoll_wire::Effort;
 use plimsoll_wire::openai_responses::ReasoningItems;
 use serde_json::Value;
 
-use super::validate::{Check, list};
+use super::validate::{ResponsesCheck, list};
 use crate::fault::Rule;
-use crate::place::Place;
+use crate::json_path::JsonPath;
 use crate::table::text;
 
 /// Judges a request's settings.
-pub(super) fn check(check: &mut Check<'_>, request: &Value) {
-    check.judge("request", "", &Place::Named(""), request);
+pub(super) fn check(check: &mut ResponsesCheck<'_>, request: &Value) {
+    check.judge("request", "", &JsonPath::Named(""), request);
     reasoning(check, request);
     tools(check, request);
     format(check, request);
 }
 
-fn reasoning(check: &mut Check<'_>, request: &Value) {
+fn reasoning(check: &mut ResponsesCheck<'_>, request: &Value) {
     let profile = check.profile;
     let include = request.get("include").and_then(Value::as_array);
     let encrypted = include.is_some_and(|list| list.iter().any(|one| one == ENCRYPTED));
@@ -39,7 +39,7 @@ fn reasoning(check: &mut Check<'_>, request: &Value) {
         check.fault(Rule::Shape, place, words);
     } else if !is_in(&Effort::ALL) {
         let known = Effort::ALL.iter().map(|effort| effort.name());
-        check.unknown(Place::Named(place), effort, known);
+        check.unknown(JsonPath::Named(place), effort, known);
     } else if !is_in(&profile.efforts) {
         let words = format!(
             "Unsupported value: '{effort}' is not supported with the '{}' model. Supported values \
@@ -51,11 +51,11 @@ fn reasoning(check: &mut Check<'_>, request: &Value) {
     }
 }
 
-fn tools(check: &mut Check<'_>, request: &Value) {
+fn tools(check: &mut ResponsesCheck<'_>, request: &Value) {
     let tools = request.get("tools").and_then(Value::as_array);
     let tools = tools.map(Vec::as_slice).unwrap_or_default();
     for (index, tool) in tools.iter().enumerate() {
-        let place = Place::Named("tools");
+        let place = JsonPath::Named("tools");
         let place = place.entry(index);
         match tool.get("type").and_then(Value::as_str) {
             None => {
@@ -92,7 +92,7 @@ fn tools(check: &mut Check<'_>, request: &Value) {
 }
 
 /// Judges the schema of a function's arguments.
-fn parameters(check: &mut Check<'_>, place: &Place<'_>, tool: &Value) {
+fn parameters(check: &mut ResponsesCheck<'_>, place: &JsonPath<'_>, tool: &Value) {
     let Some(parameters) = tool.get("parameters").filter(|one| !one.is_null()) else {
         return;
     };
@@ -108,14 +108,14 @@ fn parameters(check: &mut Check<'_>, place: &Place<'_>, tool: &Value) {
     }
 }
 
-fn format(check: &mut Check<'_>, request: &Value) {
+fn format(check: &mut ResponsesCheck<'_>, request: &Value) {
     let Some(format) = request.get("text").and_then(|text| text.get("format")) else {
         return;
     };
     if text(format, "type") != "json_schema" {
         return;
     }
-    check.judge("format", "", &Place::Named("text.format"), format);
+    check.judge("format", "", &JsonPath::Named("text.format"), format);
     let schema = format
         .get("schema")
         .filter(|_| format.get("name").is_some_and(Value::is_string));

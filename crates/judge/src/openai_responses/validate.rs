@@ -1,6 +1,6 @@
 //! [`validate`]: every rule of OpenAI Responses that a request breaks, judged as the server of a
-//! [`Profile`] judges it, in its own words. Used by mock servers and property tests. Never panics,
-//! whatever the JSON is.
+//! [`ResponsesProfile`] judges it, in its own words. Used by mock servers and property tests. Never
+//! panics, whatever the JSON is.
 //!
 //! Judged here: OR1 to OR6, V3 and V4 of the rules, and the shape of items and settings. Only the
 //! server knows which items belong to which reasoning (OR4), so [`untied`](super::untied) judges that
@@ -13,17 +13,17 @@ use std::sync::LazyLock;
 
 use plimsoll_wire::__internals::MAX_ID;
 use plimsoll_wire::__internals::openai_responses::{is_name, items};
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
 use super::pairing;
 use super::settings;
 use crate::fault::{Fault, Rule};
-use crate::place::Place;
+use crate::json_path::JsonPath;
 use crate::table::{self, Table, kind_of, text};
 
 /// The rules for single values.
-pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
+pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/openai_responses.txt"),
         &[
@@ -59,18 +59,18 @@ pub(crate) static TABLE: LazyLock<Table<Profile>> = LazyLock::new(|| {
 /// Returns the rules that a request breaks, items first and in their order within each group of rules.
 /// Empty for a valid request. A bare array of items is judged as a request's `input`.
 #[must_use]
-pub fn validate(request: &Value, profile: &Profile) -> Vec<Fault> {
+pub fn validate(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
     let input = match request {
         Value::Array(_) => Some(request),
         _ => request.get("input"),
     };
-    let mut check = Check::new(profile, &TABLE);
+    let mut check = ResponsesCheck::new(profile, &TABLE);
     check.stored = request.get("store") != Some(&Value::Bool(false)) && request.is_object();
     match input {
         Some(Value::String(_)) => {}
         Some(Value::Array(items)) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
-                check.item(&Place::Named("input").entry(index), item);
+                check.item(&JsonPath::Named("input").entry(index), item);
             }
             pairing::check(&mut check, items);
         }
@@ -149,8 +149,13 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 
 /// Returns the first rule that one of the provider's own blocks breaks at any place, in the model's
 /// messages (`assistant`) or in others. `None` for a block that is allowed there.
-pub(crate) fn unfit(block: &Value, role: &str, stored: bool, profile: &Profile) -> Option<Fault> {
-    let mut check = Check::new(profile, &TABLE);
+pub(crate) fn unfit(
+    block: &Value,
+    role: &str,
+    stored: bool,
+    profile: &ResponsesProfile,
+) -> Option<Fault> {
+    let mut check = ResponsesCheck::new(profile, &TABLE);
     check.stored = stored;
     let kind = items::kind(block);
     if items::is_content(kind) {
@@ -158,21 +163,25 @@ pub(crate) fn unfit(block: &Value, role: &str, stored: bool, profile: &Profile) 
             "assistant" => "output-part",
             _ => "input-part",
         };
-        check.each(parts, &Place::Named("content"), std::slice::from_ref(block));
+        check.each(
+            parts,
+            &JsonPath::Named("content"),
+            std::slice::from_ref(block),
+        );
     } else if kind == "message" || items::is_clients(kind) == (role == "assistant") {
         let words = format!("an item of the kind '{kind}' is not said there");
         check.fault(Rule::Shape, "item", words);
     } else {
-        check.item(&Place::Named("item"), block);
+        check.item(&JsonPath::Named("item"), block);
     }
     check.faults.into_iter().next()
 }
 
-pub(super) type Check<'p> = table::Check<'p, Profile>;
+pub(super) type ResponsesCheck<'p> = table::Check<'p, ResponsesProfile>;
 
-impl Check<'_> {
+impl ResponsesCheck<'_> {
     /// Applies the rules that concern one item alone.
-    fn item(&mut self, place: &Place<'_>, item: &Value) {
+    fn item(&mut self, place: &JsonPath<'_>, item: &Value) {
         if !item.is_object() {
             let words = format!(
                 "Invalid type for '{place}': expected an input item, but got {} instead.",
@@ -195,7 +204,7 @@ impl Check<'_> {
     }
 
     /// Judges the id of an item: OR5.
-    fn id(&mut self, place: &Place<'_>, kind: &str, item: &Value) {
+    fn id(&mut self, place: &JsonPath<'_>, kind: &str, item: &Value) {
         let Some(id) = item.get("id").and_then(Value::as_str) else {
             return;
         };
@@ -230,7 +239,7 @@ impl Check<'_> {
     /// Reports a name that the server does not know.
     pub(super) fn unknown<'n>(
         &mut self,
-        place: Place<'_>,
+        place: JsonPath<'_>,
         name: &str,
         known: impl IntoIterator<Item = &'n str>,
     ) {

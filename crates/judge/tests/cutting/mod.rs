@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    ArgumentDigest, Line, Policy, SessionPruneConfig, Stage, SummaryConfig, TokenCounter, Tokens,
+    ArgumentDigest, Policy, SessionPruneConfig, Stage, SummaryConfig, TokenCounter, Tokens,
+    ViewLimits,
 };
-use plimsoll_judge::body::{Body, Cut, CutError};
+use plimsoll_judge::body::{Body, BodyCut, CutError};
 use plimsoll_judge::canonical::Target;
 
 /// What a filter does, a configuration's stages among it.
@@ -36,10 +37,10 @@ pub(crate) fn cut(
     budget: u64,
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
-) -> Result<Option<Cut>, CutError> {
+) -> Result<Option<BodyCut>, CutError> {
     let mut body = Body::read(text, target).unwrap();
     let view = body.transcript(counter);
-    body.cut(&view, policy, &Line::exactly(Tokens(budget)))
+    body.cut(&view, policy, &ViewLimits::exactly(Tokens(budget)))
 }
 
 /// Returns the weight of a whole request.

@@ -55,10 +55,10 @@ const WORDS: [&str; 40] = [
 ];
 
 /// The way from the root to a node.
-type Path = Vec<Step>;
+type Path = Vec<JsonStep>;
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum JsonStep {
     Key(String),
     Index(usize),
 }
@@ -95,14 +95,14 @@ fn collect(value: &Value, here: &mut Path, paths: &mut Vec<Path>) {
     match value {
         Value::Array(list) => {
             for (index, inner) in list.iter().enumerate() {
-                here.push(Step::Index(index));
+                here.push(JsonStep::Index(index));
                 collect(inner, here, paths);
                 here.pop();
             }
         }
         Value::Object(object) => {
             for (key, inner) in object {
-                here.push(Step::Key(key.clone()));
+                here.push(JsonStep::Key(key.clone()));
                 collect(inner, here, paths);
                 here.pop();
             }
@@ -111,42 +111,42 @@ fn collect(value: &Value, here: &mut Path, paths: &mut Vec<Path>) {
     }
 }
 
-fn find<'v>(value: &'v Value, path: &[Step]) -> Option<&'v Value> {
+fn find<'v>(value: &'v Value, path: &[JsonStep]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get(key),
-        Step::Index(index) => value.get(index),
+        JsonStep::Key(key) => value.get(key),
+        JsonStep::Index(index) => value.get(index),
     })
 }
 
-fn find_mut<'v>(value: &'v mut Value, path: &[Step]) -> Option<&'v mut Value> {
+fn find_mut<'v>(value: &'v mut Value, path: &[JsonStep]) -> Option<&'v mut Value> {
     path.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get_mut(key),
-        Step::Index(index) => value.get_mut(index),
+        JsonStep::Key(key) => value.get_mut(key),
+        JsonStep::Index(index) => value.get_mut(index),
     })
 }
 
-fn remove(value: &mut Value, path: &[Step]) -> Option<Value> {
+fn remove(value: &mut Value, path: &[JsonStep]) -> Option<Value> {
     let (last, parent) = path.split_last()?;
     match (find_mut(value, parent)?, last) {
-        (Value::Array(list), Step::Index(index)) if *index < list.len() => {
+        (Value::Array(list), JsonStep::Index(index)) if *index < list.len() => {
             Some(list.remove(*index))
         }
-        (Value::Object(object), Step::Key(key)) => object.shift_remove(key),
+        (Value::Object(object), JsonStep::Key(key)) => object.shift_remove(key),
         _ => None,
     }
 }
 
-fn double(value: &mut Value, path: &[Step], pick: &mut dyn FnMut(usize) -> usize) {
+fn double(value: &mut Value, path: &[JsonStep], pick: &mut dyn FnMut(usize) -> usize) {
     let Some((last, parent)) = path.split_last() else {
         return;
     };
     match (find_mut(value, parent), last) {
-        (Some(Value::Array(list)), Step::Index(index)) if *index < list.len() => {
+        (Some(Value::Array(list)), JsonStep::Index(index)) if *index < list.len() => {
             let copy = list[*index].clone();
             let at = pick(list.len() + 1);
             list.insert(at, copy);
         }
-        (Some(Value::Object(object)), Step::Key(key)) => {
+        (Some(Value::Object(object)), JsonStep::Key(key)) => {
             if let Some(copy) = object.get(key).cloned() {
                 object.insert(WORDS[pick(WORDS.len())].into(), copy);
             }
@@ -155,7 +155,7 @@ fn double(value: &mut Value, path: &[Step], pick: &mut dyn FnMut(usize) -> usize
     }
 }
 
-fn swap(value: &mut Value, one: &[Step], other: &[Step]) {
+fn swap(value: &mut Value, one: &[JsonStep], other: &[JsonStep]) {
     // One within the other cannot be swapped.
     if one.starts_with(other) || other.starts_with(one) {
         return;
@@ -168,7 +168,7 @@ fn swap(value: &mut Value, one: &[Step], other: &[Step]) {
     }
 }
 
-fn set(value: &mut Value, path: &[Step], new: Value) {
+fn set(value: &mut Value, path: &[JsonStep], new: Value) {
     if let Some(place) = find_mut(value, path) {
         *place = new;
     }
@@ -194,7 +194,7 @@ fn kind(pick: &mut dyn FnMut(usize) -> usize) -> Value {
 }
 
 /// Another text for a text; a wrapping for anything else.
-fn words(value: &mut Value, path: &[Step], pick: &mut dyn FnMut(usize) -> usize) {
+fn words(value: &mut Value, path: &[JsonStep], pick: &mut dyn FnMut(usize) -> usize) {
     let Some(place) = find_mut(value, path) else {
         return;
     };
@@ -214,12 +214,17 @@ fn words(value: &mut Value, path: &[Step], pick: &mut dyn FnMut(usize) -> usize)
     };
 }
 
-fn rename(value: &mut Value, path: &[Step], paths: &[Path], pick: &mut dyn FnMut(usize) -> usize) {
-    let Some((Step::Key(key), parent)) = path.split_last() else {
+fn rename(
+    value: &mut Value,
+    path: &[JsonStep],
+    paths: &[Path],
+    pick: &mut dyn FnMut(usize) -> usize,
+) {
+    let Some((JsonStep::Key(key), parent)) = path.split_last() else {
         return;
     };
     let named = match paths[pick(paths.len())].last() {
-        Some(Step::Key(named)) => named.clone(),
+        Some(JsonStep::Key(named)) => named.clone(),
         _ => WORDS[pick(WORDS.len())].to_owned(),
     };
     if let Some(Value::Object(object)) = find_mut(value, parent) {

@@ -21,12 +21,14 @@ pub(crate) fn chats() -> Vec<Target> {
 }
 
 pub(crate) fn responses() -> Vec<Target> {
-    let names = openai_responses::Profile::NAMES.iter();
-    let profiles = names.filter_map(|name| openai_responses::Profile::named(name));
+    let names = openai_responses::ResponsesProfile::NAMES.iter();
+    let profiles = names.filter_map(|name| openai_responses::ResponsesProfile::named(name));
     profiles.map(Target::Responses).collect()
 }
 
 pub(crate) fn claudes() -> Vec<Target> {
-    let profiles = MODELS.iter().map(|name| anthropic::Profile::of_model(name));
+    let profiles = MODELS
+        .iter()
+        .map(|name| anthropic::MessagesProfile::of_model(name));
     profiles.map(Target::Messages).collect()
 }

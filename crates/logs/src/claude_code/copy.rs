@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::copy::{Copy, Entry, Group, groups, parsed, sources};
+use crate::copy::{Copy, Group, JsonEntry, groups, parsed, sources};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::match_up::Matched;
+use crate::match_up::MatchedBlock;
 use crate::session::{Role, SessionLog};
 
 /// Keys with session data, which are copied to new entries.
@@ -25,7 +25,7 @@ const POINTERS: [&str; 3] = ["logicalParentUuid", "forkedFrom", "toolUseResult"]
 
 pub(crate) fn write(
     log: &SessionLog,
-    blocks: &[Matched],
+    blocks: &[MatchedBlock],
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
@@ -34,7 +34,7 @@ pub(crate) fn write(
     let sources = sources(&log.path, &groups)?;
     let first = groups.iter().find_map(|group| group.source);
     let mut template = first.and_then(|line| sources.get(&line)).cloned();
-    let mut writer = Writer {
+    let mut writer = ClaudeWriter {
         log,
         id: &id,
         tokens,
@@ -59,7 +59,7 @@ pub(crate) fn write(
     })
 }
 
-struct Writer<'a> {
+struct ClaudeWriter<'a> {
     log: &'a SessionLog,
     id: &'a str,
     tokens: Option<u64>,
@@ -70,12 +70,12 @@ struct Writer<'a> {
     text: String,
 }
 
-impl Writer<'_> {
+impl ClaudeWriter<'_> {
     fn entry(
         &mut self,
         group: &Group<'_>,
-        source: Option<&Entry>,
-        template: Option<&Entry>,
+        source: Option<&JsonEntry>,
+        template: Option<&JsonEntry>,
     ) -> Result<(), LogError> {
         let mut entry = match source {
             Some(source) if group.same => source.clone(),
@@ -106,16 +106,17 @@ impl Writer<'_> {
     fn new_entry(
         &mut self,
         group: &Group<'_>,
-        source: Option<&Entry>,
-        template: Option<&Entry>,
-    ) -> Result<Entry, LogError> {
+        source: Option<&JsonEntry>,
+        template: Option<&JsonEntry>,
+    ) -> Result<JsonEntry, LogError> {
         let content = group.blocks.iter().map(|block| parsed(&block.json));
         let content: Vec<Value> = content.collect::<Result<_, _>>()?;
         let role = match group.role {
             Role::Assistant => "assistant",
             Role::User | Role::Other => "user",
         };
-        let is_message = |entry: &&Entry| entry.get("type").and_then(Value::as_str) == Some(role);
+        let is_message =
+            |entry: &&JsonEntry| entry.get("type").and_then(Value::as_str) == Some(role);
         if let Some(source) = source.filter(is_message) {
             let mut entry = source.clone();
             for key in POINTERS {
@@ -126,7 +127,7 @@ impl Writer<'_> {
             }
             return Ok(entry);
         }
-        let mut entry = Entry::new();
+        let mut entry = JsonEntry::new();
         entry.insert("parentUuid".to_owned(), Value::Null);
         entry.insert("isSidechain".to_owned(), false.into());
         for key in OF_SESSION {

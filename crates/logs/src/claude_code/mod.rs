@@ -22,7 +22,7 @@ const BOUNDARY: &str = "compact_boundary";
 /// An entry of the log, with the keys that matter here.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Entry<'a> {
+struct ClaudeEntry<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -56,7 +56,7 @@ struct Segment {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct ClaudeMessage<'a> {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
@@ -119,7 +119,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::ClaudeCode, path, Wire::Messages);
     let mut tree = Tree::default();
     for_each_line(path, |number, line| {
-        let Some(entry) = log.parse::<Entry<'_>>(number, &line) else {
+        let Some(entry) = log.parse::<ClaudeEntry<'_>>(number, &line) else {
             return;
         };
         if let Some(id) = &entry.session_id
@@ -172,7 +172,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
 }
 
 impl Tree {
-    fn take(&mut self, log: &mut SessionLog, line: usize, entry: Entry<'_>) {
+    fn take(&mut self, log: &mut SessionLog, line: usize, entry: ClaudeEntry<'_>) {
         let is_boundary = entry.subtype.as_deref() == Some(BOUNDARY);
         if is_boundary && !entry.is_sidechain {
             log.compactions += 1;
@@ -322,14 +322,14 @@ impl Tree {
 
 impl Node {
     fn user(&mut self, message: &str) -> serde_json::Result<()> {
-        let message: Message<'_> = serde_json::from_str(message)?;
+        let message: ClaudeMessage<'_> = serde_json::from_str(message)?;
         self.content(message.content)?;
         self.role = Some(Role::User);
         Ok(())
     }
 
     fn assistant(&mut self, message: &str, is_error: bool) -> serde_json::Result<()> {
-        let message: Message<'_> = serde_json::from_str(message)?;
+        let message: ClaudeMessage<'_> = serde_json::from_str(message)?;
         self.role = Some(Role::Assistant);
         if is_error || message.model.as_deref() == Some(SYNTHETIC) {
             let blocks: Vec<BlockKeys<'_>> =

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::copy::{Copy, Entry, parsed, stem};
+use crate::copy::{Copy, JsonEntry, parsed, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::input::{Line, for_each_line};
-use crate::match_up::Matched;
+use crate::input::{LogLine, for_each_line};
+use crate::match_up::MatchedBlock;
 use crate::session::SessionLog;
 
 /// Events that are displayed or that describe the state of the session. Measurements of the old
@@ -28,9 +28,13 @@ const SHOWN: [&str; 2] = ["UserMessage", "AgentMessage"];
 /// The length of a UUID, which is the end of a rollout's name.
 const UUID: usize = 36;
 
-pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Result<Copy, LogError> {
+pub(crate) fn write(
+    log: &SessionLog,
+    blocks: &[MatchedBlock],
+    ids: &mut Ids,
+) -> Result<Copy, LogError> {
     let id = ids.uuid();
-    let mut of_line: HashMap<usize, Vec<&Matched>> = HashMap::new();
+    let mut of_line: HashMap<usize, Vec<&MatchedBlock>> = HashMap::new();
     let mut line = 0;
     for block in blocks {
         // A new item follows the previous item.
@@ -38,7 +42,7 @@ pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Resu
         line = origin.map_or(line, |origin| origin.source.max(line));
         of_line.entry(line).or_default().push(block);
     }
-    let mut writer = Writer {
+    let mut writer = CodexWriter {
         log,
         id: &id,
         text: String::new(),
@@ -50,8 +54,8 @@ pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Resu
         head: of_line.remove(&0).unwrap_or_default(),
     };
     for_each_line(&log.path, |number, line| {
-        if let Line::Whole(line) = line
-            && let Ok(entry) = serde_json::from_slice::<Entry>(line)
+        if let LogLine::Whole(line) = line
+            && let Ok(entry) = serde_json::from_slice::<JsonEntry>(line)
         {
             let items = of_line.remove(&number).unwrap_or_default();
             writer.entry(entry, &items);
@@ -73,7 +77,7 @@ pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Resu
     })
 }
 
-struct Writer<'a> {
+struct CodexWriter<'a> {
     log: &'a SessionLog,
     id: &'a str,
     text: String,
@@ -84,11 +88,11 @@ struct Writer<'a> {
     count: u64,
     failed: Option<LogError>,
     /// New items before all others.
-    head: Vec<&'a Matched>,
+    head: Vec<&'a MatchedBlock>,
 }
 
-impl Writer<'_> {
-    fn entry(&mut self, mut entry: Entry, items: &[&Matched]) {
+impl CodexWriter<'_> {
+    fn entry(&mut self, mut entry: JsonEntry, items: &[&MatchedBlock]) {
         if let Some(time) = entry.get("timestamp") {
             self.time = time.clone();
         }
@@ -127,17 +131,17 @@ impl Writer<'_> {
     }
 
     /// Replaces the id of the old session by the new one.
-    fn renamed(&self, entry: &mut Entry, key: &str) {
+    fn renamed(&self, entry: &mut JsonEntry, key: &str) {
         let payload = entry.get_mut("payload").and_then(Value::as_object_mut);
         if let Some(id) = payload.and_then(|payload| payload.get_mut(key)) {
             *id = self.id.into();
         }
     }
 
-    fn item(&mut self, item: &Matched) {
+    fn item(&mut self, item: &MatchedBlock) {
         match parsed(&item.json) {
             Ok(payload) => {
-                let mut entry = Entry::new();
+                let mut entry = JsonEntry::new();
                 entry.insert("timestamp".to_owned(), self.time.clone());
                 entry.insert("type".to_owned(), "response_item".into());
                 entry.insert("payload".to_owned(), payload);
@@ -148,7 +152,7 @@ impl Writer<'_> {
     }
 
     /// Writes a line. Newer logs number their lines without gaps.
-    fn push(&mut self, mut entry: Entry) {
+    fn push(&mut self, mut entry: JsonEntry) {
         if self.is_numbered {
             entry.insert("ordinal".to_owned(), self.count.into());
         }
@@ -158,7 +162,7 @@ impl Writer<'_> {
     }
 }
 
-fn is_kept(event: &Entry) -> bool {
+fn is_kept(event: &JsonEntry) -> bool {
     let Some(payload) = event.get("payload") else {
         return false;
     };

@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use crate::agent::Agent;
 use crate::error::LogError;
 use crate::input::for_each_line;
-use crate::session::{Block, Role, SessionLog, Wire, quoted};
+use crate::session::{HistoryBlock, Role, SessionLog, Wire, quoted};
 
 #[derive(Deserialize)]
-struct Entry<'a> {
+struct CodexEntry<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -55,7 +55,7 @@ struct ItemKeys<'a> {
 }
 
 #[derive(Deserialize)]
-struct Compacted<'a> {
+struct CodexCompaction<'a> {
     #[serde(default)]
     message: String,
     #[serde(borrow, default)]
@@ -64,7 +64,7 @@ struct Compacted<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Event {
+struct CodexEvent {
     #[serde(rename = "type")]
     kind: String,
     message: Option<String>,
@@ -91,7 +91,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Codex, path, Wire::Responses);
     let mut reported = None;
     for_each_line(path, |number, line| {
-        let Some(entry) = log.parse::<Entry<'_>>(number, &line) else {
+        let Some(entry) = log.parse::<CodexEntry<'_>>(number, &line) else {
             return;
         };
         if let Err(error) = take(&mut log, number, &entry, &mut reported) {
@@ -108,7 +108,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
 fn take(
     log: &mut SessionLog,
     number: usize,
-    entry: &Entry<'_>,
+    entry: &CodexEntry<'_>,
     reported: &mut Option<(u64, usize)>,
 ) -> serde_json::Result<()> {
     let payload = entry.payload.get();
@@ -137,7 +137,7 @@ fn take(
             }
         }
         "compacted" => {
-            let compacted: Compacted<'_> = serde_json::from_str(payload)?;
+            let compacted: CodexCompaction<'_> = serde_json::from_str(payload)?;
             log.compactions += 1;
             *reported = None;
             compact(log, number, &compacted)?;
@@ -161,7 +161,7 @@ fn role(item: &ItemKeys<'_>) -> Role {
 fn compact(
     log: &mut SessionLog,
     number: usize,
-    compacted: &Compacted<'_>,
+    compacted: &CodexCompaction<'_>,
 ) -> serde_json::Result<()> {
     if let Some(items) = &compacted.replacement_history {
         log.blocks.clear();
@@ -171,7 +171,8 @@ fn compact(
         }
         return Ok(());
     }
-    log.blocks.retain(|block: &Block| block.role == Role::User);
+    log.blocks
+        .retain(|block: &HistoryBlock| block.role == Role::User);
     let summary = quoted(&compacted.message);
     let item = format!(
         "{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":{summary}}}]}}"
@@ -180,7 +181,7 @@ fn compact(
     Ok(())
 }
 
-fn event(log: &mut SessionLog, event: Event, reported: &mut Option<(u64, usize)>) {
+fn event(log: &mut SessionLog, event: CodexEvent, reported: &mut Option<(u64, usize)>) {
     match event.kind.as_str() {
         "token_count" => {
             let info = event.info.unwrap_or_default();

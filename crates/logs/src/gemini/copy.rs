@@ -3,17 +3,21 @@
 use serde_json::{Value, json};
 
 use super::load;
-use crate::copy::{Copy, Entry, Group, joined, parsed, set, stem};
+use crate::copy::{Copy, Group, JsonEntry, joined, parsed, set, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::match_up::Matched;
+use crate::match_up::MatchedBlock;
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
 /// The number of digits of the id at the end of a file name.
 const SHORT: usize = 8;
 
-pub(crate) fn write(log: &SessionLog, blocks: &[Matched], ids: &mut Ids) -> Result<Copy, LogError> {
+pub(crate) fn write(
+    log: &SessionLog,
+    blocks: &[MatchedBlock],
+    ids: &mut Ids,
+) -> Result<Copy, LogError> {
     let mut again = SessionLog::new(log.agent, &log.path, Wire::Messages);
     let chat = load(&log.path, &mut again)?;
     let id = ids.uuid();
@@ -73,7 +77,7 @@ fn message(
     }
     let mut message = match source {
         Some(Value::Object(source)) => source.clone(),
-        _ => Entry::new(),
+        _ => JsonEntry::new(),
     };
     let is_answer = group.role == Role::Assistant;
     message.entry("id").or_insert_with(|| ids.uuid().into());

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Message, load};
+use super::{OpencodeMessage, load};
 use crate::copy::{Copy, Group, joined, parsed, set, shell_word};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::match_up::Matched;
+use crate::match_up::MatchedBlock;
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog};
 
@@ -17,7 +17,7 @@ const RANDOM: usize = 14;
 
 pub(crate) fn write(
     log: &SessionLog,
-    blocks: &[Matched],
+    blocks: &[MatchedBlock],
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
@@ -27,7 +27,7 @@ pub(crate) fn write(
             .filter(|id| !id.is_empty())
             .map(String::as_str),
     )?;
-    let mut writer = Writer {
+    let mut writer = OpencodeWriter {
         next: first_number(&export.messages),
         session: String::new(),
         ids,
@@ -67,7 +67,7 @@ pub(crate) fn write(
 }
 
 /// Returns the number in the first id of a session, at which the numbers of its copy begin.
-fn first_number(messages: &[Message]) -> u64 {
+fn first_number(messages: &[OpencodeMessage]) -> u64 {
     let id = messages
         .first()
         .and_then(|message| message.info.get("id")?.as_str());
@@ -77,7 +77,7 @@ fn first_number(messages: &[Message]) -> u64 {
         .unwrap_or(1)
 }
 
-struct Writer<'a> {
+struct OpencodeWriter<'a> {
     next: u64,
     session: String,
     ids: &'a mut Ids,
@@ -90,7 +90,7 @@ struct Writer<'a> {
     messages: Vec<Value>,
 }
 
-impl Writer<'_> {
+impl OpencodeWriter<'_> {
     /// Returns an id that sorts after all earlier ones.
     fn id(&mut self, kind: &str) -> String {
         self.next += 1;
@@ -101,7 +101,11 @@ impl Writer<'_> {
         )
     }
 
-    fn message(&mut self, group: &Group<'_>, source: Option<&Message>) -> Result<(), LogError> {
+    fn message(
+        &mut self,
+        group: &Group<'_>,
+        source: Option<&OpencodeMessage>,
+    ) -> Result<(), LogError> {
         let is_answer = group.role == Role::Assistant;
         let mut info = match source {
             Some(source) => source.info.clone(),
@@ -147,7 +151,7 @@ impl Writer<'_> {
     }
 }
 
-fn parts(group: &Group<'_>, source: Option<&Message>) -> Result<Vec<Value>, LogError> {
+fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Result<Vec<Value>, LogError> {
     let mut parts: Vec<Value> = Vec::new();
     for block in &group.blocks {
         let block = parsed(&block.json)?;
@@ -179,7 +183,7 @@ fn is_call(part: &Value, id: &str) -> bool {
 }
 
 /// Returns the part of a call, with its original data if there are any.
-fn call(block: &Value, source: Option<&Message>) -> Value {
+fn call(block: &Value, source: Option<&OpencodeMessage>) -> Value {
     let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
     let own = source.and_then(|source| source.parts.iter().find(|part| is_call(part, id)));
     let mut part = own.cloned().unwrap_or_else(

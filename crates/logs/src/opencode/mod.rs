@@ -27,11 +27,11 @@ const CLEARED: &str = "[Old tool result content cleared]";
 #[derive(Deserialize)]
 pub(super) struct Export {
     pub(super) info: Value,
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<OpencodeMessage>,
 }
 
 #[derive(Deserialize, Clone)]
-pub(super) struct Message {
+pub(super) struct OpencodeMessage {
     pub(super) info: Value,
     #[serde(default)]
     pub(super) parts: Vec<Value>,
@@ -133,7 +133,7 @@ pub(super) fn load(path: &Path, session: Option<&str>) -> Result<Export, LogErro
 }
 
 fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
-    let rows = || -> rusqlite::Result<Option<(Value, Vec<Message>)>> {
+    let rows = || -> rusqlite::Result<Option<(Value, Vec<OpencodeMessage>)>> {
         let database = connect(path)?;
         let columns =
             "id, project_id, directory, title, version, slug, time_created, time_updated, revert";
@@ -173,7 +173,7 @@ fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
     }
 }
 
-fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<Message>> {
+fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<OpencodeMessage>> {
     let mut query = database
         .prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")?;
     let mut parts =
@@ -201,7 +201,7 @@ fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<Messag
             ];
             of_message.push(with_ids(&data, &ids));
         }
-        messages.push(Message {
+        messages.push(OpencodeMessage {
             info: with_ids(&data, &[("id", &id), ("sessionID", session)]),
             parts: of_message,
         });
@@ -214,7 +214,7 @@ fn active_from(export: &Export) -> usize {
     let summary = export.messages.iter().rposition(is_summary);
     let summary = summary.and_then(|at| export.messages.get(at));
     let asked = summary.and_then(|summary| summary.info.get("parentID"));
-    let is_asked = |message: &Message| asked.is_some() && message.info.get("id") == asked;
+    let is_asked = |message: &OpencodeMessage| asked.is_some() && message.info.get("id") == asked;
     export
         .messages
         .iter()
@@ -222,18 +222,18 @@ fn active_from(export: &Export) -> usize {
         .unwrap_or_default()
 }
 
-fn is_summary(message: &Message) -> bool {
+fn is_summary(message: &OpencodeMessage) -> bool {
     let is_done = message.info.get("finish").is_some() && message.info.get("error").is_none();
     message.info.get("summary") == Some(&Value::Bool(true)) && is_done
 }
 
 /// Returns `true` for the first message that the user reverted.
-fn is_reverted(export: &Export, message: &Message) -> bool {
+fn is_reverted(export: &Export, message: &OpencodeMessage) -> bool {
     let from = export.info.pointer("/revert/messageID");
     from.is_some() && message.info.get("id") == from
 }
 
-fn take(log: &mut SessionLog, source: usize, message: &Message) {
+fn take(log: &mut SessionLog, source: usize, message: &OpencodeMessage) {
     let text = |pointer: &str| message.info.pointer(pointer).and_then(Value::as_str);
     if text("/role") == Some("user") {
         for part in &message.parts {

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::wire_id;
-use crate::copy::{Copy, Entry, Group, groups, parsed, set, shell_word, sources, stem};
+use crate::copy::{Copy, Group, JsonEntry, groups, parsed, set, shell_word, sources, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::input::{Line, for_each_line};
-use crate::match_up::Matched;
+use crate::input::{LogLine, for_each_line};
+use crate::match_up::MatchedBlock;
 use crate::session::{Role, SessionLog};
 
 /// The version of the written format.
@@ -19,7 +19,7 @@ const SETTINGS: [&str; 3] = ["model_change", "thinking_level_change", "session_i
 
 pub(crate) fn write(
     log: &SessionLog,
-    blocks: &[Matched],
+    blocks: &[MatchedBlock],
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
@@ -28,7 +28,7 @@ pub(crate) fn write(
     let sources = sources(&log.path, &groups)?;
     let (header, settings) = head(log)?;
     let time = header.get("timestamp").cloned().unwrap_or_default();
-    let mut writer = Writer {
+    let mut writer = PiWriter {
         log,
         ids,
         tokens,
@@ -68,11 +68,11 @@ pub(crate) fn write(
 }
 
 /// Returns the header of a log, and the newest of each of its settings.
-fn head(log: &SessionLog) -> Result<(Entry, Vec<Entry>), LogError> {
-    let mut header = Entry::new();
-    let mut settings: Vec<Option<Entry>> = vec![None; SETTINGS.len()];
+fn head(log: &SessionLog) -> Result<(JsonEntry, Vec<JsonEntry>), LogError> {
+    let mut header = JsonEntry::new();
+    let mut settings: Vec<Option<JsonEntry>> = vec![None; SETTINGS.len()];
     for_each_line(&log.path, |_, line| {
-        let Line::Whole(line) = line else {
+        let LogLine::Whole(line) = line else {
             return;
         };
         // Only possible matches are parsed, since most lines are large messages.
@@ -83,7 +83,7 @@ fn head(log: &SessionLog) -> Result<(Entry, Vec<Entry>), LogError> {
         if !is_header && setting.is_none() {
             return;
         }
-        let entry: Entry = serde_json::from_slice(line).unwrap_or_default();
+        let entry: JsonEntry = serde_json::from_slice(line).unwrap_or_default();
         match setting.and_then(|at| settings.get_mut(at)) {
             Some(slot) => *slot = Some(entry),
             None if header.is_empty() => header = entry,
@@ -93,7 +93,7 @@ fn head(log: &SessionLog) -> Result<(Entry, Vec<Entry>), LogError> {
     Ok((header, settings.into_iter().flatten().collect()))
 }
 
-struct Writer<'a> {
+struct PiWriter<'a> {
     log: &'a SessionLog,
     ids: &'a mut Ids,
     tokens: Option<u64>,
@@ -104,13 +104,13 @@ struct Writer<'a> {
     text: String,
 }
 
-impl Writer<'_> {
+impl PiWriter<'_> {
     fn line(&mut self, value: &Value) {
         self.text.push_str(&value.to_string());
         self.text.push('\n');
     }
 
-    fn link(&mut self, mut entry: Entry) {
+    fn link(&mut self, mut entry: JsonEntry) {
         let id = self.ids.hex(8);
         if let Some(time) = entry.get("timestamp") {
             self.time = time.clone();
@@ -124,7 +124,7 @@ impl Writer<'_> {
         self.line(&Value::Object(entry));
     }
 
-    fn group(&mut self, group: &Group<'_>, source: Option<&Entry>) -> Result<(), LogError> {
+    fn group(&mut self, group: &Group<'_>, source: Option<&JsonEntry>) -> Result<(), LogError> {
         let message = source.and_then(|entry| entry.get("message"));
         self.remember(group, message)?;
         if let (true, Some(source)) = (group.same, source)
@@ -153,7 +153,7 @@ impl Writer<'_> {
             (Role::Assistant, Some(Value::Object(message))) => message.clone(),
             (Role::Assistant, _) => self.answer(),
             (Role::User | Role::Other, _) => {
-                let mut message = Entry::new();
+                let mut message = JsonEntry::new();
                 message.insert("role".to_owned(), "user".into());
                 message
             }
@@ -186,7 +186,7 @@ impl Writer<'_> {
         let (own, name) = known.unwrap_or_else(|| (id.to_owned(), String::new()));
         let mut message = match source {
             Some(Value::Object(message)) => message.clone(),
-            _ => Entry::new(),
+            _ => JsonEntry::new(),
         };
         let content = match block.get("content") {
             Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
@@ -206,9 +206,9 @@ impl Writer<'_> {
         self.message(message);
     }
 
-    fn message(&mut self, mut message: Entry) {
+    fn message(&mut self, mut message: JsonEntry) {
         message.entry("timestamp").or_insert_with(|| 0.into());
-        let mut entry = Entry::new();
+        let mut entry = JsonEntry::new();
         entry.insert("type".to_owned(), "message".into());
         entry.insert("id".to_owned(), Value::Null);
         entry.insert("parentId".to_owned(), Value::Null);
@@ -217,8 +217,8 @@ impl Writer<'_> {
         self.link(entry);
     }
 
-    fn answer(&self) -> Entry {
-        let mut message = Entry::new();
+    fn answer(&self) -> JsonEntry {
+        let mut message = JsonEntry::new();
         message.insert("role".to_owned(), "assistant".into());
         message.insert("content".to_owned(), json!([]));
         message.insert("api".to_owned(), "rescued".into());
@@ -232,7 +232,7 @@ impl Writer<'_> {
     /// Sets the usage and the stop reason of an answer. pi takes the usage of the last answer for
     /// the size of the context, and omits aborted answers. The remaining part of an aborted answer
     /// is complete in the copy.
-    fn measured(&self, message: &mut Entry, group: &Group<'_>) {
+    fn measured(&self, message: &mut JsonEntry, group: &Group<'_>) {
         if group.role != Role::Assistant {
             return;
         }

@@ -18,7 +18,7 @@ use crate::session::{Role, SessionLog, Wire};
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Entry<'a> {
+struct PiEntry<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     id: Option<String>,
@@ -35,7 +35,7 @@ struct Entry<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Message {
+struct PiMessage {
     role: String,
     content: Value,
     model: Option<String>,
@@ -81,7 +81,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut by_id: HashMap<String, usize> = HashMap::new();
     let mut index = 0_usize;
     for_each_line(path, |number, line| {
-        let Some(entry) = log.parse::<Entry<'_>>(number, &line) else {
+        let Some(entry) = log.parse::<PiEntry<'_>>(number, &line) else {
             return;
         };
         if entry.kind == "session" {
@@ -182,7 +182,7 @@ fn emit(log: &mut SessionLog, nodes: &mut [Node], by_id: &HashMap<String, usize>
 }
 
 impl Node {
-    fn take(&mut self, entry: &Entry<'_>) -> serde_json::Result<()> {
+    fn take(&mut self, entry: &PiEntry<'_>) -> serde_json::Result<()> {
         match entry.kind.as_ref() {
             "message" => {
                 if let Some(message) = entry.message {
@@ -207,7 +207,7 @@ impl Node {
         Ok(())
     }
 
-    fn message(&mut self, message: Message) {
+    fn message(&mut self, message: PiMessage) {
         match message.role.as_str() {
             "user" | "custom" | "hookMessage" => self.said(&message.content),
             "assistant" => {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CLOSED_CALL, Chars4, ContextStrategy, Line, Message, SummaryConfig, TokenCounter, Tokens,
+    CLOSED_CALL, Chars4, ContextStrategy, Message, SummaryConfig, TokenCounter, Tokens, ViewLimits,
 };
 use plimsoll_judge::body::Body;
 use plimsoll_judge::canonical::{Reasoning, mend};
@@ -76,7 +76,7 @@ fn treated(log: &SessionLog, budget: Option<u64>) -> String {
     let view = body.transcript(&counter);
     let strategy = ContextStrategy::named("extract", None).unwrap();
     let policy = strategy.filter_policy(SummaryConfig::default().without_model());
-    let line = Line::exactly(Tokens(budget));
+    let line = ViewLimits::exactly(Tokens(budget));
     let cut = body.cut(&view, &policy.for_filter().filled(), &line);
     cut.unwrap()
         .map_or_else(|| mended.request.clone(), |cut| cut.text)

@@ -8,8 +8,8 @@ use std::time::Duration;
 use plimsoll_context::{LOOK_BACK, Tokens};
 use tokio::time::Instant;
 
-use super::Cached;
-use crate::pieces::{Mark, Piece, Print, print};
+use super::CachedTokens;
+use crate::pieces::{Mark, Print, RequestPiece, print};
 
 /// The maximum number of cached prefixes; the oldest are dropped.
 pub const MAX_CACHED_PREFIXES: usize = 4_096;
@@ -17,12 +17,12 @@ pub const MAX_CACHED_PREFIXES: usize = 4_096;
 /// The cached prefixes, by the fingerprint of their content.
 #[derive(Debug, Default)]
 pub(crate) struct MarkedCache {
-    kept: HashMap<Print, Kept>,
+    kept: HashMap<Print, CachedMark>,
     order: VecDeque<Print>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Kept {
+struct CachedMark {
     mark: Mark,
     until: Instant,
 }
@@ -30,7 +30,12 @@ struct Kept {
 impl MarkedCache {
     /// Returns the tokens of a request that are read from the cache and written to it. A prefix of
     /// less than `minimum` tokens is silently not cached.
-    pub(crate) fn read(&mut self, request: &[Piece], minimum: Tokens, now: Instant) -> Cached {
+    pub(crate) fn read(
+        &mut self,
+        request: &[RequestPiece],
+        minimum: Tokens,
+        now: Instant,
+    ) -> CachedTokens {
         let mut ends = Vec::with_capacity(request.len());
         let mut end = (Print::default(), Tokens::ZERO);
         for piece in request {
@@ -56,7 +61,7 @@ impl MarkedCache {
                 long = long.max(tokens);
             }
         }
-        Cached {
+        CachedTokens {
             read,
             hour: long.minus(read),
             five_minutes: all.minus(long),
@@ -78,7 +83,11 @@ impl MarkedCache {
 
     fn keep(&mut self, print: Print, mark: Mark, now: Instant) {
         let until = now + mark.life();
-        if self.kept.insert(print, Kept { mark, until }).is_some() {
+        if self
+            .kept
+            .insert(print, CachedMark { mark, until })
+            .is_some()
+        {
             return;
         }
         self.order.push_back(print);
@@ -105,12 +114,12 @@ mod tests {
 
     const LEAST: Tokens = Tokens(1_024);
 
-    fn piece(text: &str, mark: Option<Mark>) -> Piece {
-        Piece::new(text, Tokens(600)).marked(mark)
+    fn piece(text: &str, mark: Option<Mark>) -> RequestPiece {
+        RequestPiece::new(text, Tokens(600)).marked(mark)
     }
 
-    fn cached(read: u64, five_minutes: u64, hour: u64) -> Cached {
-        Cached {
+    fn cached(read: u64, five_minutes: u64, hour: u64) -> CachedTokens {
+        CachedTokens {
             read: Tokens(read),
             five_minutes: Tokens(five_minutes),
             hour: Tokens(hour),

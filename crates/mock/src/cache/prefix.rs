@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use plimsoll_context::Tokens;
 
-use crate::pieces::{Piece, Print};
+use crate::pieces::{Print, RequestPiece};
 
 /// The minimum size of a cached prefix.
 pub const LEAST_CACHED: Tokens = Tokens(1_024);
@@ -20,7 +20,7 @@ pub(crate) struct PrefixCache(VecDeque<Vec<Print>>);
 
 impl PrefixCache {
     /// Returns the number of cached tokens of a request, and adds the request to the cache.
-    pub(crate) fn read(&mut self, request: &[Piece]) -> Tokens {
+    pub(crate) fn read(&mut self, request: &[RequestPiece]) -> Tokens {
         let chunks = || request.iter().flat_map(|piece| &piece.chunks);
         let same = |earlier: &Vec<Print>| {
             let pairs = earlier.iter().zip(chunks());
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_longest_beginning_that_was_sent_before_is_read() {
-        let piece = |text: &str| Piece::new(text, Tokens(600));
+        let piece = |text: &str| RequestPiece::new(text, Tokens(600));
         let mut cache = PrefixCache::default();
         let all = ["a", "b", "c", "d"].map(piece);
         assert_eq!(cache.read(&all[..2]), Tokens(0));
@@ -66,8 +66,8 @@ mod tests {
     fn a_piece_that_was_changed_at_its_end_is_held_up_to_there() {
         let text = |end: &str| format!("{}{end}", "word ".repeat(4_000));
         let mut cache = PrefixCache::default();
-        cache.read(&[Piece::new(&text("a"), Tokens(4_000))]);
-        let held = cache.read(&[Piece::new(&text("b"), Tokens(4_000))]);
+        cache.read(&[RequestPiece::new(&text("a"), Tokens(4_000))]);
+        let held = cache.read(&[RequestPiece::new(&text("b"), Tokens(4_000))]);
         assert!((3_800..4_000).contains(&held.0), "{held}");
         assert_eq!(held.0 % CACHE_STEP, 0);
     }

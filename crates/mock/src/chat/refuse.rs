@@ -5,12 +5,12 @@ use plimsoll_context::Tokens;
 use plimsoll_wire::openai_chat::{Dialect, Voice};
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::api::Size;
 
 /// The server whose error format is used for a request that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Server {
+enum EmulatedServer {
     OpenAi,
     DeepSeek,
     Vllm,
@@ -26,7 +26,7 @@ enum Server {
     Cohere,
 }
 
-impl Server {
+impl EmulatedServer {
     /// Returns the server by the dialect's name. For an unknown name, the dialect's voice decides.
     fn of(dialect: &Dialect) -> Self {
         match dialect.name.as_str() {
@@ -52,21 +52,24 @@ impl Server {
 /// Checks whether the requested output must fit into the window as well.
 pub(crate) fn counts_output(dialect: &Dialect) -> bool {
     matches!(
-        Server::of(dialect),
-        Server::OpenAi | Server::DeepSeek | Server::Vllm | Server::OpenRouter
+        EmulatedServer::of(dialect),
+        EmulatedServer::OpenAi
+            | EmulatedServer::DeepSeek
+            | EmulatedServer::Vllm
+            | EmulatedServer::OpenRouter
     )
 }
 
 /// Returns the refusal of a request that does not fit the window.
-pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
+pub(crate) fn too_long(size: Size, dialect: &Dialect) -> HttpAnswer {
     let Size {
         used,
         output,
         window,
     } = size;
     let asked = (output > Tokens::ZERO).then_some(output);
-    let body = match Server::of(dialect) {
-        Server::OpenAi => {
+    let body = match EmulatedServer::of(dialect) {
+        EmulatedServer::OpenAi => {
             let mut body = error(
                 &match asked {
                     None => format!(
@@ -85,12 +88,12 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
             body
         }
         // DeepSeek mentions the completion even if no output limit was requested.
-        Server::DeepSeek => error(
+        EmulatedServer::DeepSeek => error(
             &requested(used, output, window),
             "invalid_request_error",
             json!("invalid_request_error"),
         ),
-        Server::Vllm => error(
+        EmulatedServer::Vllm => error(
             &match asked {
                 None => format!(
                     "This model's maximum context length is {window} tokens. However, your request \
@@ -101,8 +104,8 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
             "BadRequestError",
             json!(400),
         ),
-        Server::OpenRouter => open_router(size),
-        Server::LlamaCpp => json!({"error": {
+        EmulatedServer::OpenRouter => open_router(size),
+        EmulatedServer::LlamaCpp => json!({"error": {
             "code": 400,
             "message": format!("request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"),
             "type": "exceed_context_size_error",
@@ -110,50 +113,50 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> Answer {
             "n_ctx": window,
         }}),
         // Ollama only reports the excess.
-        Server::Ollama => {
+        EmulatedServer::Ollama => {
             let excess = used.minus(window).max(Tokens(1));
             let words = format!("prompt too long; exceeded max context length by {excess} tokens");
             error(&words, "invalid_request_error", Value::Null)
         }
-        Server::LmStudio => json!({"error": format!(
+        EmulatedServer::LmStudio => json!({"error": format!(
             "The number of tokens to keep from the initial prompt is greater than the context length \
              (n_keep: {used}>= n_ctx: {window}). Try to load the model with a larger context length, \
              or provide a shorter input."
         )}),
-        Server::Mistral => json!({
+        EmulatedServer::Mistral => json!({
             "object": "error",
             "message": format!("Prompt contains {used} tokens and 0 draft tokens, too large for model with {window} maximum context length"),
             "type": "invalid_request_invalid_args",
             "param": null,
             "code": "3051",
         }),
-        Server::Kimi => json!({"error": {
+        EmulatedServer::Kimi => json!({"error": {
             "message": format!("Invalid request: Your request exceeded model token limit: {window} (requested: {used})"),
             "type": "invalid_request_error",
         }}),
         // Groq reports no numbers.
-        Server::Groq => error(
+        EmulatedServer::Groq => error(
             "Please reduce the length of the messages or completion.",
             "invalid_request_error",
             json!("context_length_exceeded"),
         ),
-        Server::Xai => json!({
+        EmulatedServer::Xai => json!({
             "code": "Client specified an invalid argument",
             "error": format!("This model's maximum prompt length is {window} but the request contains {used} tokens."),
         }),
-        Server::Together => {
+        EmulatedServer::Together => {
             let words = format!(
                 "The input ({used} tokens) is longer than the model's context length ({window} \
                  tokens)."
             );
             error(&words, "invalid_request_error", Value::Null)
         }
-        Server::Cohere => json!({"message": format!(
+        EmulatedServer::Cohere => json!({"message": format!(
             "too many tokens: total number of tokens in the prompt cannot exceed {window} - \
              received {used}. Try using a shorter prompt, or enabling prompt truncating."
         )}),
     };
-    Answer::new(400, body)
+    HttpAnswer::new(400, body)
 }
 
 /// Returns the message of several servers for a request with an output limit.
@@ -197,16 +200,16 @@ fn error(message: &str, kind: &str, code: Value) -> Value {
 }
 
 /// Returns the refusal of a request that exceeds the token limit per minute, in Groq's format.
-pub(crate) fn too_many(asked: Tokens, limit: Tokens) -> Answer {
+pub(crate) fn too_many(asked: Tokens, limit: Tokens) -> HttpAnswer {
     let message = format!(
         "Request too large for model `mock` in organization `org_mock` service tier `on_demand` on tokens per minute (TPM): Limit {limit}, Requested {asked}, please reduce your message size and try again."
     );
     let error = json!({"message": message, "type": "tokens", "code": "rate_limit_exceeded"});
-    Answer::new(413, json!({ "error": error }))
+    HttpAnswer::new(413, json!({ "error": error }))
 }
 
 /// Returns a failure from the script.
-pub(crate) fn failure(status: u16, message: Option<&str>) -> Answer {
+pub(crate) fn failure(status: u16, message: Option<&str>) -> HttpAnswer {
     let words = match status {
         401 | 403 => "Incorrect API key provided.",
         429 => "Rate limit reached for requests.",
@@ -221,5 +224,5 @@ pub(crate) fn failure(status: u16, message: Option<&str>) -> Answer {
     };
     let message = message.unwrap_or(words);
     let error = json!({"message": message, "type": kind, "param": null, "code": null});
-    Answer::new(status, json!({ "error": error }))
+    HttpAnswer::new(status, json!({ "error": error }))
 }

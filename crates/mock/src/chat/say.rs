@@ -4,15 +4,15 @@
 use plimsoll_wire::openai_chat::{CallIds, Dialect};
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Answer, Said};
-use crate::api::{Called, counts, halves};
+use crate::answer::{AnswerBody, HttpAnswer};
+use crate::api::{PendingReply, counts, halves};
 use crate::turn::Turn;
 
 /// The creation time of every answer, the same on every machine.
 pub(crate) const CREATED: u64 = 1_700_000_000;
 
 /// Returns the body for a turn, streamed if the request asks for it.
-pub(crate) fn say(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Said {
+pub(crate) fn say(turn: &Turn, call: &PendingReply<'_>, dialect: &Dialect) -> AnswerBody {
     let stop = turn.stop.as_deref();
     let stop = stop.unwrap_or(match turn.call.is_empty() {
         true => "stop",
@@ -20,16 +20,16 @@ pub(crate) fn say(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Said {
     });
     let calls = calls(turn, call, dialect);
     match call.streams() {
-        true => Said::Events(chunks(turn, call, &calls, stop)),
-        false => Said::Whole(completion(turn, call, &calls, stop)),
+        true => AnswerBody::Events(chunks(turn, call, &calls, stop)),
+        false => AnswerBody::Whole(completion(turn, call, &calls, stop)),
     }
 }
 
 /// Returns the chunk that ends a stream with a failure: only the error, except for OpenRouter,
 /// which adds its source.
-pub(crate) fn broken(failure: &Answer, call: &Called<'_>, dialect: &Dialect) -> String {
+pub(crate) fn broken(failure: &HttpAnswer, call: &PendingReply<'_>, dialect: &Dialect) -> String {
     let error = match &failure.body {
-        Said::Whole(body) => body.get("error").cloned().unwrap_or_else(|| body.clone()),
+        AnswerBody::Whole(body) => body.get("error").cloned().unwrap_or_else(|| body.clone()),
         _ => Value::Null,
     };
     if dialect.name != "openrouter" {
@@ -45,7 +45,7 @@ pub(crate) fn broken(failure: &Answer, call: &Called<'_>, dialect: &Dialect) -> 
     data(&Value::Object(chunk))
 }
 
-fn head(call: &Called<'_>, object: &str) -> Map<String, Value> {
+fn head(call: &PendingReply<'_>, object: &str) -> Map<String, Value> {
     let mut head = Map::new();
     head.insert("id".into(), format!("chatcmpl-mock{}", call.number).into());
     head.insert("object".into(), object.into());
@@ -71,7 +71,7 @@ fn said(turn: &Turn) -> Option<String> {
     }
 }
 
-fn calls(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Vec<Value> {
+fn calls(turn: &Turn, call: &PendingReply<'_>, dialect: &Dialect) -> Vec<Value> {
     let number = call.number;
     let id = |at: usize| match dialect.call_ids {
         CallIds::Any | CallIds::UpTo40 => format!("call_{number}_{at}"),
@@ -89,7 +89,7 @@ fn calls(turn: &Turn, call: &Called<'_>, dialect: &Dialect) -> Vec<Value> {
     calls.collect()
 }
 
-fn usage(turn: &Turn, call: &Called<'_>) -> Value {
+fn usage(turn: &Turn, call: &PendingReply<'_>) -> Value {
     let used = &call.used;
     let usage = json!({
         "prompt_tokens": used.input,
@@ -104,7 +104,7 @@ fn usage(turn: &Turn, call: &Called<'_>) -> Value {
     counts(usage, turn)
 }
 
-fn completion(turn: &Turn, call: &Called<'_>, calls: &[Value], stop: &str) -> Value {
+fn completion(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> Value {
     let mut message = Map::new();
     message.insert("role".into(), "assistant".into());
     message.insert("content".into(), json!(said(turn)));
@@ -123,7 +123,7 @@ fn completion(turn: &Turn, call: &Called<'_>, calls: &[Value], stop: &str) -> Va
     Value::Object(whole)
 }
 
-fn chunks(turn: &Turn, call: &Called<'_>, calls: &[Value], stop: &str) -> Vec<String> {
+fn chunks(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> Vec<String> {
     let asked = call.request.pointer("/stream_options/include_usage");
     let asked = asked == Some(&Value::Bool(true));
     let chunk = |choices: Value, usage: Option<Value>| {

@@ -4,25 +4,25 @@
 use plimsoll_judge::anthropic::sign;
 use serde_json::{Value, json};
 
-use crate::answer::Said;
-use crate::api::{Called, counts, halves, text};
+use crate::answer::AnswerBody;
+use crate::api::{PendingReply, counts, halves, text};
 use crate::turn::{Call, Turn};
 
 /// The thinking of a turn that must think but has no `think` in its script.
 const UNSCRIPTED_THOUGHT: &str = "(The script says nothing of this.)";
 
 /// Returns the body for a turn, streamed if the request asks for it.
-pub(crate) fn say(turn: &Turn, call: &Called<'_>) -> Said {
+pub(crate) fn say(turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
     let blocks = blocks(turn, call);
     let stop = turn.stop.as_deref().unwrap_or(match turn.call.is_empty() {
         true => "end_turn",
         false => "tool_use",
     });
     match call.streams() {
-        true => Said::Events(events(turn, call, &blocks, stop)),
+        true => AnswerBody::Events(events(turn, call, &blocks, stop)),
         false => {
             let content = blocks.into_iter().map(|block| block.whole).collect();
-            Said::Whole(message(turn, call, content, Some(stop)))
+            AnswerBody::Whole(message(turn, call, content, Some(stop)))
         }
     }
 }
@@ -33,13 +33,13 @@ pub(crate) fn event(event: &Value) -> String {
 }
 
 /// A content block, and its events in a stream.
-struct Block {
+struct StreamedBlock {
     whole: Value,
     begun: Value,
     deltas: Vec<Value>,
 }
 
-impl Block {
+impl StreamedBlock {
     /// Creates a block that is streamed in one piece.
     fn whole(whole: Value) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Block {
     }
 }
 
-fn blocks(turn: &Turn, call: &Called<'_>) -> Vec<Block> {
+fn blocks(turn: &Turn, call: &PendingReply<'_>) -> Vec<StreamedBlock> {
     let mut blocks = Vec::new();
     let thinking = call.request.get("thinking").unwrap_or(&Value::Null);
     if matches!(text(thinking, "type"), "enabled" | "adaptive") {
@@ -128,26 +128,26 @@ fn blocks(turn: &Turn, call: &Called<'_>) -> Vec<Block> {
                 "omitted" => "",
                 _ => thought,
             };
-            blocks.push(Block::thinking(shown, &sign(call.request, shown)));
+            blocks.push(StreamedBlock::thinking(shown, &sign(call.request, shown)));
         }
         if turn.redacted {
             let data = sign(call.request, "");
-            blocks.push(Block::whole(
+            blocks.push(StreamedBlock::whole(
                 json!({"type": "redacted_thinking", "data": data}),
             ));
         }
     }
     if let Some(said) = turn.say.as_deref().filter(|said| !said.is_empty()) {
-        blocks.push(Block::text(said, &turn.citations));
+        blocks.push(StreamedBlock::text(said, &turn.citations));
     }
-    blocks.extend(turn.blocks.iter().map(Block::own));
+    blocks.extend(turn.blocks.iter().map(StreamedBlock::own));
     for (at, one) in turn.call.iter().enumerate() {
         let id = one.id.clone();
         let id = id.unwrap_or_else(|| format!("toolu_{}_{at}", call.number));
-        blocks.push(Block::call(one, id));
+        blocks.push(StreamedBlock::call(one, id));
     }
     if let Some(said) = turn.say_after.as_deref().filter(|said| !said.is_empty()) {
-        blocks.push(Block::text(said, &[]));
+        blocks.push(StreamedBlock::text(said, &[]));
     }
     blocks
 }
@@ -167,7 +167,7 @@ fn must_think(turn: &Turn, request: &Value) -> bool {
     text(thinking, "type") == "enabled" && calls && !in_loop && !turn.redacted
 }
 
-fn message(turn: &Turn, call: &Called<'_>, content: Value, stop: Option<&str>) -> Value {
+fn message(turn: &Turn, call: &PendingReply<'_>, content: Value, stop: Option<&str>) -> Value {
     let cached = call.used.cached;
     let input = call.used.input.minus(cached.read).minus(cached.written());
     // A message at its beginning has almost no output.
@@ -195,7 +195,12 @@ fn message(turn: &Turn, call: &Called<'_>, content: Value, stop: Option<&str>) -
     })
 }
 
-fn events(turn: &Turn, call: &Called<'_>, blocks: &[Block], stop: &str) -> Vec<String> {
+fn events(
+    turn: &Turn,
+    call: &PendingReply<'_>,
+    blocks: &[StreamedBlock],
+    stop: &str,
+) -> Vec<String> {
     let begun = message(turn, call, json!([]), None);
     let mut events = vec![json!({"type": "message_start", "message": begun})];
     for (index, block) in blocks.iter().enumerate() {

@@ -5,7 +5,7 @@ use plimsoll_context::{TOOL_OVERHEAD, TokenCounter, Tokens};
 use serde_json::{Value, json};
 
 use crate::api::{list, text};
-use crate::pieces::{Mark, Piece, weigh};
+use crate::pieces::{Mark, RequestPiece, weigh};
 
 /// The key of a breakpoint.
 const MARK: &str = "cache_control";
@@ -13,7 +13,7 @@ const MARK: &str = "cache_control";
 const FRAME: Tokens = Tokens(4);
 
 /// Returns all blocks of a request.
-pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
+pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {
     let mut pieces = Vec::new();
     let model = text(request, "model");
     for tool in list(request, "tools") {
@@ -21,12 +21,12 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> 
         let tokens = counter.text(&json) + TOOL_OVERHEAD;
         // Each model has its own cache.
         let said = format!("{model} tool {json}");
-        pieces.push(Piece::new(&said, tokens).marked(mark(tool)));
+        pieces.push(RequestPiece::new(&said, tokens).marked(mark(tool)));
     }
     for block in &blocks(request.get("system")) {
         let said = format!("{model} system {}", unmarked(block));
         let tokens = weigh(block, counter);
-        pieces.push(Piece::new(&said, tokens).marked(mark(block)));
+        pieces.push(RequestPiece::new(&said, tokens).marked(mark(block)));
     }
     // A change of one of these settings invalidates the cache of all messages.
     let settings = json!([request.get("tool_choice"), request.get("thinking")]);
@@ -37,7 +37,7 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> 
             let said = format!("{model} {settings} {role} {}", unmarked(block));
             let tokens = weigh(block, counter) + std::mem::take(&mut frame);
             let inside = list(block, "content").iter().filter_map(mark).next_back();
-            pieces.push(Piece::new(&said, tokens).marked(mark(block).or(inside)));
+            pieces.push(RequestPiece::new(&said, tokens).marked(mark(block).or(inside)));
         }
     }
     // A breakpoint of the whole request applies to its last block.

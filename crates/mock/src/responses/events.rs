@@ -3,15 +3,15 @@
 use serde_json::{Map, Value, json};
 
 use super::say::{ended, response};
-use crate::answer::{Answer, Said};
-use crate::api::{Called, halves, list, text};
+use crate::answer::{AnswerBody, HttpAnswer};
+use crate::api::{PendingReply, halves, list, text};
 use crate::turn::Turn;
 
 /// The number of events before any content.
 pub(crate) const OPENING: usize = 2;
 
 /// Returns all events of a turn.
-pub(crate) fn events(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Vec<String> {
+pub(crate) fn events(turn: &Turn, call: &PendingReply<'_>, items: &[Value]) -> Vec<String> {
     let mut stream = Stream::default();
     let begun = response(call, "in_progress");
     stream.push("response.created", json!({"response": begun}));
@@ -27,9 +27,9 @@ pub(crate) fn events(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Vec<Str
 
 /// Returns the event that ends a stream with a failure: an `error` event for client errors, and a
 /// failed response for server errors and for a request that is too long.
-pub(crate) fn broken(failure: &Answer, call: &Called<'_>, after: usize) -> String {
+pub(crate) fn broken(failure: &HttpAnswer, call: &PendingReply<'_>, after: usize) -> String {
     let error = match &failure.body {
-        Said::Whole(body) => body.get("error").cloned().unwrap_or_default(),
+        AnswerBody::Whole(body) => body.get("error").cloned().unwrap_or_default(),
         _ => Value::Null,
     };
     let code = error.get("code").cloned().unwrap_or_default();

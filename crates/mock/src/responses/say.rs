@@ -2,10 +2,10 @@
 //! around them. The events of a stream are in `events.rs`.
 
 use plimsoll_judge::openai_responses::encrypt;
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Map, Value, json};
 
-use crate::api::{Called, counts, list, text};
+use crate::api::{PendingReply, counts, list, text};
 use crate::turn::{Call, Turn};
 
 /// The creation time of every answer, the same on every machine.
@@ -18,7 +18,11 @@ const COMMENTARY: &str = "commentary";
 const FINAL: &str = "final_answer";
 
 /// Returns the complete output items of a turn.
-pub(crate) fn items(turn: &Turn, call: &Called<'_>, profile: &Profile) -> Vec<Value> {
+pub(crate) fn items(
+    turn: &Turn,
+    call: &PendingReply<'_>,
+    profile: &ResponsesProfile,
+) -> Vec<Value> {
     let number = call.number;
     let mut items = Vec::new();
     if let Some(thought) = turn.think.as_deref()
@@ -45,7 +49,7 @@ pub(crate) fn items(turn: &Turn, call: &Called<'_>, profile: &Profile) -> Vec<Va
 }
 
 /// Returns the Response object of a finished turn.
-pub(crate) fn ended(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Value {
+pub(crate) fn ended(turn: &Turn, call: &PendingReply<'_>, items: &[Value]) -> Value {
     let why = match turn.stop.as_deref() {
         Some("length" | "max_output_tokens" | "incomplete") => Some("max_output_tokens"),
         Some("content_filter") => Some("content_filter"),
@@ -86,7 +90,7 @@ pub(crate) fn ended(turn: &Turn, call: &Called<'_>, items: &[Value]) -> Value {
 }
 
 /// Returns a Response object without output.
-pub(crate) fn response(call: &Called<'_>, status: &str) -> Value {
+pub(crate) fn response(call: &PendingReply<'_>, status: &str) -> Value {
     let request = call.request;
     let given = |key: &str, default: Value| {
         let value = request.get(key).filter(|value| !value.is_null());
@@ -163,7 +167,7 @@ fn tools(request: &Value) -> Value {
     list(request, "tools").iter().map(filled).collect()
 }
 
-fn reasoning(thought: &str, call: &Called<'_>, profile: &Profile) -> Value {
+fn reasoning(thought: &str, call: &PendingReply<'_>, profile: &ResponsesProfile) -> Value {
     let id = format!("rs_{}", call.number);
     let asked = call.request.get("reasoning").unwrap_or(&Value::Null);
     let summary = match text(asked, "summary") {
@@ -197,7 +201,7 @@ fn message(id: &str, said: &str, annotations: &[Value], phase: &str) -> Value {
 }
 
 /// Returns a tool call; for a custom tool, with free text as its input.
-fn tool_call(one: &Call, at: usize, call: &Called<'_>) -> Value {
+fn tool_call(one: &Call, at: usize, call: &PendingReply<'_>) -> Value {
     let number = call.number;
     let id = one
         .id

@@ -1,5 +1,5 @@
-//! [`Stored`]: the ids of items that a server of Responses stores, and the errors for unknown ones.
-//! Items and responses themselves are not stored.
+//! [`StoredItems`]: the ids of items that a server of Responses stores, and the errors for unknown
+//! ones. Items and responses themselves are not stored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use plimsoll_judge::Rule;
 use plimsoll_judge::openai_responses::{tied, untied};
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::HttpAnswer;
 use crate::api::{list, text};
 
 /// The maximum number of stored ids; the oldest are dropped. A long test has some thousands.
@@ -17,7 +17,7 @@ pub const MAX_STORED: usize = 10_000;
 
 /// The ids of stored items, and the ids of items that belong to reasoning items.
 #[derive(Debug, Default)]
-pub(super) struct Stored(Mutex<Ids>);
+pub(super) struct StoredItems(Mutex<Ids>);
 
 #[derive(Debug, Default)]
 struct Ids {
@@ -27,7 +27,7 @@ struct Ids {
     tied_first: VecDeque<String>,
 }
 
-impl Stored {
+impl StoredItems {
     /// Stores the ids of a reply if the request allows it, and the relations to reasoning items in
     /// any case.
     pub(super) fn keep(&self, request: &Value, items: &[Value]) {
@@ -104,7 +104,7 @@ impl Ids {
 
 /// Returns the refusal of a request that continues a stored response, since responses are not
 /// stored.
-pub(super) fn goes_on(request: &Value) -> Option<Answer> {
+pub(super) fn goes_on(request: &Value) -> Option<HttpAnswer> {
     let previous = request.get("previous_response_id").and_then(Value::as_str);
     let kept = request.get("conversation"); // tidy:allow(conversation)
     let kept = kept.and_then(|kept| kept.as_str().or_else(|| kept.get("id")?.as_str()));
@@ -125,7 +125,7 @@ pub(super) fn goes_on(request: &Value) -> Option<Answer> {
         "param": param,
         "code": code,
     });
-    Some(Answer::new(status, json!({ "error": error })))
+    Some(HttpAnswer::new(status, json!({ "error": error })))
 }
 
 fn stores(request: &Value) -> bool {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten() {
-        let stored = Stored::default();
+        let stored = StoredItems::default();
         let items = (0..=MAX_STORED).map(|number| json!({"id": format!("rs_{number}")}));
         stored.keep(&json!({}), &items.collect::<Vec<_>>());
         let unknown = |id: &str| {

@@ -5,7 +5,7 @@ use plimsoll_context::{TokenCounter, Tokens};
 use serde_json::{Value, json};
 
 use crate::api::{list, text};
-use crate::pieces::{Piece, weigh};
+use crate::pieces::{RequestPiece, weigh};
 
 /// The tokens of an item in addition to its content.
 const FRAME: Tokens = Tokens(4);
@@ -13,7 +13,7 @@ const FRAME: Tokens = Tokens(4);
 const HIDDEN_BYTES: u64 = 8;
 
 /// Returns the tools and the instructions of a request, followed by its items.
-pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> {
+pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {
     let mut pieces = Vec::new();
     let tools = request
         .get("tools")
@@ -22,7 +22,7 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> 
         let said = head
             .as_str()
             .map_or_else(|| head.to_string(), str::to_owned);
-        pieces.push(Piece::new(&said, counter.text(&said) + FRAME));
+        pieces.push(RequestPiece::new(&said, counter.text(&said) + FRAME));
     }
     let items = match request.get("input") {
         Some(Value::String(said)) => vec![json!({"role": "user", "content": said})],
@@ -30,7 +30,7 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Piece> 
     };
     for item in &items {
         let tokens = weight(item, counter) + FRAME;
-        pieces.push(Piece::new(&item.to_string(), tokens));
+        pieces.push(RequestPiece::new(&item.to_string(), tokens));
     }
     pieces
 }

@@ -3,7 +3,7 @@
 use plimsoll_context::Tokens;
 use plimsoll_mock::{Mock, Server};
 use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::openai_chat::StreamState;
+use plimsoll_wire::openai_chat::ChatStreamState;
 use serde_json::{Value, json};
 
 use super::{events, server};
@@ -59,7 +59,7 @@ async fn a_stream_is_read_back_as_the_same_reply() {
     let server = server(Mock::chat("compatible").unwrap(), script).await;
     let body = json!({"model": "m", "messages": [user("hi")], "stream": true, "stream_options": {"include_usage": true}});
     let (_, text) = post(&server, &body).await;
-    let mut stream = StreamState::new();
+    let mut stream = ChatStreamState::new();
     for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
         if data != "[DONE]" {
             stream.push(data).unwrap();

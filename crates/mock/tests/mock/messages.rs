@@ -5,7 +5,7 @@ use plimsoll_context::{Part, StopReason, Tokens};
 use plimsoll_judge::anthropic::sign;
 use plimsoll_mock::{Mock, Server, Turn};
 use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::anthropic::StreamState;
+use plimsoll_wire::anthropic::MessagesStreamState;
 use serde_json::{Value, json};
 
 use super::{events, server};
@@ -119,7 +119,7 @@ async fn a_stream_has_the_events_of_the_api_in_their_order() {
         json!({"stop_reason": "tool_use", "stop_sequence": null})
     );
 
-    let mut state = StreamState::new();
+    let mut state = MessagesStreamState::new();
     for (_, event) in &said {
         state.push(&event.to_string()).unwrap();
     }

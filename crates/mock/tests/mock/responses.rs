@@ -4,7 +4,7 @@
 use plimsoll_context::{StopReason, Tokens};
 use plimsoll_mock::{Mock, Server};
 use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::openai_responses::{Profile, StreamState, read_reply};
+use plimsoll_wire::openai_responses::{ResponsesProfile, ResponsesStreamState, read_reply};
 use serde_json::{Value, json};
 
 use super::{events, server};
@@ -97,7 +97,7 @@ async fn a_stream_has_the_events_of_the_api_in_their_order() {
         (&json!("completed"), &Value::Null)
     );
 
-    let mut state = StreamState::new();
+    let mut state = ResponsesStreamState::new();
     for (_, event) in &said {
         state.push(&event.to_string()).unwrap();
     }
@@ -204,8 +204,8 @@ async fn an_echo_of_what_was_said_without_reasoning_is_taken() {
 #[tokio::test]
 async fn models_reason_as_their_profiles_say() {
     let by = |model: &str| match model {
-        "plain" => Profile::plain(),
-        _ => Profile::compatible(),
+        "plain" => ResponsesProfile::plain(),
+        _ => ResponsesProfile::compatible(),
     };
     let server = server(Mock::responses_by(by), TURN).await;
     let ask = async |model: &str| {

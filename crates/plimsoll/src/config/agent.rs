@@ -19,15 +19,15 @@ use plimsoll_providers::{
 use plimsoll_tools::{Root, Sandbox, SandboxMode, Skills, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
-use super::fault::{ConfigError, Fault, Faults};
-use super::file::Shared;
+use super::fault::{ConfigError, ConfigFault, Faults};
+use super::file::SharedSettings;
 use super::guards::Guards;
 use super::hosted;
-use super::kind::Value;
-use super::layer::{Found, Origin};
+use super::kind::SettingValue;
+use super::layer::{FoundSetting, Origin};
 use super::make::AgentModel;
 use super::mcp::McpServer;
-use super::resolve::Resolved;
+use super::resolve::MergedSettings;
 use super::settings::AgentSettings;
 
 /// Maximum size of a prompt file. Catches mistakes such as a disk image.
@@ -46,20 +46,20 @@ const OUR_TOOLS: [&str; 5] = [
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     pub(super) settings: AgentSettings,
-    found: BTreeMap<String, Found>,
-    pub(super) shared: Arc<Shared>,
+    found: BTreeMap<String, FoundSetting>,
+    pub(super) shared: Arc<SharedSettings>,
     pub(super) path: Option<PathBuf>,
-    warnings: Vec<Fault>,
+    warnings: Vec<ConfigFault>,
     /// The restrictions for agents that it calls.
     pub(super) guards: Guards,
 }
 
 impl AgentConfig {
     pub(crate) fn new(
-        resolved: Resolved,
-        shared: Arc<Shared>,
+        resolved: MergedSettings,
+        shared: Arc<SharedSettings>,
         path: Option<&Path>,
-        warnings: Vec<Fault>,
+        warnings: Vec<ConfigFault>,
     ) -> Self {
         Self {
             settings: resolved.settings,
@@ -84,7 +84,7 @@ impl AgentConfig {
 
     /// Returns the warnings for the author of the settings.
     #[must_use]
-    pub fn warnings(&self) -> &[Fault] {
+    pub fn warnings(&self) -> &[ConfigFault] {
         &self.warnings
     }
 
@@ -96,7 +96,7 @@ impl AgentConfig {
 
     /// Returns a setting and its origin by the key's full name, or `None` if the default applies.
     #[must_use]
-    pub fn set(&self, path: &str) -> Option<(&Value, &Origin)> {
+    pub fn set(&self, path: &str) -> Option<(&SettingValue, &Origin)> {
         let found = self.found.get(path)?;
         Some((&found.value, &found.origin))
     }
@@ -332,7 +332,7 @@ impl AgentConfig {
         let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
         for name in &settings.sub_agents {
             if !agents.contains(&name.as_str()) {
-                let line = self.found.get("sub_agents").and_then(Found::line);
+                let line = self.found.get("sub_agents").and_then(FoundSetting::line);
                 let known = agents.join(", ");
                 faults.push(
                     line,
@@ -349,7 +349,7 @@ impl AgentConfig {
             .collect();
         for name in settings.mcp.iter().flatten() {
             if !servers.contains(&name.as_str()) {
-                let line = self.found.get("mcp").and_then(Found::line);
+                let line = self.found.get("mcp").and_then(FoundSetting::line);
                 let known = match servers.is_empty() {
                     true => "there is no [[mcp]]".to_owned(),
                     false => format!("there is: {}", servers.join(", ")),
@@ -359,19 +359,19 @@ impl AgentConfig {
         }
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
-            let line = self.found.get("permissions").and_then(Found::line);
+            let line = self.found.get("permissions").and_then(FoundSetting::line);
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
             faults.push(line, text);
         }
         for fault in settings.hosted_tools.iter().filter_map(hosted::fault) {
-            let line = self.found.get("hosted_tools").and_then(Found::line);
+            let line = self.found.get("hosted_tools").and_then(FoundSetting::line);
             faults.push(line, fault);
         }
         // The trial below has no rules, because rules for a program's tools would be faults there.
         let permissions = self.permissions();
         for tool in &settings.hosted_tools {
             if let Err(fault) = permissions.hosted(tool) {
-                let line = self.found.get("permissions").and_then(Found::line);
+                let line = self.found.get("permissions").and_then(FoundSetting::line);
                 faults.push(line, fault);
             }
         }
@@ -391,7 +391,7 @@ impl AgentConfig {
     /// Checks whether the agents that it may call can be tools beside its other tools.
     fn check_called(&self, faults: &mut Faults) {
         let settings = &self.settings;
-        let line = self.found.get("sub_agents").and_then(Found::line);
+        let line = self.found.get("sub_agents").and_then(FoundSetting::line);
         let all = settings.tools.iter().any(|name| name == "all");
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         for (at, name) in settings.sub_agents.iter().enumerate() {
@@ -440,7 +440,10 @@ impl AgentConfig {
                 .iter()
                 .any(|tool| tool.is_called(name))
             {
-                let line = self.found.get("max_calls_per_tool").and_then(Found::line);
+                let line = self
+                    .found
+                    .get("max_calls_per_tool")
+                    .and_then(FoundSetting::line);
                 let text = format!(
                     "max_calls_per_tool names `{name}`, which the provider runs by itself; limit it there, \
                      with its own `max_uses` say"
@@ -453,7 +456,10 @@ impl AgentConfig {
             }
             let near = nearest(name, known.iter().copied());
             let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let line = self.found.get("max_calls_per_tool").and_then(Found::line);
+            let line = self
+                .found
+                .get("max_calls_per_tool")
+                .and_then(FoundSetting::line);
             let text =
                 format!("max_calls_per_tool names `{name}`, and there is no such tool{near}");
             faults.push(line, text);
@@ -485,8 +491,8 @@ impl AgentConfig {
         read_prompt(path, what).map_err(|fault| self.fault(fault))
     }
 
-    fn resolved(&self) -> Resolved {
-        Resolved {
+    fn resolved(&self) -> MergedSettings {
+        MergedSettings {
             settings: self.settings.clone(),
             found: self.found.clone(),
         }

@@ -6,12 +6,12 @@ use std::path::Path;
 use plimsoll_tools::front_matter;
 use serde_json::Value as Json;
 
-use super::document::{Entry, Node, Table, Written};
-use super::fault::{Fault, Faults};
+use super::document::{Node, Table, TableEntry, WrittenValue};
+use super::fault::{ConfigFault, Faults};
 use super::file::{AgentPart, Config, text};
 use super::key::NAMES;
-use super::kind::{Value, as_text};
-use super::layer::{Found, Named, Origin, Owner, Reader};
+use super::kind::{SettingValue, as_text};
+use super::layer::{FileOrigin, FoundSetting, Origin, Owner, TableReader};
 
 /// Maximum number of agents that are files.
 pub const MAX_AGENT_FILES: usize = 50;
@@ -46,8 +46,8 @@ impl Config {
         let mut faults = Faults::default();
         let mut warnings = Faults::default();
         let named = match is_users {
-            true => Named::ByUser,
-            false => Named::Found,
+            true => FileOrigin::ByUser,
+            false => FileOrigin::Found,
         };
         let part = self.part_of(path, form, named, &mut faults, &mut warnings);
         let told = warnings.0.iter().map(|warning| warning.in_file(Some(path)));
@@ -63,7 +63,9 @@ impl Config {
             }
         });
         told.extend(left_out);
-        let told = told.into_iter().map(|text| Fault { line: None, text });
+        let told = told
+            .into_iter()
+            .map(|text| ConfigFault { line: None, text });
         self.warnings.extend(told);
         self
     }
@@ -78,7 +80,7 @@ impl Config {
         &self,
         path: &Path,
         form: AgentFileForm,
-        named: Named,
+        named: FileOrigin,
         faults: &mut Faults,
         warnings: &mut Faults,
     ) -> Option<AgentPart> {
@@ -102,19 +104,19 @@ impl Config {
                 AgentFileForm::ClaudeCode => counterpart(&key, value, line, warnings)?,
             };
             let node = node(value, line);
-            Some(Entry { key, line, node })
+            Some(TableEntry { key, line, node })
         });
         let mut table = Table(entries.collect());
         // These two instruct a model, like AGENTS.md, which is also read without trust.
         let mut told = vec![("system", 1, body.trim().to_owned())];
         table.0.retain(|entry| match &entry.node.value {
-            Written::Text(text) if entry.key == "description" => {
+            WrittenValue::Text(text) if entry.key == "description" => {
                 told.push(("description", entry.line, text.trim().to_owned()));
                 false
             }
             _ => true,
         });
-        let mut reader = Reader {
+        let mut reader = TableReader {
             path,
             named,
             restricted: Vec::new(),
@@ -127,16 +129,16 @@ impl Config {
             faults.push(None, "it needs a `name` between the two lines ---");
             return None;
         };
-        let has_system = |found: &&Found| found.key.name.starts_with("system");
+        let has_system = |found: &&FoundSetting| found.key.name.starts_with("system");
         if let Some(found) = layer.found.iter().find(has_system) {
             let why = "the text below the second line --- is its system prompt; leave out this one";
             faults.push(found.line(), why);
         }
         for (name, line, text) in told.into_iter().filter(|(_, _, text)| !text.is_empty()) {
             if let Some(key) = NAMES.get(name) {
-                layer.found.push(Found {
+                layer.found.push(FoundSetting {
                     key,
-                    value: Value::Text(text),
+                    value: SettingValue::Text(text),
                     origin: Origin::File(path.to_owned(), line),
                     written: name.to_owned(),
                 });
@@ -220,23 +222,23 @@ fn tools(value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
 
 fn node(value: Json, line: usize) -> Node {
     let value = match value {
-        Json::Null => Written::Text(String::new()),
-        Json::Bool(flag) => Written::Flag(flag),
+        Json::Null => WrittenValue::Text(String::new()),
+        Json::Bool(flag) => WrittenValue::Flag(flag),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => Written::Whole(Some(whole)),
-            (None, number) => Written::Number(number.unwrap_or_default()),
+            (Some(whole), _) => WrittenValue::Whole(Some(whole)),
+            (None, number) => WrittenValue::Number(number.unwrap_or_default()),
         },
-        Json::String(text) => Written::Text(text),
+        Json::String(text) => WrittenValue::Text(text),
         Json::Array(items) => {
-            Written::List(items.into_iter().map(|item| node(item, line)).collect())
+            WrittenValue::List(items.into_iter().map(|item| node(item, line)).collect())
         }
         Json::Object(fields) => {
-            let entries = fields.into_iter().map(|(key, value)| Entry {
+            let entries = fields.into_iter().map(|(key, value)| TableEntry {
                 key,
                 line,
                 node: node(value, line),
             });
-            Written::Table(Table(entries.collect()))
+            WrittenValue::Table(Table(entries.collect()))
         }
     };
     Node { line, value }

@@ -5,18 +5,18 @@ use std::fmt;
 
 use toml::de::{DeTable, DeValue};
 
-use super::fault::{Fault, Faults};
+use super::fault::{ConfigFault, Faults};
 
 /// A value with its first line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) line: usize,
-    pub(crate) value: Written,
+    pub(crate) value: WrittenValue,
 }
 
 /// A value as written.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Written {
+pub(crate) enum WrittenValue {
     Flag(bool),
     /// A whole number; `None` if it exceeds the range of TOML.
     Whole(Option<i64>),
@@ -32,11 +32,11 @@ pub(crate) enum Written {
 
 /// A table: its keys in their order in the text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Table(pub(crate) Vec<Entry>);
+pub(crate) struct Table(pub(crate) Vec<TableEntry>);
 
 /// A key of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     pub(crate) key: String,
     pub(crate) line: usize,
     pub(crate) node: Node,
@@ -44,7 +44,7 @@ pub(crate) struct Entry {
 
 impl Table {
     /// Removes and returns the entry of this name.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Entry> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<TableEntry> {
         let at = self.0.iter().position(|entry| entry.key == name)?;
         Some(self.0.remove(at))
     }
@@ -52,12 +52,12 @@ impl Table {
 
 /// Parses a text. Reports every syntax error, not only the first.
 pub(crate) fn parse(text: &str) -> Result<Table, Faults> {
-    let lines = Lines::of(text);
+    let lines = LineStarts::of(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(table_of(table.get_ref(), &lines));
     }
-    let faults = errors.iter().map(|error| Fault {
+    let faults = errors.iter().map(|error| ConfigFault {
         line: error.span().map(|span| lines.at(span.start)),
         text: format!("this is no TOML: {}", error.message()),
     });
@@ -69,19 +69,19 @@ pub(crate) fn parse_value(text: &str) -> Node {
     let line = 1;
     let text_node = || Node {
         line,
-        value: Written::Text(text.to_owned()),
+        value: WrittenValue::Text(text.to_owned()),
     };
     let trimmed = text.trim();
     match DeValue::parse(trimmed) {
-        Ok(value) => node_of(value.get_ref(), line, &Lines::of("")),
+        Ok(value) => node_of(value.get_ref(), line, &LineStarts::of("")),
         Err(_) => text_node(),
     }
 }
 
 /// The first byte of each line of a text.
-struct Lines(Vec<usize>);
+struct LineStarts(Vec<usize>);
 
-impl Lines {
+impl LineStarts {
     fn of(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self(
@@ -97,7 +97,7 @@ impl Lines {
     }
 }
 
-fn table_of(table: &DeTable<'_>, lines: &Lines) -> Table {
+fn table_of(table: &DeTable<'_>, lines: &LineStarts) -> Table {
     let entries = table.iter().map(|(key, value)| {
         let line = lines.at(key.span().start);
         // The line of a table is that of its header; any other value may begin further down.
@@ -105,43 +105,43 @@ fn table_of(table: &DeTable<'_>, lines: &Lines) -> Table {
             DeValue::Table(_) => line,
             _ => lines.at(value.span().start),
         };
-        Entry {
+        TableEntry {
             key: key.get_ref().to_string(),
             line,
             node: node_of(value.get_ref(), at, lines),
         }
     });
-    let mut entries: Vec<Entry> = entries.collect();
+    let mut entries: Vec<TableEntry> = entries.collect();
     // The parser sorts by name; faults are reported from the top of the file.
     entries.sort_by_key(|entry| entry.line);
     Table(entries)
 }
 
-fn node_of(value: &DeValue<'_>, line: usize, lines: &Lines) -> Node {
+fn node_of(value: &DeValue<'_>, line: usize, lines: &LineStarts) -> Node {
     let value = match value {
-        DeValue::String(text) => Written::Text(text.to_string()),
+        DeValue::String(text) => WrittenValue::Text(text.to_string()),
         DeValue::Integer(whole) => {
-            Written::Whole(i64::from_str_radix(whole.as_str(), whole.radix()).ok())
+            WrittenValue::Whole(i64::from_str_radix(whole.as_str(), whole.radix()).ok())
         }
         DeValue::Float(number) => {
             // Invalid numbers have been refused by the TOML parser.
-            Written::Number(number.as_str().parse().unwrap_or(f64::NAN))
+            WrittenValue::Number(number.as_str().parse().unwrap_or(f64::NAN))
         }
-        DeValue::Boolean(flag) => Written::Flag(*flag),
-        DeValue::Datetime(date) => Written::Date(date.to_string()),
+        DeValue::Boolean(flag) => WrittenValue::Flag(*flag),
+        DeValue::Datetime(date) => WrittenValue::Date(date.to_string()),
         DeValue::Array(list) => {
             let nodes = list.iter().map(|item| {
                 let line = lines.at(item.span().start).max(line);
                 node_of(item.get_ref(), line, lines)
             });
-            Written::List(nodes.collect())
+            WrittenValue::List(nodes.collect())
         }
-        DeValue::Table(table) => Written::Table(table_of(table, lines)),
+        DeValue::Table(table) => WrittenValue::Table(table_of(table, lines)),
     };
     Node { line, value }
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for WrittenValue {
     /// Describes the given value in a few words, for a fault.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -179,19 +179,19 @@ mod tests {
             .map(|entry| (entry.key.clone(), entry.line))
             .collect();
         assert_eq!(lines, [("a".into(), 1), ("b".into(), 3), ("d".into(), 8)]);
-        let Written::List(items) = &table.0[2].node.value else {
+        let WrittenValue::List(items) = &table.0[2].node.value else {
             panic!("{table:?}");
         };
         assert_eq!(items[1].line, 10);
-        let Written::Table(second) = &items[1].value else {
+        let WrittenValue::Table(second) = &items[1].value else {
             panic!("{items:?}");
         };
         assert_eq!(second.0[0].line, 11);
-        assert_eq!(second.0[0].node.value, Written::Whole(Some(1_000)));
-        let Written::Table(first) = &items[0].value else {
+        assert_eq!(second.0[0].node.value, WrittenValue::Whole(Some(1_000)));
+        let WrittenValue::Table(first) = &items[0].value else {
             panic!("{items:?}");
         };
-        assert_eq!(first.0[0].node.value, Written::Whole(Some(16)));
+        assert_eq!(first.0[0].node.value, WrittenValue::Whole(Some(16)));
     }
 
     #[test]
@@ -207,13 +207,13 @@ mod tests {
         for (text, value) in [
             (
                 "99999999999999999999999999999999999999999999",
-                Written::Whole(None),
+                WrittenValue::Whole(None),
             ),
-            ("-1", Written::Whole(Some(-1))),
-            ("1e400", Written::Number(f64::INFINITY)),
-            ("read", Written::Text("read".into())),
-            ("\"read\"", Written::Text("read".into())),
-            ("", Written::Text(String::new())),
+            ("-1", WrittenValue::Whole(Some(-1))),
+            ("1e400", WrittenValue::Number(f64::INFINITY)),
+            ("read", WrittenValue::Text("read".into())),
+            ("\"read\"", WrittenValue::Text("read".into())),
+            ("", WrittenValue::Text(String::new())),
         ] {
             assert_eq!(parse_value(text).value, value, "{text}");
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A fault or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigFault {
     /// The line in the file, from 1. `None` if it belongs to no line, such as a flag.
     pub line: Option<usize>,
     /// The fault and its cure, as a sentence for a person.
@@ -18,12 +18,12 @@ pub struct ConfigError {
     /// The file, if there is one.
     pub path: Option<PathBuf>,
     /// The faults, from the top of the file.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ConfigFault>,
 }
 
 /// Faults while they are collected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Faults(pub(crate) Vec<Fault>);
+pub(crate) struct Faults(pub(crate) Vec<ConfigFault>);
 
 impl Faults {
     pub(crate) fn at(&mut self, line: usize, text: impl Into<String>) {
@@ -31,7 +31,7 @@ impl Faults {
     }
 
     pub(crate) fn push(&mut self, line: Option<usize>, text: impl Into<String>) {
-        let fault = Fault {
+        let fault = ConfigFault {
             line,
             text: text.into(),
         };
@@ -50,7 +50,7 @@ impl Faults {
     }
 }
 
-impl Fault {
+impl ConfigFault {
     /// Returns the fault with its place: `plimsoll.toml:3: …`.
     #[must_use]
     pub fn in_file(&self, path: Option<&Path>) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_context::nearest;
 
-use super::document::{Table, Written};
+use super::document::{Table, WrittenValue};
 use super::fault::Faults;
 use super::kind::{text, texts, time};
 
@@ -66,7 +66,7 @@ impl Fields {
         fields: &'static [Field],
         place: &str,
         line: usize,
-        given: Written,
+        given: WrittenValue,
         faults: &mut Faults,
     ) -> Self {
         let mut read = Self {
@@ -74,7 +74,7 @@ impl Fields {
             values: BTreeMap::new(),
             failed: Vec::new(),
         };
-        let Written::Table(Table(entries)) = given else {
+        let WrittenValue::Table(Table(entries)) = given else {
             faults.at(
                 line,
                 format!("{place} is {given}; give a table of settings"),
@@ -166,10 +166,10 @@ impl Fields {
 }
 
 impl FieldKind {
-    fn read(self, given: &Written) -> Option<FieldValue> {
+    fn read(self, given: &WrittenValue) -> Option<FieldValue> {
         match self {
             Self::Flag => match given {
-                Written::Flag(flag) => Some(FieldValue::Flag(*flag)),
+                WrittenValue::Flag(flag) => Some(FieldValue::Flag(*flag)),
                 _ => None,
             },
             Self::Text => text(given)
@@ -177,7 +177,7 @@ impl FieldKind {
                 .map(|text| FieldValue::Texts(vec![text])),
             Self::Texts => texts(given).map(FieldValue::Texts),
             Self::Map => {
-                let Written::Table(Table(entries)) = given else {
+                let WrittenValue::Table(Table(entries)) = given else {
                     return None;
                 };
                 let map = entries
@@ -187,7 +187,7 @@ impl FieldKind {
             }
             Self::Time => time(given).map(FieldValue::Time),
             Self::Whole => match given {
-                Written::Whole(Some(whole @ 1..)) => {
+                WrittenValue::Whole(Some(whole @ 1..)) => {
                     u64::try_from(*whole).ok().map(FieldValue::Whole)
                 }
                 _ => None,

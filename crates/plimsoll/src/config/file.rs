@@ -13,16 +13,16 @@ use plimsoll_providers::{ModelBook, Origin};
 
 use super::agent::AgentConfig;
 use super::agent_file::MAX_AGENT_FILES;
-use super::document::{self, Entry, Node, Table, Written};
-use super::fault::{ConfigError, Fault, Faults};
+use super::document::{self, Node, Table, TableEntry, WrittenValue};
+use super::fault::{ConfigError, ConfigFault, Faults};
 use super::fields::Fields;
 use super::guards::Guards;
-use super::kind::Value;
-use super::layer::{Layer, Named, Owner, Reader};
+use super::kind::SettingValue;
+use super::layer::{FileOrigin, Layer, Owner, TableReader};
 use super::mcp::{MCP_FIELDS, McpServer};
 use super::overrides::Overrides;
 use super::provider::{PROVIDER_FIELDS, ProviderSettings};
-use super::resolve::Resolved;
+use super::resolve::MergedSettings;
 use super::retention::{self, SESSION_FIELDS};
 use super::trust::TrustStore;
 
@@ -37,15 +37,15 @@ pub const MAX_AGENTS: usize = 1_000;
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) path: Option<PathBuf>,
-    named: Named,
+    named: FileOrigin,
     restricted: Vec<String>,
-    pub(crate) shared: Arc<Shared>,
-    pub(super) warnings: Vec<Fault>,
+    pub(crate) shared: Arc<SharedSettings>,
+    pub(super) warnings: Vec<ConfigFault>,
 }
 
 /// The settings that all agents of a file share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedSettings {
     pub(crate) mcp: Vec<McpServer>,
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
     /// How long sessions are kept.
@@ -90,7 +90,7 @@ impl Config {
         let text = text(path)?;
         match trust.trusted(path, &text) {
             Some(config) => Ok(config),
-            None => Self::of(&text, Some(path), Named::Found),
+            None => Self::of(&text, Some(path), FileOrigin::Found),
         }
     }
 
@@ -117,7 +117,7 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Self::of(text, None, Named::ByUser)
+        Self::of(text, None, FileOrigin::ByUser)
     }
 
     /// Merges this configuration with the user's own, whose settings apply if this one does not set
@@ -127,7 +127,7 @@ impl Config {
     /// # Errors
     /// If settings of the two contradict each other.
     pub fn over(mut self, users: Self) -> Result<Self, ConfigError> {
-        let told = users.warnings.iter().map(|warning| Fault {
+        let told = users.warnings.iter().map(|warning| ConfigFault {
             line: None,
             text: warning.in_file(users.path.as_deref()),
         });
@@ -173,14 +173,14 @@ impl Config {
 
     /// Returns the warnings for its author, for example about an API key in the file.
     #[must_use]
-    pub fn warnings(&self) -> &[Fault] {
+    pub fn warnings(&self) -> &[ConfigFault] {
         &self.warnings
     }
 
     /// Returns `true` if the user has named the file or trusts it.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
-        self.named == Named::ByUser
+        self.named == FileOrigin::ByUser
     }
 
     /// Returns the settings that require trust, each with its line.
@@ -195,7 +195,7 @@ impl Config {
         let layers = layers.chain([&self.shared.defaults]);
         let found = layers.flat_map(|layer| &layer.found);
         let prompts = found.filter_map(|found| match (found.key.name, &found.value) {
-            ("system_file" | "prompt_file", Value::Path(path)) => Some(path.clone()),
+            ("system_file" | "prompt_file", SettingValue::Path(path)) => Some(path.clone()),
             _ => None,
         });
         prompts.collect()
@@ -282,21 +282,21 @@ impl Config {
 
     /// Parses the text of a trusted file.
     pub(crate) fn of_trusted(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        Self::of(text, Some(path), Named::ByUser)
+        Self::of(text, Some(path), FileOrigin::ByUser)
     }
 
-    fn of(text: &str, path: Option<&Path>, named: Named) -> Result<Self, ConfigError> {
+    fn of(text: &str, path: Option<&Path>, named: FileOrigin) -> Result<Self, ConfigError> {
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
         let mut table = document::parse(text).map_err(|faults| faults.error(path))?;
         let here = path.unwrap_or_else(|| Path::new(CONFIG_FILE));
-        let mut reader = Reader {
+        let mut reader = TableReader {
             path: here,
             named,
             restricted: Vec::new(),
             faults: &mut faults,
             warnings: &mut warnings,
         };
-        let mut shared = Shared::read(&mut table, &mut reader);
+        let mut shared = SharedSettings::read(&mut table, &mut reader);
         let agents = agents(&mut table, &mut reader);
         shared.agents = agents;
         shared.defaults = reader.layer(Owner::All, table);
@@ -368,7 +368,7 @@ impl Config {
     }
 }
 
-impl Shared {
+impl SharedSettings {
     /// Returns the settings of an agent, or of all agents, below the layers `over`.
     pub(crate) fn resolve(
         &self,
@@ -376,14 +376,14 @@ impl Shared {
         agent: Option<&AgentPart>,
         faults: &mut Faults,
         warnings: &mut Faults,
-    ) -> Resolved {
+    ) -> MergedSettings {
         let own = agent.map(|agent| &agent.layer);
         let layers = over
             .iter()
             .copied()
             .chain(own)
             .chain([&self.defaults, &self.users]);
-        let mut resolved = Resolved::of(&layers.collect::<Vec<_>>(), faults, warnings);
+        let mut resolved = MergedSettings::of(&layers.collect::<Vec<_>>(), faults, warnings);
         let is_called = agent.is_some_and(|agent| agent.is_file);
         let has_tools = resolved.settings.tools.iter().any(|name| name != "none");
         if has_tools && !is_called && !resolved.found.contains_key("sub_agents") {
@@ -400,12 +400,12 @@ impl Shared {
             .chain([&self.defaults])
             .flat_map(|layer| &layer.found);
         found.flat_map(|found| match &found.value {
-            Value::Hosted(tools) => tools.as_slice(),
+            SettingValue::Hosted(tools) => tools.as_slice(),
             _ => &[],
         })
     }
 
-    fn read(table: &mut Table, reader: &mut Reader<'_>) -> Self {
+    fn read(table: &mut Table, reader: &mut TableReader<'_>) -> Self {
         let mut shared = Self::default();
         if let Some(entry) = table.take("mcp") {
             reader.restrict("[[mcp]]", entry.line);
@@ -450,7 +450,7 @@ impl Shared {
 
     /// Parses each model by itself, so that every fault is reported: `vendor.model` or
     /// `"vendor/model"`.
-    fn models(&mut self, entry: Entry, faults: &mut Faults) {
+    fn models(&mut self, entry: TableEntry, faults: &mut Faults) {
         for vendor in table_of("[models]", entry, faults) {
             if vendor.key.contains('/') {
                 self.model(None, vendor, faults);
@@ -464,7 +464,7 @@ impl Shared {
         }
     }
 
-    fn model(&mut self, vendor: Option<&str>, entry: Entry, faults: &mut Faults) {
+    fn model(&mut self, vendor: Option<&str>, entry: TableEntry, faults: &mut Faults) {
         let line = entry.line;
         let mut rows = toml::Table::new();
         rows.insert(entry.key, value(entry.node.value));
@@ -480,9 +480,9 @@ impl Shared {
 }
 
 /// Returns the tables of a list of tables.
-fn list(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Node> {
+fn list(name: &str, entry: TableEntry, faults: &mut Faults) -> Vec<Node> {
     match entry.node.value {
-        Written::List(nodes) => nodes,
+        WrittenValue::List(nodes) => nodes,
         given => {
             faults.at(
                 entry.line,
@@ -493,9 +493,9 @@ fn list(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Node> {
     }
 }
 
-fn table_of(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Entry> {
+fn table_of(name: &str, entry: TableEntry, faults: &mut Faults) -> Vec<TableEntry> {
     match entry.node.value {
-        Written::Table(table) => table.0,
+        WrittenValue::Table(table) => table.0,
         given => {
             faults.at(entry.line, format!("{name} is {given}; give a table"));
             Vec::new()
@@ -503,7 +503,7 @@ fn table_of(name: &str, entry: Entry, faults: &mut Faults) -> Vec<Entry> {
     }
 }
 
-fn agents(table: &mut Table, reader: &mut Reader<'_>) -> Vec<AgentPart> {
+fn agents(table: &mut Table, reader: &mut TableReader<'_>) -> Vec<AgentPart> {
     let mut agents: Vec<AgentPart> = Vec::new();
     if let Some(entry) = table.take("agents") {
         let mut nodes = list("[[agents]]", entry, reader.faults);
@@ -518,7 +518,7 @@ fn agents(table: &mut Table, reader: &mut Reader<'_>) -> Vec<AgentPart> {
         }
         for node in nodes {
             let line = node.line;
-            let Written::Table(own) = node.value else {
+            let WrittenValue::Table(own) = node.value else {
                 let text = format!("an agent is {}; give [[agents]] with a `name`", node.value);
                 reader.faults.at(line, text);
                 continue;
@@ -554,20 +554,20 @@ fn agents(table: &mut Table, reader: &mut Reader<'_>) -> Vec<AgentPart> {
     agents
 }
 
-fn value(written: Written) -> toml::Value {
+fn value(written: WrittenValue) -> toml::Value {
     match written {
-        Written::Flag(flag) => flag.into(),
-        Written::Whole(Some(whole)) => whole.into(),
-        Written::Whole(None) => f64::INFINITY.into(),
-        Written::Number(number) => number.into(),
-        Written::Text(text) | Written::Date(text) => text.into(),
-        Written::Code => String::new().into(),
-        Written::List(nodes) => nodes
+        WrittenValue::Flag(flag) => flag.into(),
+        WrittenValue::Whole(Some(whole)) => whole.into(),
+        WrittenValue::Whole(None) => f64::INFINITY.into(),
+        WrittenValue::Number(number) => number.into(),
+        WrittenValue::Text(text) | WrittenValue::Date(text) => text.into(),
+        WrittenValue::Code => String::new().into(),
+        WrittenValue::List(nodes) => nodes
             .into_iter()
             .map(|node| value(node.value))
             .collect::<Vec<_>>()
             .into(),
-        Written::Table(table) => {
+        WrittenValue::Table(table) => {
             let entries = table.0.into_iter();
             let table = entries.map(|entry| (entry.key, value(entry.node.value)));
             toml::Value::Table(table.collect())

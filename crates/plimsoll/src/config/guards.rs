@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use plimsoll_agent::Permission;
 use plimsoll_providers::ModelBook;
 
-use super::kind::Value;
+use super::kind::SettingValue;
 use super::layer::Layer;
 use super::permission::Rule;
 use super::reach::is_below;
-use super::resolve::Resolved;
+use super::resolve::MergedSettings;
 
 /// The restrictions for called agents, whatever their file sets.
 #[derive(Debug, Clone, Default)]
@@ -32,11 +32,11 @@ impl Guards {
         let mut guards = Self::default();
         for found in layers.iter().flat_map(|layer| &layer.found) {
             match (found.key.path().as_str(), &found.value) {
-                ("permissions", Value::Rules(rules)) => {
+                ("permissions", SettingValue::Rules(rules)) => {
                     let forbid = rules.iter().filter(|rule| rule.then != Permission::Allow);
                     guards.rules.extend(forbid.cloned());
                 }
-                ("root", Value::Path(root)) if guards.root.is_none() => {
+                ("root", SettingValue::Path(root)) if guards.root.is_none() => {
                     guards.root = Some(root.clone());
                 }
                 _ => {}
@@ -46,7 +46,7 @@ impl Guards {
     }
 
     /// Applies them to an agent. Its own root is kept only if it is the caller's root or below it.
-    pub(crate) fn hold(&self, resolved: &mut Resolved) {
+    pub(crate) fn hold(&self, resolved: &mut MergedSettings) {
         let own = &mut resolved.settings;
         own.permissions.splice(0..0, self.rules.iter().cloned());
         if let Some(root) = &self.root {

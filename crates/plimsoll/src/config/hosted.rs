@@ -4,18 +4,18 @@
 use plimsoll_context::HostedTool;
 use serde_json::{Map, Value};
 
-use super::document::{Node, Written};
+use super::document::{Node, WrittenValue};
 use super::kind::quoted;
 
 /// Keys of such tools that hold secrets, which must not be in a file, a process list or a report.
 const SECRETS: [&str; 2] = ["authorization", "headers"];
 
 /// Parses a list of tables, or one table. Variables and flags may also contain JSON.
-pub(crate) fn read(given: &Written) -> Option<Vec<HostedTool>> {
+pub(crate) fn read(given: &WrittenValue) -> Option<Vec<HostedTool>> {
     let tools: Vec<Value> = match given {
-        Written::List(nodes) => nodes.iter().map(|node| json(&node.value)).collect(),
-        Written::Table(_) => vec![json(given)],
-        Written::Text(text) => match serde_json::from_str(text).ok()? {
+        WrittenValue::List(nodes) => nodes.iter().map(|node| json(&node.value)).collect(),
+        WrittenValue::Table(_) => vec![json(given)],
+        WrittenValue::Text(text) => match serde_json::from_str(text).ok()? {
             Value::Array(list) => list,
             one => vec![one],
         },
@@ -71,15 +71,15 @@ fn bare(key: &str) -> String {
 }
 
 /// Converts a value to JSON.
-fn json(written: &Written) -> Value {
+fn json(written: &WrittenValue) -> Value {
     match written {
-        Written::Flag(flag) => (*flag).into(),
-        Written::Whole(whole) => (*whole).into(),
-        Written::Number(number) => (*number).into(),
-        Written::Text(text) | Written::Date(text) => text.as_str().into(),
-        Written::Code => Value::Null,
-        Written::List(nodes) => nodes.iter().map(|Node { value, .. }| json(value)).collect(),
-        Written::Table(table) => {
+        WrittenValue::Flag(flag) => (*flag).into(),
+        WrittenValue::Whole(whole) => (*whole).into(),
+        WrittenValue::Number(number) => (*number).into(),
+        WrittenValue::Text(text) | WrittenValue::Date(text) => text.as_str().into(),
+        WrittenValue::Code => Value::Null,
+        WrittenValue::List(nodes) => nodes.iter().map(|Node { value, .. }| json(value)).collect(),
+        WrittenValue::Table(table) => {
             let entries = table.0.iter();
             let entries = entries.map(|entry| (entry.key.clone(), json(&entry.node.value)));
             Value::Object(entries.collect::<Map<_, _>>())

@@ -1,21 +1,21 @@
-//! [`Key`]: one row of the table of settings, with its names, type, default and place. The rows are
-//! in `keys/`; values are parsed in `kind.rs`.
+//! [`SettingKey`]: one row of the table of settings, with its names, type, default and place. The
+//! rows are in `keys/`; values are parsed in `kind.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::keys;
-use super::kind::Kind;
+use super::kind::SettingKind;
 
 /// One setting, with everything there is to know of it.
 #[derive(Debug)]
-pub struct Key {
+pub struct SettingKey {
     /// The table of the setting; empty for the agent's own table.
     pub table: &'static str,
     /// The name within the table.
     pub name: &'static str,
     /// The type of the value, and the effect of setting it.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// The default: a value as TOML, or a description.
     pub default: Preset,
     /// The description, in one line.
@@ -70,18 +70,18 @@ pub enum Trust {
 }
 
 /// All keys by name.
-pub(crate) static NAMES: LazyLock<BTreeMap<String, &'static Key>> =
+pub(crate) static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
     LazyLock::new(|| keys::all().map(|key| (key.path(), key)).collect());
 
 /// Creates a row: a key of this table.
 pub(crate) const fn key(
     table: &'static str,
     name: &'static str,
-    kind: Kind,
+    kind: SettingKind,
     default: Preset,
     doc: &'static str,
-) -> Key {
-    Key {
+) -> SettingKey {
+    SettingKey {
         table,
         name,
         kind,
@@ -95,7 +95,7 @@ pub(crate) const fn key(
     }
 }
 
-impl Key {
+impl SettingKey {
     pub(crate) const fn flag(mut self, flag: &'static str) -> Self {
         self.flag = Some(flag);
         self

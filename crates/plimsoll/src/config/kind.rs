@@ -1,4 +1,5 @@
-//! [`Kind`]: the type of a key's value and the setting that it changes. [`Value`]: a parsed value.
+//! [`SettingKind`]: the type of a key's value and the setting that it changes. [`SettingValue`]: a
+//! parsed value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +10,7 @@ use plimsoll_agent::ToolExecutionStrategy;
 use plimsoll_context::{CompactionScope, HostedTool, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::CommandHook;
 
-use super::document::{Node, Written, parse_value};
+use super::document::{Node, WrittenValue, parse_value};
 use super::hook;
 use super::hosted;
 use super::permission::Rule;
@@ -20,64 +21,64 @@ const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
 /// Values that mean "no limit".
 const NO_LIMIT: [&str; 2] = ["none", "unlimited"];
 
-type Set<T> = fn(&mut AgentSettings, T);
+type Setter<T> = fn(&mut AgentSettings, T);
 
 /// The type of a key's value, and the setting that it changes.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum SettingKind {
     /// True or false.
-    Flag(Set<bool>),
+    Flag(Setter<bool>),
     /// A whole number, at least this one.
-    Whole(u64, Set<u64>),
+    Whole(u64, Setter<u64>),
     /// A number of items, at least this one.
-    Count(usize, Set<usize>),
+    Count(usize, Setter<usize>),
     /// Tokens, at least this number.
-    Tokens(u64, Set<Tokens>),
+    Tokens(u64, Setter<Tokens>),
     /// Tokens, at least 1, or no limit.
-    TokensOrNone(Set<Option<Tokens>>),
+    TokensOrNone(Setter<Option<Tokens>>),
     /// A fraction of 1.
-    Share(Set<Ppm>),
+    Share(Setter<Ppm>),
     /// A share of the available tokens, or a number of tokens.
-    Size(Set<Threshold>),
+    Size(Setter<Threshold>),
     /// A number from 0 to this one.
-    Number(f64, Set<f64>),
+    Number(f64, Setter<f64>),
     /// Dollars, more than 0.
-    Dollars(Set<Money>),
+    Dollars(Setter<Money>),
     /// A time above zero.
-    Time(Set<Duration>),
+    Time(Setter<Duration>),
     /// A time above zero, or no limit.
-    TimeOrNone(Set<Option<Duration>>),
+    TimeOrNone(Setter<Option<Duration>>),
     /// A text.
-    Text(Set<String>),
+    Text(Setter<String>),
     /// A file or directory.
-    Path(Set<PathBuf>),
+    Path(Setter<PathBuf>),
     /// Files or directories.
-    Paths(Set<Vec<PathBuf>>),
+    Paths(Setter<Vec<PathBuf>>),
     /// One of these names.
-    Choice(&'static [&'static str], Set<&'static str>),
+    Choice(&'static [&'static str], Setter<&'static str>),
     /// Names, as a list or separated by commas.
-    Names(Set<Vec<String>>),
+    Names(Setter<Vec<String>>),
     /// Texts.
-    Texts(Set<Vec<String>>),
+    Texts(Setter<Vec<String>>),
     /// Whole numbers by name.
-    Counts(Set<BTreeMap<String, u64>>),
+    Counts(Setter<BTreeMap<String, u64>>),
     /// Tokens, or "unknown".
-    Window(Set<Option<Tokens>>),
+    Window(Setter<Option<Tokens>>),
     /// The earlier runs that go into a summary.
-    Earlier(Set<CompactionScope>),
+    Earlier(Setter<CompactionScope>),
     /// The number of concurrent tool calls, by a name.
-    Execution(Set<ToolExecutionStrategy>),
+    Execution(Setter<ToolExecutionStrategy>),
     /// Permission rules.
-    Rules(Set<Vec<Rule>>),
+    Rules(Setter<Vec<Rule>>),
     /// Commands for events of a run.
-    Hooks(Set<Vec<CommandHook>>),
+    Hooks(Setter<Vec<CommandHook>>),
     /// Tools that run at the provider.
-    Hosted(Set<Vec<HostedTool>>),
+    Hosted(Setter<Vec<HostedTool>>),
 }
 
 /// A parsed value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum SettingValue {
     /// True or false.
     Flag(bool),
     /// A whole number.
@@ -118,13 +119,13 @@ pub enum Value {
     Hosted(Vec<HostedTool>),
 }
 
-impl Kind {
+impl SettingKind {
     /// Parses a value. If it has the wrong type, returns a description of the expected one.
-    pub(crate) fn read(self, node: &Node) -> Result<Value, String> {
+    pub(crate) fn read(self, node: &Node) -> Result<SettingValue, String> {
         let given = &node.value;
         let value = match self {
             Self::Flag(_) => match given {
-                Written::Flag(flag) => Some(Value::Flag(*flag)),
+                WrittenValue::Flag(flag) => Some(SettingValue::Flag(*flag)),
                 _ => None,
             },
             Self::Whole(least, _) => whole(given, least),
@@ -132,42 +133,41 @@ impl Kind {
             Self::Tokens(least, _) => tokens(given, least),
             Self::TokensOrNone(_) => none(given).or_else(|| tokens(given, 1)),
             Self::Window(_) => match given {
-                Written::Text(text) if text.trim() == "unknown" => Some(Value::Unknown),
+                WrittenValue::Text(text) if text.trim() == "unknown" => Some(SettingValue::Unknown),
                 _ => tokens(given, 1),
             },
-            Self::Share(_) => share(given).map(Value::Share),
+            Self::Share(_) => share(given).map(SettingValue::Share),
             Self::Size(_) => match given {
-                Written::Number(_) => share(given).map(Value::Share),
+                WrittenValue::Number(_) => share(given).map(SettingValue::Share),
                 _ => tokens(given, 1),
             },
             Self::Number(most, _) => number(given)
                 .filter(|number| *number <= most)
-                .map(Value::Number),
+                .map(SettingValue::Number),
             Self::Dollars(_) => number(given)
                 .and_then(Money::from_dollars)
                 .filter(|money| money.0 > 0)
-                .map(Value::Dollars),
-            Self::Time(_) => time(given).map(Value::Time),
-            Self::TimeOrNone(_) => none(given).or_else(|| time(given).map(Value::Time)),
-            Self::Text(_) => text(given).map(Value::Text),
+                .map(SettingValue::Dollars),
+            Self::Time(_) => time(given).map(SettingValue::Time),
+            Self::TimeOrNone(_) => none(given).or_else(|| time(given).map(SettingValue::Time)),
+            Self::Text(_) => text(given).map(SettingValue::Text),
             Self::Path(_) => text(given)
                 .filter(|text| !text.is_empty())
-                .map(|text| Value::Path(text.into())),
+                .map(|text| SettingValue::Path(text.into())),
             Self::Choice(names, _) => choice(given, names),
-            Self::Paths(_) => {
-                texts(given).map(|texts| Value::Paths(texts.into_iter().map(Into::into).collect()))
-            }
-            Self::Names(_) => names(given).map(Value::Texts),
-            Self::Texts(_) => texts(given).map(Value::Texts),
-            Self::Counts(_) => counts(given).map(Value::Counts),
-            Self::Earlier(_) => earlier(given).map(Value::Earlier),
-            Self::Execution(_) => execution(given).map(Value::Execution),
+            Self::Paths(_) => texts(given)
+                .map(|texts| SettingValue::Paths(texts.into_iter().map(Into::into).collect())),
+            Self::Names(_) => names(given).map(SettingValue::Texts),
+            Self::Texts(_) => texts(given).map(SettingValue::Texts),
+            Self::Counts(_) => counts(given).map(SettingValue::Counts),
+            Self::Earlier(_) => earlier(given).map(SettingValue::Earlier),
+            Self::Execution(_) => execution(given).map(SettingValue::Execution),
             Self::Rules(_) => text(given)
                 .and_then(|text| Rule::all_of(&text))
-                .map(Value::Rules),
+                .map(SettingValue::Rules),
             // In a file they are tables, which are parsed elsewhere. There is no other form.
             Self::Hooks(_) => None,
-            Self::Hosted(_) => hosted::read(given).map(Value::Hosted),
+            Self::Hosted(_) => hosted::read(given).map(SettingValue::Hosted),
         };
         value.ok_or_else(|| self.expects())
     }
@@ -194,57 +194,60 @@ impl Kind {
         );
         if is_listed && raw.trim_start().starts_with('[') {
             let node = parse_value(raw);
-            if let Written::List(_) = node.value {
+            if let WrittenValue::List(_) = node.value {
                 return node;
             }
         }
         match plain {
             true => Node {
                 line: 1,
-                value: Written::Text(raw.to_owned()),
+                value: WrittenValue::Text(raw.to_owned()),
             },
             false => parse_value(raw),
         }
     }
 
     /// Applies a parsed value.
-    pub(crate) fn set(self, settings: &mut AgentSettings, value: &Value) {
+    pub(crate) fn set(self, settings: &mut AgentSettings, value: &SettingValue) {
         match (self, value) {
-            (Self::Flag(set), Value::Flag(flag)) => set(settings, *flag),
-            (Self::Whole(_, set), Value::Whole(whole)) => set(settings, *whole),
-            (Self::Count(_, set), Value::Whole(whole)) => {
+            (Self::Flag(set), SettingValue::Flag(flag)) => set(settings, *flag),
+            (Self::Whole(_, set), SettingValue::Whole(whole)) => set(settings, *whole),
+            (Self::Count(_, set), SettingValue::Whole(whole)) => {
                 set(settings, usize::try_from(*whole).unwrap_or(usize::MAX));
             }
-            (Self::Tokens(_, set), Value::Whole(whole)) => set(settings, Tokens(*whole)),
-            (Self::TokensOrNone(set) | Self::Window(set), Value::Whole(whole)) => {
+            (Self::Tokens(_, set), SettingValue::Whole(whole)) => set(settings, Tokens(*whole)),
+            (Self::TokensOrNone(set) | Self::Window(set), SettingValue::Whole(whole)) => {
                 set(settings, Some(Tokens(*whole)));
             }
-            (Self::TokensOrNone(set), Value::None) | (Self::Window(set), Value::Unknown) => {
+            (Self::TokensOrNone(set), SettingValue::None)
+            | (Self::Window(set), SettingValue::Unknown) => {
                 set(settings, None);
             }
-            (Self::Share(set), Value::Share(share)) => set(settings, *share),
-            (Self::Size(set), Value::Share(share)) => set(settings, Threshold::Share(*share)),
-            (Self::Size(set), Value::Whole(whole)) => {
+            (Self::Share(set), SettingValue::Share(share)) => set(settings, *share),
+            (Self::Size(set), SettingValue::Share(share)) => {
+                set(settings, Threshold::Share(*share))
+            }
+            (Self::Size(set), SettingValue::Whole(whole)) => {
                 set(settings, Threshold::Sent(Tokens(*whole)));
             }
-            (Self::Number(_, set), Value::Number(number)) => set(settings, *number),
-            (Self::Dollars(set), Value::Dollars(money)) => set(settings, *money),
-            (Self::Time(set), Value::Time(time)) => set(settings, *time),
-            (Self::TimeOrNone(set), Value::Time(time)) => set(settings, Some(*time)),
-            (Self::TimeOrNone(set), Value::None) => set(settings, None),
-            (Self::Text(set), Value::Text(text)) => set(settings, text.clone()),
-            (Self::Path(set), Value::Path(path)) => set(settings, path.clone()),
-            (Self::Paths(set), Value::Paths(paths)) => set(settings, paths.clone()),
-            (Self::Choice(_, set), Value::Choice(name)) => set(settings, name),
-            (Self::Names(set) | Self::Texts(set), Value::Texts(texts)) => {
+            (Self::Number(_, set), SettingValue::Number(number)) => set(settings, *number),
+            (Self::Dollars(set), SettingValue::Dollars(money)) => set(settings, *money),
+            (Self::Time(set), SettingValue::Time(time)) => set(settings, *time),
+            (Self::TimeOrNone(set), SettingValue::Time(time)) => set(settings, Some(*time)),
+            (Self::TimeOrNone(set), SettingValue::None) => set(settings, None),
+            (Self::Text(set), SettingValue::Text(text)) => set(settings, text.clone()),
+            (Self::Path(set), SettingValue::Path(path)) => set(settings, path.clone()),
+            (Self::Paths(set), SettingValue::Paths(paths)) => set(settings, paths.clone()),
+            (Self::Choice(_, set), SettingValue::Choice(name)) => set(settings, name),
+            (Self::Names(set) | Self::Texts(set), SettingValue::Texts(texts)) => {
                 set(settings, texts.clone());
             }
-            (Self::Counts(set), Value::Counts(counts)) => set(settings, counts.clone()),
-            (Self::Earlier(set), Value::Earlier(earlier)) => set(settings, *earlier),
-            (Self::Execution(set), Value::Execution(execution)) => set(settings, *execution),
-            (Self::Rules(set), Value::Rules(rules)) => set(settings, rules.clone()),
-            (Self::Hooks(set), Value::Hooks(hooks)) => set(settings, hooks.clone()),
-            (Self::Hosted(set), Value::Hosted(tools)) => set(settings, tools.clone()),
+            (Self::Counts(set), SettingValue::Counts(counts)) => set(settings, counts.clone()),
+            (Self::Earlier(set), SettingValue::Earlier(earlier)) => set(settings, *earlier),
+            (Self::Execution(set), SettingValue::Execution(execution)) => set(settings, *execution),
+            (Self::Rules(set), SettingValue::Rules(rules)) => set(settings, rules.clone()),
+            (Self::Hooks(set), SettingValue::Hooks(hooks)) => set(settings, hooks.clone()),
+            (Self::Hosted(set), SettingValue::Hosted(tools)) => set(settings, tools.clone()),
             // A key accepts only values of its own type.
             _ => {}
         }
@@ -312,20 +315,20 @@ impl Kind {
     }
 }
 
-fn whole(given: &Written, least: u64) -> Option<Value> {
-    let Written::Whole(Some(whole)) = given else {
+fn whole(given: &WrittenValue, least: u64) -> Option<SettingValue> {
+    let WrittenValue::Whole(Some(whole)) = given else {
         return None;
     };
     let whole = u64::try_from(*whole).ok()?;
-    (whole >= least).then_some(Value::Whole(whole))
+    (whole >= least).then_some(SettingValue::Whole(whole))
 }
 
 /// Parses a number of tokens: a whole number, or a text such as "100k".
-fn tokens(given: &Written, least: u64) -> Option<Value> {
+fn tokens(given: &WrittenValue, least: u64) -> Option<SettingValue> {
     match given {
-        Written::Text(text) => {
+        WrittenValue::Text(text) => {
             let tokens = parse_tokens(text)?;
-            (tokens >= least).then_some(Value::Whole(tokens))
+            (tokens >= least).then_some(SettingValue::Whole(tokens))
         }
         _ => whole(given, least),
     }
@@ -347,29 +350,31 @@ pub fn parse_tokens(text: &str) -> Option<u64> {
     i64::try_from(tokens).is_ok().then_some(tokens)
 }
 
-fn none(given: &Written) -> Option<Value> {
+fn none(given: &WrittenValue) -> Option<SettingValue> {
     match given {
-        Written::Text(text) => NO_LIMIT.contains(&text.trim()).then_some(Value::None),
+        WrittenValue::Text(text) => NO_LIMIT
+            .contains(&text.trim())
+            .then_some(SettingValue::None),
         _ => None,
     }
 }
 
-fn number(given: &Written) -> Option<f64> {
+fn number(given: &WrittenValue) -> Option<f64> {
     let number = match given {
-        Written::Number(number) => *number,
-        Written::Whole(Some(whole)) => *whole as f64,
+        WrittenValue::Number(number) => *number,
+        WrittenValue::Whole(Some(whole)) => *whole as f64,
         _ => return None,
     };
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-fn share(given: &Written) -> Option<Ppm> {
+fn share(given: &WrittenValue) -> Option<Ppm> {
     number(given).and_then(Ppm::from_fraction)
 }
 
-pub(crate) fn time(given: &Written) -> Option<Duration> {
+pub(crate) fn time(given: &WrittenValue) -> Option<Duration> {
     let seconds = match given {
-        Written::Text(text) => {
+        WrittenValue::Text(text) => {
             let text = text.trim();
             let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
             let unit = match text.strip_prefix(digits)?.trim() {
@@ -379,7 +384,7 @@ pub(crate) fn time(given: &Written) -> Option<Duration> {
                 "h" => 3600.0,
                 _ => return None,
             };
-            number(&Written::Number(digits.parse().ok()?))? * unit
+            number(&WrittenValue::Number(digits.parse().ok()?))? * unit
         }
         other => number(other)?,
     };
@@ -388,51 +393,53 @@ pub(crate) fn time(given: &Written) -> Option<Duration> {
     (is_good && !time.is_zero()).then_some(time)
 }
 
-pub(crate) fn text(given: &Written) -> Option<String> {
+pub(crate) fn text(given: &WrittenValue) -> Option<String> {
     match given {
-        Written::Text(text) => Some(text.clone()),
+        WrittenValue::Text(text) => Some(text.clone()),
         _ => None,
     }
 }
 
-fn choice(given: &Written, names: &[&'static str]) -> Option<Value> {
+fn choice(given: &WrittenValue, names: &[&'static str]) -> Option<SettingValue> {
     let plain = |name: &str| name.trim().replace('-', "_");
     let said = plain(&text(given)?);
     let found = names.iter().find(|name| plain(name) == said);
-    found.map(|name| Value::Choice(name))
+    found.map(|name| SettingValue::Choice(name))
 }
 
-fn names(given: &Written) -> Option<Vec<String>> {
+fn names(given: &WrittenValue) -> Option<Vec<String>> {
     match given {
-        Written::Text(text) => Some(text.split(',').map(|name| name.trim().to_owned()).collect()),
+        WrittenValue::Text(text) => {
+            Some(text.split(',').map(|name| name.trim().to_owned()).collect())
+        }
         other => texts(other),
     }
 }
 
-pub(crate) fn texts(given: &Written) -> Option<Vec<String>> {
+pub(crate) fn texts(given: &WrittenValue) -> Option<Vec<String>> {
     match given {
-        Written::Text(text) => Some(vec![text.clone()]),
-        Written::List(list) => list.iter().map(|node| text(&node.value)).collect(),
+        WrittenValue::Text(text) => Some(vec![text.clone()]),
+        WrittenValue::List(list) => list.iter().map(|node| text(&node.value)).collect(),
         _ => None,
     }
 }
 
-fn counts(given: &Written) -> Option<BTreeMap<String, u64>> {
-    let Written::Table(table) = given else {
+fn counts(given: &WrittenValue) -> Option<BTreeMap<String, u64>> {
+    let WrittenValue::Table(table) = given else {
         return None;
     };
     let counts = table
         .0
         .iter()
         .map(|entry| match whole(&entry.node.value, 0) {
-            Some(Value::Whole(count)) => Some((entry.key.clone(), count)),
+            Some(SettingValue::Whole(count)) => Some((entry.key.clone(), count)),
             _ => None,
         });
     counts.collect()
 }
 
 /// Parses `fixed_count(3)`, as a text or a table, or `token_budget`.
-fn earlier(given: &Written) -> Option<CompactionScope> {
+fn earlier(given: &WrittenValue) -> Option<CompactionScope> {
     match named_count(given)? {
         (name, None) if name == "token_budget" => Some(CompactionScope::TokenBudget),
         (name, Some(count)) if name == "fixed_count" => Some(CompactionScope::FixedCount(count)),
@@ -441,7 +448,7 @@ fn earlier(given: &Written) -> Option<CompactionScope> {
 }
 
 /// Parses `sequential`, `parallel` or `batched(4)`, as a text or a table.
-fn execution(given: &Written) -> Option<ToolExecutionStrategy> {
+fn execution(given: &WrittenValue) -> Option<ToolExecutionStrategy> {
     match named_count(given)? {
         (name, None) if name == "sequential" => Some(ToolExecutionStrategy::Sequential),
         (name, None) if name == "parallel" => Some(ToolExecutionStrategy::Parallel),
@@ -451,19 +458,19 @@ fn execution(given: &Written) -> Option<ToolExecutionStrategy> {
 }
 
 /// Parses `name`, `name(3)` or `{ name = 3 }`.
-fn named_count(given: &Written) -> Option<(String, Option<usize>)> {
+fn named_count(given: &WrittenValue) -> Option<(String, Option<usize>)> {
     let plain = |text: &str| text.trim().to_owned();
     match given {
-        Written::Text(text) => match text.split_once('(') {
+        WrittenValue::Text(text) => match text.split_once('(') {
             None => Some((plain(text), None)),
             Some((name, rest)) => {
                 let count = rest.trim_end().strip_suffix(')')?.trim();
                 Some((plain(name), Some(count.parse().ok()?)))
             }
         },
-        Written::Table(table) => match table.0.as_slice() {
+        WrittenValue::Table(table) => match table.0.as_slice() {
             [entry] => match &entry.node.value {
-                Written::Whole(Some(count)) => {
+                WrittenValue::Whole(Some(count)) => {
                     Some((plain(&entry.key), Some(usize::try_from(*count).ok()?)))
                 }
                 _ => None,
@@ -474,7 +481,7 @@ fn named_count(given: &Written) -> Option<(String, Option<usize>)> {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     /// Formats the value as TOML.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -539,9 +546,9 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Returns the text of a text value; any other value in its TOML form.
-pub(crate) fn as_text(value: &Value) -> String {
+pub(crate) fn as_text(value: &SettingValue) -> String {
     match value {
-        Value::Text(text) => text.clone(),
+        SettingValue::Text(text) => text.clone(),
         other => other.to_string(),
     }
 }

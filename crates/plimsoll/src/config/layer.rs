@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use plimsoll_agent::Permission;
 use plimsoll_context::nearest;
 
-use super::document::{Entry, Node, Table, Written};
+use super::document::{Node, Table, TableEntry, WrittenValue};
 use super::fault::Faults;
 use super::fields::Fields;
 use super::hook::{self, HOOK_FIELDS};
 use super::import;
-use super::key::{self, Key, NAMES, PREFIX, Scope, Trust, join};
-use super::kind::{Kind, Value};
+use super::key::{self, NAMES, PREFIX, Scope, SettingKey, Trust, join};
+use super::kind::{SettingKind, SettingValue};
 use super::permission::{PERMISSION_FIELDS, Rule};
 use super::reach;
 
@@ -38,9 +38,9 @@ pub enum Origin {
 
 /// A setting with its origin.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
-    pub(crate) key: &'static Key,
-    pub(crate) value: Value,
+pub(crate) struct FoundSetting {
+    pub(crate) key: &'static SettingKey,
+    pub(crate) value: SettingValue,
     pub(crate) origin: Origin,
     /// The name as written.
     pub(crate) written: String,
@@ -49,7 +49,7 @@ pub(crate) struct Found {
 /// The settings of one source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer {
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<FoundSetting>,
     /// The tables in the source, empty or not.
     pub(crate) tables: Vec<(String, Origin)>,
 }
@@ -63,7 +63,7 @@ pub(crate) enum Owner {
 
 /// Whether the user is responsible for the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum FileOrigin {
     /// Named by the user, or [trusted](super::TrustStore).
     #[default]
     ByUser,
@@ -72,16 +72,16 @@ pub(crate) enum Named {
 }
 
 /// Reads one table of a file.
-pub(crate) struct Reader<'a> {
+pub(crate) struct TableReader<'a> {
     pub(crate) path: &'a Path,
-    pub(crate) named: Named,
+    pub(crate) named: FileOrigin,
     /// The settings that require trust, each with its line.
     pub(crate) restricted: Vec<String>,
     pub(crate) faults: &'a mut Faults,
     pub(crate) warnings: &'a mut Faults,
 }
 
-impl Reader<'_> {
+impl TableReader<'_> {
     pub(crate) fn layer(&mut self, owner: Owner, table: Table) -> Layer {
         let mut layer = Layer::default();
         self.table(&mut layer, owner, "", table);
@@ -93,8 +93,8 @@ impl Reader<'_> {
             let path = join(place, &entry.key);
             let known = NAMES.get(&path);
             match (known, &entry.node.value) {
-                (_, Written::Table(_)) if key::is_table(&path) => {
-                    let Written::Table(inner) = entry.node.value else {
+                (_, WrittenValue::Table(_)) if key::is_table(&path) => {
+                    let WrittenValue::Table(inner) = entry.node.value else {
                         continue;
                     };
                     let origin = Origin::File(self.path.to_owned(), entry.line);
@@ -114,8 +114,14 @@ impl Reader<'_> {
         }
     }
 
-    fn setting(&mut self, layer: &mut Layer, owner: Owner, key: &'static Key, entry: Entry) {
-        let Entry {
+    fn setting(
+        &mut self,
+        layer: &mut Layer,
+        owner: Owner,
+        key: &'static SettingKey,
+        entry: TableEntry,
+    ) {
+        let TableEntry {
             key: name,
             line,
             node,
@@ -127,9 +133,11 @@ impl Reader<'_> {
         if key.trust == Trust::Named {
             self.restrict(&name, line);
         }
-        if let (Kind::Rules(_) | Kind::Hooks(_), Written::List(_)) = (key.kind, &node.value) {
+        if let (SettingKind::Rules(_) | SettingKind::Hooks(_), WrittenValue::List(_)) =
+            (key.kind, &node.value)
+        {
             let value = self.tables(key.kind, node);
-            return layer.found.push(Found {
+            return layer.found.push(FoundSetting {
                 key,
                 value,
                 origin: Origin::File(self.path.to_owned(), line),
@@ -143,16 +151,16 @@ impl Reader<'_> {
                 return self.faults.at(line, text);
             }
         };
-        if let Value::Path(path) = &value
+        if let SettingValue::Path(path) = &value
             && key.trust == Trust::Any
             && !reach::stays(self.path, path)
         {
             self.restricted.push(format!("`{name}` (line {line})"));
-            if self.named == Named::Found {
+            if self.named == FileOrigin::Found {
                 return self.faults.at(line, leads_out(&name, self.path));
             }
         }
-        layer.found.push(Found {
+        layer.found.push(FoundSetting {
             key,
             value: beside(self.path, value),
             origin: Origin::File(self.path.to_owned(), line),
@@ -161,14 +169,14 @@ impl Reader<'_> {
     }
 
     /// Parses a list of tables, each by its own fields.
-    fn tables(&mut self, kind: Kind, node: Node) -> Value {
-        let Written::List(nodes) = node.value else {
-            return Value::None;
+    fn tables(&mut self, kind: SettingKind, node: Node) -> SettingValue {
+        let WrittenValue::List(nodes) = node.value else {
+            return SettingValue::None;
         };
         let (mut rules, mut hooks) = (Vec::new(), Vec::new());
         for node in nodes {
             let (line, given) = (node.line, node.value);
-            if let Kind::Hooks(_) = kind {
+            if let SettingKind::Hooks(_) = kind {
                 let fields = Fields::read(HOOK_FIELDS, "[[hooks]]", line, given, self.faults);
                 hooks.extend(hook::read(&fields, self.faults));
                 continue;
@@ -190,14 +198,14 @@ impl Reader<'_> {
             rules.extend(rule);
         }
         match kind {
-            Kind::Hooks(_) => Value::Hooks(hooks),
-            _ => Value::Rules(rules),
+            SettingKind::Hooks(_) => SettingValue::Hooks(hooks),
+            _ => SettingValue::Rules(rules),
         }
     }
 
     /// Records a setting that requires trust. In a file that was merely found it is a fault.
     pub(crate) fn restrict(&mut self, name: &str, line: usize) {
-        if self.named == Named::Found {
+        if self.named == FileOrigin::Found {
             // The advice is given once.
             let text = match self.restricted.is_empty() {
                 true => not_trusted(name, self.path),
@@ -234,18 +242,18 @@ fn leads_out(name: &str, path: &Path) -> String {
 }
 
 /// Resolves a path relative to its file.
-fn beside(file: &Path, value: Value) -> Value {
+fn beside(file: &Path, value: SettingValue) -> SettingValue {
     match (value, file.parent()) {
-        (Value::Path(path), Some(folder)) => Value::Path(folder.join(path)),
-        (Value::Paths(paths), Some(folder)) => {
-            Value::Paths(paths.iter().map(|path| folder.join(path)).collect())
+        (SettingValue::Path(path), Some(folder)) => SettingValue::Path(folder.join(path)),
+        (SettingValue::Paths(paths), Some(folder)) => {
+            SettingValue::Paths(paths.iter().map(|path| folder.join(path)).collect())
         }
         (value, _) => value,
     }
 }
 
 /// Returns the fault of two settings for the same thing.
-pub(crate) fn two_of_one(first: &Found, second: &Found) -> String {
+pub(crate) fn two_of_one(first: &FoundSetting, second: &FoundSetting) -> String {
     format!(
         "{} and {} are two settings of one thing; keep the one you mean",
         first.named(),
@@ -345,10 +353,10 @@ impl Layer {
         };
         let node: Node = key.kind.node(raw);
         let read = match (key.kind, &node.value) {
-            (Kind::Rules(_), Written::List(_)) => {
-                let mut reader = Reader {
+            (SettingKind::Rules(_), WrittenValue::List(_)) => {
+                let mut reader = TableReader {
                     path: Path::new(""),
-                    named: Named::ByUser,
+                    named: FileOrigin::ByUser,
                     faults,
                     warnings: &mut Faults::default(),
                     restricted: Vec::new(),
@@ -368,17 +376,23 @@ impl Layer {
     }
 
     /// Adds a value. If a key is given more than once, the last value applies; lists are joined.
-    fn put(&mut self, key: &'static Key, value: Value, origin: Origin, written: &str) {
+    fn put(
+        &mut self,
+        key: &'static SettingKey,
+        value: SettingValue,
+        origin: Origin,
+        written: &str,
+    ) {
         let before = self
             .found
             .iter_mut()
             .find(|found| found.key.path() == key.path());
         match (before.map(|found| &mut found.value), value) {
             // Repeated texts form a list.
-            (Some(Value::Texts(before)), Value::Texts(more)) => before.extend(more),
-            (Some(Value::Rules(before)), Value::Rules(more)) => before.extend(more),
+            (Some(SettingValue::Texts(before)), SettingValue::Texts(more)) => before.extend(more),
+            (Some(SettingValue::Rules(before)), SettingValue::Rules(more)) => before.extend(more),
             (Some(before), value) => *before = value,
-            (None, value) => self.found.push(Found {
+            (None, value) => self.found.push(FoundSetting {
                 key,
                 value,
                 origin,
@@ -388,7 +402,7 @@ impl Layer {
     }
 }
 
-impl Found {
+impl FoundSetting {
     pub(crate) fn line(&self) -> Option<usize> {
         self.origin.line()
     }
@@ -427,7 +441,7 @@ pub(crate) fn unknown_variables<'a>(
     names: impl Iterator<Item = &'a str>,
     others: &[&str],
 ) -> Vec<String> {
-    let ours: Vec<String> = super::keys::all().map(Key::variable).collect();
+    let ours: Vec<String> = super::keys::all().map(SettingKey::variable).collect();
     let strange = names.filter(|name| {
         name.starts_with(PREFIX) && !others.contains(name) && !ours.iter().any(|our| our == name)
     });

@@ -49,15 +49,15 @@ mod trust;
 
 pub use agent::{AgentConfig, MAX_PROMPT};
 pub use agent_file::{AgentFileForm, MAX_AGENT_FILES};
-pub use fault::{ConfigError, Fault};
+pub use fault::{ConfigError, ConfigFault};
 pub use fields::{Field, FieldKind};
 pub use file::{CONFIG_FILE, Config, MAX_AGENTS, MAX_CONFIG_FILE};
 pub use hook::{HOOK_FIELDS, MOMENTS};
 pub use import::{Import, ImportedSetting, System};
 pub use instructions::Instructions;
-pub use key::{Key, Merge, Preset, Scope, Trust};
+pub use key::{Merge, Preset, Scope, SettingKey, Trust};
 pub use keys::{GROUPS, all as keys, named as key};
-pub use kind::{Kind, Value, parse_tokens};
+pub use kind::{SettingKind, SettingValue, parse_tokens};
 pub use layer::Origin;
 pub use make::{AgentModel, MakeAgent};
 pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::fields::Field;
 use super::hook::HOOK_FIELDS;
-use super::key::{Key, Preset, Scope, Trust};
+use super::key::{Preset, Scope, SettingKey, Trust};
 use super::keys;
 use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
@@ -75,7 +75,7 @@ pub fn template() -> String {
     text + TAIL
 }
 
-fn everywhere() -> impl Iterator<Item = &'static Key> {
+fn everywhere() -> impl Iterator<Item = &'static SettingKey> {
     keys::all().filter(|key| key.scope == Scope::Everywhere)
 }
 

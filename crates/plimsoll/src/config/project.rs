@@ -43,7 +43,7 @@ pub struct ProjectFiles {
 }
 
 /// A folder to search.
-struct Place {
+struct SearchFolder {
     folder: PathBuf,
     is_ours: bool,
     is_users: bool,
@@ -114,11 +114,11 @@ impl ProjectFiles {
     }
 
     /// Returns the folders of one kind. The first folder with a given name takes precedence.
-    fn places(&self, kind: &str, others: &[&str]) -> Vec<Place> {
+    fn places(&self, kind: &str, others: &[&str]) -> Vec<SearchFolder> {
         let top = self.repository.iter().filter(|top| **top != self.root);
         let mut places = Vec::new();
         let mut add = |folder: PathBuf, is_ours, is_users| {
-            places.push(Place {
+            places.push(SearchFolder {
                 folder,
                 is_ours,
                 is_users,

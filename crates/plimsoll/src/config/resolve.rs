@@ -1,13 +1,13 @@
-//! [`Resolved`]: merges layers, the upper ones first, and reports contradictions. The combined
-//! effect of the settings is checked by a builder.
+//! [`MergedSettings`]: merges layers, the upper ones first, and reports contradictions. The
+//! combined effect of the settings is checked by a builder.
 
 use std::collections::BTreeMap;
 
 use super::fault::Faults;
 use super::key::Merge;
 use super::keys;
-use super::kind::Value;
-use super::layer::{Found, Layer, Origin, two_of_one};
+use super::kind::SettingValue;
+use super::layer::{FoundSetting, Layer, Origin, two_of_one};
 use super::provider::COMPATIBLE;
 use super::settings::AgentSettings;
 
@@ -42,27 +42,27 @@ const CONTEXT_TABLES: [&str; 2] = ["context", "compaction"];
 
 /// The merged settings.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Resolved {
+pub(crate) struct MergedSettings {
     pub(crate) settings: AgentSettings,
     /// The settings that were set, by full name.
-    pub(crate) found: BTreeMap<String, Found>,
+    pub(crate) found: BTreeMap<String, FoundSetting>,
 }
 
 /// A setting with the rank of its layer; 0 is the uppermost.
 #[derive(Debug, Clone)]
-struct Ranked {
+struct RankedSetting {
     rank: usize,
     path: String,
-    found: Found,
+    found: FoundSetting,
 }
 
-impl Resolved {
+impl MergedSettings {
     /// Merges layers, uppermost first.
     pub(crate) fn of(layers: &[&Layer], faults: &mut Faults, warnings: &mut Faults) -> Self {
-        let mut all: Vec<Ranked> = Vec::new();
+        let mut all: Vec<RankedSetting> = Vec::new();
         let mut tables: Vec<(usize, &str, &Origin)> = Vec::new();
         for (rank, layer) in layers.iter().enumerate() {
-            all.extend(layer.found.iter().map(|found| Ranked {
+            all.extend(layer.found.iter().map(|found| RankedSetting {
                 rank,
                 path: found.key.path(),
                 found: found.clone(),
@@ -108,7 +108,7 @@ impl Resolved {
             let names = [found.key.name, found.written.as_str()];
             found.key.name.len() > 4 && names.iter().any(|name| words.contains(name))
         });
-        let mut named: Vec<&Found> = named.collect();
+        let mut named: Vec<&FoundSetting> = named.collect();
         named.sort_by_key(|found| found.line());
         let line = named.iter().find_map(|found| found.line());
         let others = named.len() > 1 || named.iter().any(|found| found.line().is_none());
@@ -129,13 +129,13 @@ impl Resolved {
 /// Removes an address that was set for another model, because a key would be sent to its server. An
 /// address belongs to the model that is set in its layer or below, and to other models of the same
 /// provider.
-fn foreign_address(all: &mut Vec<Ranked>, warnings: &mut Faults) {
-    let first = |all: &[Ranked], name: &str, from: usize| {
+fn foreign_address(all: &mut Vec<RankedSetting>, warnings: &mut Faults) {
+    let first = |all: &[RankedSetting], name: &str, from: usize| {
         let of_name = all.iter().filter(|ranked| ranked.path == name);
         let of_name = of_name.filter(|ranked| ranked.rank >= from);
         of_name.min_by_key(|ranked| ranked.rank).cloned()
     };
-    let name = |ranked: &Ranked| super::kind::as_text(&ranked.found.value);
+    let name = |ranked: &RankedSetting| super::kind::as_text(&ranked.found.value);
     let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
     while let (Some(url), Some(model)) = (first(all, "base_url", 0), first(all, "model", 0)) {
         if model.rank >= url.rank {
@@ -159,15 +159,21 @@ fn foreign_address(all: &mut Vec<Ranked>, warnings: &mut Faults) {
     }
 }
 
-fn is_of_context(ranked: &Ranked) -> bool {
+fn is_of_context(ranked: &RankedSetting) -> bool {
     matches!(ranked.found.key.table, "context" | "compaction")
 }
 
-fn add(upper: &mut Value, lower: &Value) {
+fn add(upper: &mut SettingValue, lower: &SettingValue) {
     match (upper, lower) {
-        (Value::Texts(upper), Value::Texts(lower)) => upper.extend(lower.iter().cloned()),
-        (Value::Rules(upper), Value::Rules(lower)) => upper.extend(lower.iter().cloned()),
-        (Value::Hooks(upper), Value::Hooks(lower)) => upper.extend(lower.iter().cloned()),
+        (SettingValue::Texts(upper), SettingValue::Texts(lower)) => {
+            upper.extend(lower.iter().cloned())
+        }
+        (SettingValue::Rules(upper), SettingValue::Rules(lower)) => {
+            upper.extend(lower.iter().cloned())
+        }
+        (SettingValue::Hooks(upper), SettingValue::Hooks(lower)) => {
+            upper.extend(lower.iter().cloned())
+        }
         _ => {}
     }
 }
@@ -176,12 +182,12 @@ fn add(upper: &mut Value, lower: &Value) {
 fn either_or(
     one: &[&str],
     other: &[&str],
-    all: &mut Vec<Ranked>,
+    all: &mut Vec<RankedSetting>,
     tables: &mut Vec<(usize, &str, &Origin)>,
     faults: &mut Faults,
     warnings: &mut Faults,
 ) {
-    let is_in = |side: &[&str], ranked: &Ranked| {
+    let is_in = |side: &[&str], ranked: &RankedSetting| {
         side.contains(&ranked.path.as_str()) || (side == CONTEXT && is_of_context(ranked))
     };
     let highest = |side: &[&str]| {
@@ -225,7 +231,7 @@ fn either_or(
 
 /// A setting of one group.
 enum Side<'a> {
-    Key(Ranked),
+    Key(RankedSetting),
     Table((usize, &'a str, &'a Origin)),
 }
 

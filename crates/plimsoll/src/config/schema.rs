@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::fields::{Field, FieldKind};
 use super::hook::HOOK_FIELDS;
-use super::key::{Key, Preset, Scope};
+use super::key::{Preset, Scope, SettingKey};
 use super::keys;
-use super::kind::Kind;
+use super::kind::SettingKind;
 use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
 use super::provider::PROVIDER_FIELDS;
@@ -114,7 +114,7 @@ fn table(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-fn of_key(key: &Key) -> Value {
+fn of_key(key: &SettingKey) -> Value {
     let mut schema = of_kind(key.kind);
     let doc = match key.default {
         Preset::Words(words) => format!("{} Default: {words}.", key.doc),
@@ -127,34 +127,34 @@ fn of_key(key: &Key) -> Value {
     schema
 }
 
-fn of_kind(kind: Kind) -> Value {
+fn of_kind(kind: SettingKind) -> Value {
     let whole = |least: u64| json!({ "type": "integer", "minimum": least });
     let or_text = |schema: Value, pattern: &str| json!({ "anyOf": [schema, { "type": "string", "pattern": pattern }] });
     let seconds = json!({ "type": "number", "exclusiveMinimum": 0 });
     let time = r"^ *[0-9.]+ *(ms|s|m|min|h)? *$";
     let tokens = "^[0-9][0-9_]*[kKmM]?$";
     match kind {
-        Kind::Flag(_) => json!({ "type": "boolean" }),
-        Kind::Whole(least, _) => whole(least),
-        Kind::Tokens(least, _) => or_text(whole(least), tokens),
-        Kind::Count(least, _) => whole(least as u64),
-        Kind::TokensOrNone(_) => or_text(whole(1), &format!("^(none|unlimited)$|{tokens}")),
-        Kind::Window(_) => or_text(whole(1), &format!("^unknown$|{tokens}")),
-        Kind::Share(_) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-        Kind::Size(_) => or_text(json!({ "type": "number", "minimum": 0 }), tokens),
-        Kind::Number(most, _) => json!({ "type": "number", "minimum": 0, "maximum": most }),
-        Kind::Dollars(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Kind::Time(_) => or_text(seconds, time),
-        Kind::TimeOrNone(_) => json!({
+        SettingKind::Flag(_) => json!({ "type": "boolean" }),
+        SettingKind::Whole(least, _) => whole(least),
+        SettingKind::Tokens(least, _) => or_text(whole(least), tokens),
+        SettingKind::Count(least, _) => whole(least as u64),
+        SettingKind::TokensOrNone(_) => or_text(whole(1), &format!("^(none|unlimited)$|{tokens}")),
+        SettingKind::Window(_) => or_text(whole(1), &format!("^unknown$|{tokens}")),
+        SettingKind::Share(_) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        SettingKind::Size(_) => or_text(json!({ "type": "number", "minimum": 0 }), tokens),
+        SettingKind::Number(most, _) => json!({ "type": "number", "minimum": 0, "maximum": most }),
+        SettingKind::Dollars(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        SettingKind::Time(_) => or_text(seconds, time),
+        SettingKind::TimeOrNone(_) => json!({
             "anyOf": [seconds, { "type": "string", "pattern": time }, { "enum": ["none", "unlimited"] }]
         }),
-        Kind::Text(_) | Kind::Path(_) => json!({ "type": "string" }),
-        Kind::Choice(names, _) => json!({ "enum": names }),
-        Kind::Names(_) | Kind::Paths(_) | Kind::Texts(_) => json!({
+        SettingKind::Text(_) | SettingKind::Path(_) => json!({ "type": "string" }),
+        SettingKind::Choice(names, _) => json!({ "enum": names }),
+        SettingKind::Names(_) | SettingKind::Paths(_) | SettingKind::Texts(_) => json!({
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
         }),
-        Kind::Counts(_) => json!({ "type": "object", "additionalProperties": whole(0) }),
-        Kind::Execution(_) => json!({
+        SettingKind::Counts(_) => json!({ "type": "object", "additionalProperties": whole(0) }),
+        SettingKind::Execution(_) => json!({
             "anyOf": [
                 { "enum": ["sequential", "parallel"] },
                 {
@@ -165,18 +165,18 @@ fn of_kind(kind: Kind) -> Value {
                 },
             ]
         }),
-        Kind::Rules(_) => json!({
+        SettingKind::Rules(_) => json!({
             "type": "array", "items": of_fields(PERMISSION_FIELDS, &["tool", "then"])
         }),
-        Kind::Hooks(_) => json!({
+        SettingKind::Hooks(_) => json!({
             "type": "array", "items": of_fields(HOOK_FIELDS, &["on", "command"])
         }),
-        Kind::Hosted(_) => json!({
+        SettingKind::Hosted(_) => json!({
             "type": "array",
             "items": { "type": "object", "properties": { "type": { "type": "string" } },
                 "required": ["type"] },
         }),
-        Kind::Earlier(_) => json!({
+        SettingKind::Earlier(_) => json!({
             "anyOf": [
                 { "enum": ["token_budget"] },
                 {

@@ -5,18 +5,18 @@ use serde_json::{Map, json};
 
 use super::agent::AgentConfig;
 use super::document::parse_value;
-use super::key::{Key, Preset};
+use super::key::{Preset, SettingKey};
 use super::keys;
-use super::kind::Value;
+use super::kind::SettingValue;
 use super::layer::Origin;
 
 /// A setting with its effective value.
 #[derive(Debug, Clone)]
 pub struct Effective {
     /// The key.
-    pub key: &'static Key,
+    pub key: &'static SettingKey,
     /// The value. `None` if the default is not a value; [`Preset::Words`] describes it.
-    pub value: Option<Value>,
+    pub value: Option<SettingValue>,
     /// The origin of the value.
     pub origin: Origin,
 }
@@ -40,9 +40,9 @@ impl AgentConfig {
 }
 
 /// Returns a value without secrets: an address loses its user, password and query.
-fn shown(key: &Key, value: &Value) -> Value {
+fn shown(key: &SettingKey, value: &SettingValue) -> SettingValue {
     match value {
-        Value::Text(url) if key.name == "base_url" => Value::Text(masked(url)),
+        SettingValue::Text(url) if key.name == "base_url" => SettingValue::Text(masked(url)),
         other => other.clone(),
     }
 }
@@ -67,10 +67,10 @@ pub(super) fn masked(url: &str) -> String {
     }
 }
 
-impl Key {
+impl SettingKey {
     /// Returns the default as a value, if it is one.
     #[must_use]
-    pub fn preset(&self) -> Option<Value> {
+    pub fn preset(&self) -> Option<SettingValue> {
         match self.default {
             Preset::Value(text) => self.kind.read(&parse_value(text)).ok(),
             Preset::Words(_) => None,
@@ -97,7 +97,7 @@ impl Effective {
     pub fn json(&self) -> serde_json::Value {
         let mut object = Map::new();
         object.insert("key".to_owned(), self.key.path().into());
-        let value = self.value.as_ref().map(Value::json);
+        let value = self.value.as_ref().map(SettingValue::json);
         object.insert("value".to_owned(), value.unwrap_or_default());
         if let (None, Preset::Words(words)) = (&self.value, self.key.default) {
             object.insert("default".to_owned(), words.into());
@@ -115,7 +115,7 @@ impl Effective {
     }
 }
 
-impl Value {
+impl SettingValue {
     /// Returns the value as JSON: times in seconds, money in dollars.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {

@@ -59,7 +59,7 @@ pub enum TrustError {
 
 /// A trusted file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Trusted {
+struct TrustedFile {
     path: String,
     /// The hash of the file's content.
     hash: String,
@@ -84,7 +84,7 @@ impl TrustStore {
         let file = file.as_ref();
         let (config, text) = Config::read_with_text(file)?;
         let mut trusted = self.entries()?;
-        let new = Trusted {
+        let new = TrustedFile {
             path: real(file)?,
             hash: hash(text.as_bytes()),
             prompts: hash_of_prompts(&config),
@@ -124,7 +124,7 @@ impl TrustStore {
         (entry.prompts == hash_of_prompts(&config)).then_some(config)
     }
 
-    fn entries(&self) -> Result<Vec<Trusted>, TrustError> {
+    fn entries(&self) -> Result<Vec<TrustedFile>, TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
         let text = match read(path, MAX_STORE) {
             Ok(text) => text,
@@ -134,18 +134,18 @@ impl TrustStore {
         let list: Vec<Value> = serde_json::from_str(&text).map_err(|error| self.fault(error))?;
         let entries = list.iter().map(|entry| {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-            Some(Trusted {
+            Some(TrustedFile {
                 path: text("path")?,
                 hash: text("hash")?,
                 prompts: text("prompts")?,
             })
         });
-        let entries: Option<Vec<Trusted>> = entries.collect();
+        let entries: Option<Vec<TrustedFile>> = entries.collect();
         entries.ok_or_else(|| self.fault("an entry is incomplete; delete the file and start anew"))
     }
 
     /// Writes the list completely or not at all, readable for its owner only.
-    fn write(&self, entries: &[Trusted]) -> Result<(), TrustError> {
+    fn write(&self, entries: &[TrustedFile]) -> Result<(), TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
         let entries = entries.iter().map(
             |entry| json!({ "path": entry.path, "hash": entry.hash, "prompts": entry.prompts }),
@@ -282,7 +282,7 @@ mod tests {
         let store = TrustStore::new(&list);
         let path = home.path().join("plimsoll.toml");
         fs::write(&path, SYSTEM).unwrap();
-        let others = (0..MAX_TRUSTED).map(|number| Trusted {
+        let others = (0..MAX_TRUSTED).map(|number| TrustedFile {
             path: format!("/no/{number}"),
             hash: hash(b""),
             prompts: hash(b""),

@@ -353,7 +353,7 @@ fn every_key_takes_what_is_good_and_says_what_is_not() {
         }
         for nothing in ["nan", "-1", "inf"] {
             let text = format!("{path} = {nothing}");
-            let is_text = matches!(key.kind, Kind::Earlier(_));
+            let is_text = matches!(key.kind, SettingKind::Earlier(_));
             assert!(Config::parse(&text).is_err() || is_text, "{text}");
         }
     }

@@ -1,5 +1,5 @@
-//! [`Sending`]: exports spans and metrics to a collector in the background, with bounded memory. It
-//! reports failures in one sentence at its end.
+//! [`Exporters`]: exports spans and metrics to a collector in the background, with bounded memory.
+//! It reports failures in one sentence at its end.
 
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -23,9 +23,9 @@ use tracing_subscriber::layer::Layer;
 use super::carrier::{Carrier, FirstFault};
 use super::guard::{FINISH_TIMEOUT, Guard};
 use super::settings::Settings;
-use super::shape::Shaped;
+use super::shape::ListExporter;
 use super::views::view;
-use super::{Layered, TelemetryError};
+use super::{BoxedLayer, TelemetryError};
 
 /// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: the number of ended spans that wait for an export.
 /// Further spans are dropped, so a slow collector costs bounded memory and no time. The value is
@@ -37,7 +37,7 @@ pub const MAX_BATCH: usize = 64;
 
 /// The exporters of spans and metrics.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct Exporters {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
     fault: FirstFault,
@@ -55,7 +55,7 @@ struct Aside(Option<Runtime>);
 /// Starts the exports that the settings ask for.
 pub(super) fn begin(
     settings: &Settings,
-    layers: &mut Vec<Layered>,
+    layers: &mut Vec<BoxedLayer>,
 ) -> Result<Guard, TelemetryError> {
     if !settings.export() {
         return Ok(Guard::default());
@@ -112,7 +112,7 @@ pub(super) fn begin(
     }
     let (traces, metrics) = sending;
     Ok(Guard {
-        sending: Some(Sending {
+        sending: Some(Exporters {
             traces,
             metrics,
             fault,
@@ -129,7 +129,7 @@ impl Drop for Aside {
     }
 }
 
-impl Sending {
+impl Exporters {
     /// Sends the remaining data, within [`FINISH_TIMEOUT`]. Returns a sentence if something could
     /// not be sent.
     pub(super) fn end(self) -> Option<String> {
@@ -195,7 +195,7 @@ fn traces(
     if std::env::var_os("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").is_none() {
         batches = batches.with_max_export_batch_size(MAX_BATCH);
     }
-    let processor = BatchSpanProcessor::builder(Shaped(exporter))
+    let processor = BatchSpanProcessor::builder(ListExporter(exporter))
         .with_batch_config(batches.build())
         .build();
     Ok(SdkTracerProvider::builder()

@@ -12,7 +12,7 @@ pub const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 #[must_use = "what is told is sent when this ends; dropped at once, it sends nothing"]
 pub struct Guard {
     #[cfg(feature = "otlp")]
-    pub(super) sending: Option<super::export::Sending>,
+    pub(super) sending: Option<super::export::Exporters>,
 }
 
 impl Guard {

@@ -8,7 +8,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::Layer;
 
-use super::{Layered, TelemetryError};
+use super::{BoxedLayer, TelemetryError};
 
 /// The prefix of our own targets. A level without a target applies to them.
 const OURS: &str = "plimsoll";
@@ -17,7 +17,7 @@ const OURS: &str = "plimsoll";
 const OTHERS: LevelFilter = LevelFilter::WARN;
 
 /// Creates the layer of the log.
-pub(super) fn layer(filter: &str) -> Result<Layered, TelemetryError> {
+pub(super) fn layer(filter: &str) -> Result<BoxedLayer, TelemetryError> {
     let filter = targets(filter)?;
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(stderr)

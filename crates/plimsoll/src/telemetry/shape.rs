@@ -1,4 +1,5 @@
-//! [`Shaped`]: adds an attribute that `tracing` cannot express to exported spans: a list of texts.
+//! [`ListExporter`]: adds an attribute that `tracing` cannot express to exported spans: a list of
+//! texts.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 const LIST: &str = "gen_ai.response.finish_reasons";
 
 /// An exporter of spans that converts this attribute to a list.
-pub(super) struct Shaped<E>(pub(super) E);
+pub(super) struct ListExporter<E>(pub(super) E);
 
-impl<E: SpanExporter> SpanExporter for Shaped<E> {
+impl<E: SpanExporter> SpanExporter for ListExporter<E> {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
         for span in &mut batch {
             let attributes = span.attributes.iter_mut();
@@ -41,7 +42,7 @@ impl<E: SpanExporter> SpanExporter for Shaped<E> {
     }
 }
 
-impl<E: fmt::Debug> fmt::Debug for Shaped<E> {
+impl<E: fmt::Debug> fmt::Debug for ListExporter<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

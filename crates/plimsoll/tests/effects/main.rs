@@ -16,10 +16,10 @@ mod server;
 use std::collections::BTreeSet;
 
 use plimsoll::config;
-use scene::{Scene, Seen, play};
+use scene::{Scene, SceneOutcome, play};
 
 /// What a key changes.
-struct Row {
+struct KeyEffect {
     key: &'static str,
     /// What stands in the file with it and without it.
     base: &'static str,
@@ -27,17 +27,17 @@ struct Row {
     set: &'static str,
     scene: Scene,
     /// Looks at what is seen without it and with it.
-    shows: fn(&Seen, &Seen),
+    shows: fn(&SceneOutcome, &SceneOutcome),
 }
 
-fn rows() -> impl Iterator<Item = &'static Row> {
+fn rows() -> impl Iterator<Item = &'static KeyEffect> {
     [of_model::ROWS, of_limits::ROWS, of_context::ROWS]
         .into_iter()
         .flatten()
 }
 
 /// Time stands still but for what is waited for, unless commands run.
-fn play_both(row: &Row) -> (Seen, Seen) {
+fn play_both(row: &KeyEffect) -> (SceneOutcome, SceneOutcome) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(!matches!(row.scene, Scene::Commands(_)))
@@ -57,7 +57,7 @@ fn play_both(row: &Row) -> (Seen, Seen) {
 
 #[test]
 fn every_key_has_a_row() {
-    let keys: BTreeSet<String> = config::keys().map(config::Key::path).collect();
+    let keys: BTreeSet<String> = config::keys().map(config::SettingKey::path).collect();
     let rows: BTreeSet<String> = rows()
         .map(|row| row.key.to_owned())
         .chain(server::KEYS.iter().map(|key| (*key).to_owned()))

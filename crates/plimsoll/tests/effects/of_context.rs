@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use plimsoll::Event;
 
-use super::Row;
-use super::scene::{Scene, Seen, text_of};
+use super::KeyEffect;
+use super::scene::{Scene, SceneOutcome, text_of};
 
 const NO_TOOLS: &str = "tools = \"none\"\n";
 const EVICT: &str = "tools = \"none\"\ntrigger = 6000\n";
@@ -15,7 +15,7 @@ const CONTEXT: &str = "tools = \"none\"\nsummary.author = \"extract\"\ncontext.m
 const SUMMARIZE: &str = "tools = \"none\"\ncontext_strategy = \"summarize\"\ntrigger = 8_000\n";
 
 /// How many results of looks a request holds whole.
-fn whole(seen: &Seen) -> Vec<usize> {
+fn whole(seen: &SceneOutcome) -> Vec<usize> {
     let text = text_of(seen.last());
     let held =
         (0..400).filter(|at| text.contains(&format!("at {at}: wave {at} rolls by; wave {at}")));
@@ -23,13 +23,13 @@ fn whole(seen: &Seen) -> Vec<usize> {
 }
 
 /// Whether arguments became digests.
-fn digests(seen: &Seen) -> bool {
+fn digests(seen: &SceneOutcome) -> bool {
     let digest = |stage: &String| stage == "digest";
     seen.plans().iter().any(|plan| plan.3.iter().any(digest))
 }
 
 /// The longest text between a heading of a summary and its end.
-fn summary_of(seen: &Seen) -> usize {
+fn summary_of(seen: &SceneOutcome) -> usize {
     let requests = seen.turns();
     let messages = requests.iter().flat_map(|request| &request.messages);
     let summaries =
@@ -40,18 +40,18 @@ fn summary_of(seen: &Seen) -> usize {
         .unwrap_or_default()
 }
 
-pub(super) const ROWS: &[Row] = &[
-    Row {
+pub(super) const ROWS: &[KeyEffect] = &[
+    KeyEffect {
         key: "context_strategy",
         base: EVICT,
         set: "context_strategy = \"sliding_window\"",
         scene: Scene::Work(12),
         shows: |without, with| {
-            let stages = |seen: &Seen| seen.plans()[0].3.join(" ");
+            let stages = |seen: &SceneOutcome| seen.plans()[0].3.join(" ");
             assert!(stages(without).contains("prune") && !stages(with).contains("prune"));
         },
     },
-    Row {
+    KeyEffect {
         key: "trigger",
         base: NO_TOOLS,
         set: "trigger = 6000",
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(without.largest() > 10_000 && with.largest() <= 6_000);
         },
     },
-    Row {
+    KeyEffect {
         key: "target",
         base: EVICT,
         set: "target = 3000",
@@ -70,14 +70,14 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.plans().iter().all(|plan| plan.1 <= 3_000));
         },
     },
-    Row {
+    KeyEffect {
         key: "economy",
         base: EVICT,
         set: "economy = \"eager\"",
         scene: Scene::Work(20),
         shows: |without, with| assert!(with.output().plans > without.output().plans),
     },
-    Row {
+    KeyEffect {
         key: "max_result",
         base: NO_TOOLS,
         set: "max_result = 300",
@@ -86,13 +86,13 @@ pub(super) const ROWS: &[Row] = &[
             assert!(text_of(with.last()).len() < text_of(without.last()).len() / 2);
         },
     },
-    Row {
+    KeyEffect {
         key: "keep_recent",
         base: "tools = \"none\"\ncontext_strategy = \"sliding_window\"\ntrigger = 8_000\ntarget = 1_500\n",
         set: "keep_recent = 4",
         scene: Scene::Work(9),
         shows: |without, with| {
-            let left = |seen: &Seen| seen.planned().messages.len();
+            let left = |seen: &SceneOutcome| seen.planned().messages.len();
             assert!(
                 left(with) > left(without),
                 "{} {}",
@@ -101,7 +101,7 @@ pub(super) const ROWS: &[Row] = &[
             );
         },
     },
-    Row {
+    KeyEffect {
         key: "max_history_messages",
         base: NO_TOOLS,
         set: "max_history_messages = 6",
@@ -115,21 +115,21 @@ pub(super) const ROWS: &[Row] = &[
             );
         },
     },
-    Row {
+    KeyEffect {
         key: "argument_digest",
         base: "tools = \"none\"\ntrigger = 3500\n",
         set: "argument_digest = true",
         scene: Scene::Notes(14),
         shows: |without, with| assert!(!digests(without) && digests(with)),
     },
-    Row {
+    KeyEffect {
         key: "argument_digest.over_chars",
         base: "tools = \"none\"\ntrigger = 3500\nargument_digest = { over_chars = 5_000 }\n",
         set: "!tools = \"none\"\ntrigger = 3500\nargument_digest = { over_chars = 1_000 }\n",
         scene: Scene::Notes(14),
         shows: |without, with| assert!(!digests(without) && digests(with)),
     },
-    Row {
+    KeyEffect {
         key: "summarization",
         base: SUMMARIZE,
         set: "summarization = false",
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Row] = &[
             );
         },
     },
-    Row {
+    KeyEffect {
         key: "archive",
         base: EVICT,
         set: "archive = false",
@@ -152,14 +152,14 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.last_tools(), ["look"]);
         },
     },
-    Row {
+    KeyEffect {
         key: "counter",
         base: NO_TOOLS,
         set: "counter = \"chars4\"",
         scene: Scene::Work(3),
         shows: |without, with| assert_ne!(without.largest(), with.largest()),
     },
-    Row {
+    KeyEffect {
         key: "summary.author",
         base: SUMMARIZE,
         set: "summary.author = \"extract\"",
@@ -169,7 +169,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(text_of(with.last()).contains("[handover "));
         },
     },
-    Row {
+    KeyEffect {
         key: "summary.max_summary_tokens",
         base: SUMMARIZE,
         set: "summary.max_summary_tokens = 200",
@@ -178,7 +178,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(summary_of(with) > 0 && summary_of(with) < summary_of(without) / 2);
         },
     },
-    Row {
+    KeyEffect {
         key: "summary.share",
         base: SUMMARIZE,
         set: "summary.share = 0.05",
@@ -187,13 +187,13 @@ pub(super) const ROWS: &[Row] = &[
             assert!(summary_of(with) > 0 && summary_of(with) < summary_of(without) / 2);
         },
     },
-    Row {
+    KeyEffect {
         key: "summary.soft_mark",
         base: SUMMARIZE,
         set: "summary.soft_mark = 0.3",
         scene: Scene::Work(12),
         shows: |without, with| {
-            let turns_before = |seen: &Seen| {
+            let turns_before = |seen: &SceneOutcome| {
                 let started = |event: &Event| matches!(event, Event::SummaryStarted { .. });
                 let at = seen.events.iter().position(started).unwrap();
                 let before = seen.events[..at].iter();
@@ -204,20 +204,20 @@ pub(super) const ROWS: &[Row] = &[
             assert!(turns_before(with) < turns_before(without));
         },
     },
-    Row {
+    KeyEffect {
         key: "summary.prompt_file",
         base: SUMMARIZE,
         set: "summary.prompt_file = \"prompt.md\"",
         scene: Scene::Work(12),
         shows: |without, with| {
-            let told = |seen: &Seen| {
+            let told = |seen: &SceneOutcome| {
                 let first = seen.summaries()[0];
                 format!("{}\n{}", first.system, text_of(first)).contains("A prompt from a file.")
             };
             assert!(!told(without) && told(with));
         },
     },
-    Row {
+    KeyEffect {
         key: "summary.timeout",
         base: SUMMARIZE,
         set: "summary.timeout = 7",
@@ -231,13 +231,13 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.elapsed < Duration::from_secs(60), "{:?}", with.elapsed);
         },
     },
-    Row {
+    KeyEffect {
         key: "session_prune.keep_recent_n",
         base: "tools = \"none\"\ntrigger = 8_000\ntarget = 3_000\n",
         set: "session_prune.keep_recent_n = 6",
         scene: Scene::Work(9),
         shows: |without, with| {
-            let pruned = |seen: &Seen| text_of(seen.planned()).matches("[pruned: ").count();
+            let pruned = |seen: &SceneOutcome| text_of(seen.planned()).matches("[pruned: ").count();
             assert!(
                 pruned(with) < pruned(without),
                 "{} {}",
@@ -246,29 +246,30 @@ pub(super) const ROWS: &[Row] = &[
             );
         },
     },
-    Row {
+    KeyEffect {
         key: "session_prune.pruned_tool_result_max_bytes",
         base: EVICT,
         set: "session_prune.pruned_tool_result_max_bytes = 900",
         scene: Scene::Work(8),
         shows: |without, with| {
-            let text = |seen: &Seen| text_of(seen.last());
+            let text = |seen: &SceneOutcome| text_of(seen.last());
             assert!(text(without).contains("[pruned: ") && text(with).contains("[pruned: "));
             assert_ne!(text(without), text(with));
         },
     },
-    Row {
+    KeyEffect {
         key: "session_prune.preserve_task",
         base: "tools = \"none\"\ntrigger = 6_000\ntarget = 2_000\n",
         set: "session_prune.preserve_task = false",
         scene: Scene::Runs(6),
         shows: |without, with| {
-            let task = |seen: &Seen| text_of(seen.last()).matches("Mind the rocks.").count();
+            let task =
+                |seen: &SceneOutcome| text_of(seen.last()).matches("Mind the rocks.").count();
             assert_eq!(task(without), 60);
             assert!(task(with) < 40, "{}", task(with));
         },
     },
-    Row {
+    KeyEffect {
         key: "session_prune.eager",
         base: NO_TOOLS,
         set: "session_prune.eager = true",
@@ -278,7 +279,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.output().plans > 2);
         },
     },
-    Row {
+    KeyEffect {
         key: "context.max_context_tokens",
         base: "tools = \"none\"\ncontext.system_prompt_tokens = 4_000\n",
         set: "context.max_context_tokens = 50_000",
@@ -287,28 +288,28 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.trigger() - 38_500, without.trigger() - 81_000);
         },
     },
-    Row {
+    KeyEffect {
         key: "context.system_prompt_tokens",
         base: "tools = \"none\"\ncontext.max_context_tokens = 100_000\n",
         set: "context.system_prompt_tokens = 9_000",
         scene: Scene::Talk,
         shows: |without, with| assert_eq!(without.trigger() - with.trigger(), 5_000),
     },
-    Row {
+    KeyEffect {
         key: "compaction.compact_at_pct",
         base: "tools = \"none\"\ncontext.max_context_tokens = 100_000\n",
         set: "compaction.compact_at_pct = 0.5",
         scene: Scene::Talk,
         shows: |without, with| assert_eq!(without.trigger() - with.trigger(), 40_000),
     },
-    Row {
+    KeyEffect {
         key: "compaction.compact_budget_threshold_pct",
         base: "tools = \"none\"\ncontext.max_context_tokens = 100_000\n",
         set: "compaction.compact_budget_threshold_pct = 0.15",
         scene: Scene::Talk,
         shows: |without, with| assert_eq!(without.trigger() - with.trigger(), 10_000),
     },
-    Row {
+    KeyEffect {
         key: "compaction.trigger",
         base: "tools = \"none\"\ncontext.max_context_tokens = 100_000\n",
         set: "compaction.trigger = 30_000",
@@ -321,7 +322,7 @@ pub(super) const ROWS: &[Row] = &[
             )
         },
     },
-    Row {
+    KeyEffect {
         key: "compaction.target",
         base: CONTEXT,
         set: "compaction.target = 3_500",
@@ -330,7 +331,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.plans()[0].1 < without.plans()[0].1);
         },
     },
-    Row {
+    KeyEffect {
         key: "compaction.keep_first_turns",
         base: CONTEXT,
         set: "compaction.keep_first_turns = 0",
@@ -340,27 +341,27 @@ pub(super) const ROWS: &[Row] = &[
             assert!(!whole(with).contains(&0));
         },
     },
-    Row {
+    KeyEffect {
         key: "compaction.keep_recent_turns",
         base: "tools = \"none\"\nsummary.author = \"extract\"\ncontext.max_context_tokens = 12_000\ncontext.system_prompt_tokens = 1_000\ncompaction.keep_first_turns = 0\n",
         set: "compaction.keep_recent_turns = 2",
         scene: Scene::Work(10),
         shows: |without, with| assert!(whole(with).len() < whole(without).len()),
     },
-    Row {
+    KeyEffect {
         key: "compaction.compaction_scope",
         base: "tools = \"none\"\nsummary.author = \"extract\"\ncontext.max_context_tokens = 9_000\ncontext.system_prompt_tokens = 1_000\ncompaction.keep_recent_turns = 2\n",
         set: "compaction.compaction_scope = { fixed_count = 0 }",
         scene: Scene::Runs(5),
         shows: |without, with| assert_ne!(summary_of(without), summary_of(with)),
     },
-    Row {
+    KeyEffect {
         key: "compaction.tool_output_max_lines",
         base: CONTEXT,
         set: "compaction.tool_output_max_lines = 10",
         scene: Scene::Lines(40),
         shows: |without, with| {
-            let lines = |seen: &Seen| text_of(seen.last()).matches("line ").count();
+            let lines = |seen: &SceneOutcome| text_of(seen.last()).matches("line ").count();
             assert!(
                 lines(with) < lines(without),
                 "{} {}",

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use plimsoll::model::ToolChoice;
 
-use super::Row;
+use super::KeyEffect;
 use super::scene::{Scene, text_of};
 
 const NO_TOOLS: &str = "tools = \"none\"\n";
 const PRICED: &str =
     "tools = \"none\"\nmodels.openai.\"gpt-9\" = { input = 100.0, output = 100.0 }\n";
 
-pub(super) const ROWS: &[Row] = &[
-    Row {
+pub(super) const ROWS: &[KeyEffect] = &[
+    KeyEffect {
         key: "max_turns",
         base: NO_TOOLS,
         set: "max_turns = 2",
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.end(), "max_turns");
         },
     },
-    Row {
+    KeyEffect {
         key: "max_total_tokens",
         base: NO_TOOLS,
         set: "max_total_tokens = 9000",
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_ne!(with.end(), without.end());
         },
     },
-    Row {
+    KeyEffect {
         key: "count_tokens",
         base: "tools = \"none\"\nmax_total_tokens = 16_000\n",
         set: "count_tokens = \"growth\"",
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.end(), "answered");
         },
     },
-    Row {
+    KeyEffect {
         key: "max_duration",
         base: "tools = \"none\"\nmax_duration = 500\n",
         set: "!tools = \"none\"\nmax_duration = 5\n",
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.end(), "max_duration");
         },
     },
-    Row {
+    KeyEffect {
         key: "max_cost",
         base: PRICED,
         set: "max_cost = 0.9",
@@ -64,21 +64,21 @@ pub(super) const ROWS: &[Row] = &[
             assert_ne!(with.end(), without.end());
         },
     },
-    Row {
+    KeyEffect {
         key: "max_tool_calls",
         base: NO_TOOLS,
         set: "max_tool_calls = 2",
         scene: Scene::Work(6),
         shows: |without, with| assert_eq!((without.calls, with.calls), (6, 2)),
     },
-    Row {
+    KeyEffect {
         key: "max_calls_per_tool",
         base: NO_TOOLS,
         set: "max_calls_per_tool = { look = 3 }",
         scene: Scene::Work(6),
         shows: |without, with| assert_eq!((without.calls, with.calls), (6, 3)),
     },
-    Row {
+    KeyEffect {
         key: "max_identical_tool_calls",
         base: "tools = \"none\"\nmax_turns = 20\n",
         set: "max_identical_tool_calls = 3",
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.end(), "doom_loop");
         },
     },
-    Row {
+    KeyEffect {
         key: "tool_call_history_size",
         base: "tools = \"none\"\nmax_turns = 20\n",
         set: "tool_call_history_size = 10",
@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.end(), "doom_loop");
         },
     },
-    Row {
+    KeyEffect {
         key: "max_memory",
         base: NO_TOOLS,
         set: "max_memory = 20_000",
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.calls < 12, "{}", with.calls);
         },
     },
-    Row {
+    KeyEffect {
         key: "at_limit",
         base: "tools = \"none\"\nmax_turns = 2\n",
         set: "at_limit = \"stop\"",
@@ -119,38 +119,39 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.output().text.contains("[Agent stopped: "));
         },
     },
-    Row {
+    KeyEffect {
         key: "max_parallel_tools",
         base: NO_TOOLS,
         set: "max_parallel_tools = 2",
         scene: Scene::Batches,
         shows: |without, with| assert_eq!((without.at_once, with.at_once), (1, 2)),
     },
-    Row {
+    KeyEffect {
         key: "tool_execution",
         base: NO_TOOLS,
         set: "tool_execution = { batched = 2 }",
         scene: Scene::Batches,
         shows: |without, with| assert_eq!((without.at_once, with.at_once), (1, 2)),
     },
-    Row {
+    KeyEffect {
         key: "max_step_result_size",
         base: NO_TOOLS,
         set: "max_step_result_size = 300",
         scene: Scene::Work(1),
         shows: |without, with| {
-            let kept = |seen: &super::scene::Seen| format!("{:?}", seen.output().steps).len();
+            let kept =
+                |seen: &super::scene::SceneOutcome| format!("{:?}", seen.output().steps).len();
             assert!(kept(without) > 2_000 && kept(with) < 1_000);
         },
     },
-    Row {
+    KeyEffect {
         key: "tool_retries",
         base: NO_TOOLS,
         set: "tool_retries = 1",
         scene: Scene::Stuck,
         shows: |without, with| assert_eq!((without.calls, with.calls), (4, 2)),
     },
-    Row {
+    KeyEffect {
         key: "gate_timeout",
         base: "tools = \"none\"\nmax_duration = 900\n",
         set: "gate_timeout = 20",
@@ -162,7 +163,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(text_of(with.last()).contains("ask"));
         },
     },
-    Row {
+    KeyEffect {
         key: "hook_timeout",
         base: NO_TOOLS,
         set: "hook_timeout = 3",

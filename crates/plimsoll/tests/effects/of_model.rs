@@ -7,14 +7,14 @@ use plimsoll::events::TurnTrigger;
 use plimsoll::model::HostedTool;
 use plimsoll::{Event, ThinkingLevel, Tokens};
 
-use super::Row;
-use super::scene::{Scene, Seen, said, text_of};
+use super::KeyEffect;
+use super::scene::{Scene, SceneOutcome, said, text_of};
 
 const NO_TOOLS: &str = "tools = \"none\"\n";
 /// Requests are large enough to be cached, and the cache is asked for by marks.
 const CACHED: &str = "system_file = \"long.md\"\n";
 
-fn loop_id(seen: &Seen) -> String {
+fn loop_id(seen: &SceneOutcome) -> String {
     let mut ids = seen.events.iter().filter_map(|event| match event {
         Event::AgentStart { loop_id, .. } => loop_id.as_ref().map(ToString::to_string),
         _ => None,
@@ -22,14 +22,14 @@ fn loop_id(seen: &Seen) -> String {
     ids.next().unwrap()
 }
 
-fn breakpoints(seen: &Seen) -> Vec<String> {
+fn breakpoints(seen: &SceneOutcome) -> Vec<String> {
     let of_last = seen.last().cache.breakpoints.iter();
     of_last
         .map(|breakpoint| format!("{breakpoint:?}"))
         .collect()
 }
 
-fn cause(seen: &Seen) -> TurnTrigger {
+fn cause(seen: &SceneOutcome) -> TurnTrigger {
     let mut causes = seen.events.iter().filter_map(|event| match event {
         Event::TurnStart { cause, .. } => Some(*cause),
         _ => None,
@@ -37,8 +37,8 @@ fn cause(seen: &Seen) -> TurnTrigger {
     causes.next().unwrap()
 }
 
-pub(super) const ROWS: &[Row] = &[
-    Row {
+pub(super) const ROWS: &[KeyEffect] = &[
+    KeyEffect {
         key: "name",
         base: NO_TOOLS,
         set: "agents = [{ name = \"bosun\" }]",
@@ -48,14 +48,14 @@ pub(super) const ROWS: &[Row] = &[
             assert!(loop_id(with).contains(".bosun."));
         },
     },
-    Row {
+    KeyEffect {
         key: "config_id",
         base: NO_TOOLS,
         set: "config_id = \"night\"",
         scene: Scene::Talk,
         shows: |_, with| assert!(loop_id(with).ends_with(".night.1")),
     },
-    Row {
+    KeyEffect {
         key: "system",
         base: NO_TOOLS,
         set: "system = \"Be brief.\"",
@@ -65,14 +65,14 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(&*with.first().system, "Be brief.");
         },
     },
-    Row {
+    KeyEffect {
         key: "system_file",
         base: NO_TOOLS,
         set: "system_file = \"prompt.md\"",
         scene: Scene::Talk,
         shows: |_, with| assert_eq!(&*with.first().system, "A prompt from a file."),
     },
-    Row {
+    KeyEffect {
         key: "dynamic_context",
         base: NO_TOOLS,
         set: "dynamic_context = \"It is noon.\"",
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.first().dynamic_context.as_deref(), Some("It is noon."));
         },
     },
-    Row {
+    KeyEffect {
         key: "pins",
         base: NO_TOOLS,
         set: "pins = [\"Never touch vendor/.\"]",
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(text_of(with.first()).contains("Never touch vendor/."));
         },
     },
-    Row {
+    KeyEffect {
         key: "tools",
         base: "archive = false",
         set: "tools = [\"read\", \"grep\"]",
@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.tools(), ["read", "grep"]);
         },
     },
-    Row {
+    KeyEffect {
         key: "root",
         base: "tools = \"read\"",
         set: "root = \"sub\"",
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(text_of(with.last()).contains("the inner note"));
         },
     },
-    Row {
+    KeyEffect {
         key: "sub_agents",
         base: "tools = \"none\"\nagents = [{ name = \"captain\" }, { name = \"mate\" }]\n",
         set: "!tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\" }]\n",
@@ -122,7 +122,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.tools().contains(&"mate"));
         },
     },
-    Row {
+    KeyEffect {
         key: "skills",
         base: "",
         set: "skills = [\"skills\"]",
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.tools().contains(&"skill"));
         },
     },
-    Row {
+    KeyEffect {
         key: "mcp",
         base: "tools = \"none\"\nagents = [{ name = \"captain\" }]\n",
         set: "!tools = \"none\"\nagents = [{ name = \"captain\", mcp = [\"ship\"] }]\n",
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.error.contains("there is no MCP server `ship`"));
         },
     },
-    Row {
+    KeyEffect {
         key: "description",
         base: "tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\" }]\n",
         set: "!tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\", description = \"Ties knots.\" }]\n",
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(mate.unwrap().description, "Ties knots.");
         },
     },
-    Row {
+    KeyEffect {
         key: "get_tool_response",
         base: "tools = \"none\"\ntrigger = 6000\n",
         set: "get_tool_response = true",
@@ -162,13 +162,13 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.last_tools().contains(&"get_tool_response"));
         },
     },
-    Row {
+    KeyEffect {
         key: "steering_mode",
         base: NO_TOOLS,
         set: "steering_mode = \"one_at_a_time\"",
         scene: Scene::Queued,
         shows: |without, with| {
-            let both = |seen: &Seen| {
+            let both = |seen: &SceneOutcome| {
                 let turns = seen.turns();
                 let steered = turns
                     .iter()
@@ -178,14 +178,14 @@ pub(super) const ROWS: &[Row] = &[
             assert!(both(without) && !both(with));
         },
     },
-    Row {
+    KeyEffect {
         key: "follow_up_mode",
         base: NO_TOOLS,
         set: "follow_up_mode = \"one_at_a_time\"",
         scene: Scene::Queued,
         shows: |without, with| assert_eq!(with.turns().len(), without.turns().len() + 1),
     },
-    Row {
+    KeyEffect {
         key: "first_turn_trigger",
         base: NO_TOOLS,
         set: "first_turn_trigger = \"sub_agent\"",
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(cause(with), TurnTrigger::SubAgent);
         },
     },
-    Row {
+    KeyEffect {
         key: "window",
         base: NO_TOOLS,
         set: "window = 9000",
@@ -205,7 +205,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.output().plans > 0);
         },
     },
-    Row {
+    KeyEffect {
         key: "max_tokens",
         base: NO_TOOLS,
         set: "max_tokens = 77",
@@ -215,21 +215,21 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.first().max_output, Some(Tokens(77)));
         },
     },
-    Row {
+    KeyEffect {
         key: "temperature",
         base: NO_TOOLS,
         set: "temperature = 0.25",
         scene: Scene::Talk,
         shows: |_, with| assert_eq!(with.first().sampling.temperature, Some(0.25)),
     },
-    Row {
+    KeyEffect {
         key: "seed",
         base: NO_TOOLS,
         set: "seed = 7",
         scene: Scene::Talk,
         shows: |_, with| assert_eq!(with.first().sampling.seed, Some(7)),
     },
-    Row {
+    KeyEffect {
         key: "thinking_level",
         base: NO_TOOLS,
         set: "thinking_level = \"high\"",
@@ -239,7 +239,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.first().sampling.thinking, Some(ThinkingLevel::High));
         },
     },
-    Row {
+    KeyEffect {
         key: "retry.max_attempts",
         base: NO_TOOLS,
         set: "retry.max_attempts = 2",
@@ -248,7 +248,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!((without.requests.len(), with.requests.len()), (3, 2));
         },
     },
-    Row {
+    KeyEffect {
         key: "retry.initial",
         base: NO_TOOLS,
         set: "retry.initial = \"5s\"",
@@ -259,21 +259,21 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.elapsed > Duration::from_secs(11));
         },
     },
-    Row {
+    KeyEffect {
         key: "retry.factor",
         base: NO_TOOLS,
         set: "retry.factor = 9",
         scene: Scene::Fails,
         shows: |_, with| assert!(with.elapsed > Duration::from_secs(7)),
     },
-    Row {
+    KeyEffect {
         key: "retry.cap",
         base: NO_TOOLS,
         set: "retry.cap = 0.5",
         scene: Scene::Fails,
         shows: |_, with| assert!(with.elapsed < Duration::from_millis(1_300)),
     },
-    Row {
+    KeyEffect {
         key: "retry.retry_after_cap",
         base: NO_TOOLS,
         set: "retry.retry_after_cap = 30",
@@ -282,7 +282,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!((without.requests.len(), with.requests.len()), (2, 1));
         },
     },
-    Row {
+    KeyEffect {
         key: "cache.enabled",
         base: CACHED,
         set: "cache.enabled = false",
@@ -292,28 +292,28 @@ pub(super) const ROWS: &[Row] = &[
             assert!(breakpoints(with).is_empty() && with.last().cache.key.is_none());
         },
     },
-    Row {
+    KeyEffect {
         key: "cache.strategy",
         base: CACHED,
         set: "cache.strategy = \"disabled\"",
         scene: Scene::Work(4),
         shows: |_, with| assert!(breakpoints(with).is_empty()),
     },
-    Row {
+    KeyEffect {
         key: "cache.strategy.manual.cache_system",
         base: CACHED,
         set: "cache.strategy = { manual = { cache_system = true } }",
         scene: Scene::Work(4),
         shows: |_, with| assert_eq!(breakpoints(with), ["System"]),
     },
-    Row {
+    KeyEffect {
         key: "cache.strategy.manual.cache_tools",
         base: "tools = \"none\"\nagents = [{ name = \"captain\", sub_agents = [\"mate\"] }, { name = \"mate\", description = \"@long@\" }]\n",
         set: "cache.strategy = { manual = { cache_tools = true } }",
         scene: Scene::Work(4),
         shows: |_, with| assert_eq!(breakpoints(with), ["Tools"]),
     },
-    Row {
+    KeyEffect {
         key: "cache.strategy.manual.cache_messages",
         base: CACHED,
         set: "cache.strategy = { manual = { cache_messages = true } }",
@@ -324,7 +324,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(breakpoints.iter().all(|at| at.starts_with("Message")));
         },
     },
-    Row {
+    KeyEffect {
         key: "cache.retention",
         base: CACHED,
         set: "cache.retention = \"long\"",
@@ -334,7 +334,7 @@ pub(super) const ROWS: &[Row] = &[
             assert_eq!(with.last().cache.retention, CacheRetention::Long);
         },
     },
-    Row {
+    KeyEffect {
         key: "hosted_tools",
         base: NO_TOOLS,
         set: "hosted_tools = [{ type = \"web_search_20250305\", name = \"web_search\", max_uses = 2 }]",
@@ -348,7 +348,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(with.first().counted > without.first().counted);
         },
     },
-    Row {
+    KeyEffect {
         key: "permissions",
         base: NO_TOOLS,
         set: "permissions = [{ tool = \"look\", arguments = \"at=0\", then = \"deny\" }]",
@@ -363,7 +363,7 @@ pub(super) const ROWS: &[Row] = &[
             assert!(result.is_some(), "{}", text_of(with.last()));
         },
     },
-    Row {
+    KeyEffect {
         key: "permission_mode",
         base: "tools = \"none\"\npermissions = [{ tool = \"look\", then = \"ask\" }]",
         set: "permission_mode = \"yes\"",
@@ -371,7 +371,7 @@ pub(super) const ROWS: &[Row] = &[
         // Nobody answers, which is a no.
         shows: |without, with| assert_eq!((without.calls, with.calls), (0, 2)),
     },
-    Row {
+    KeyEffect {
         key: "pass_env",
         // A variable that every test has, taken for a key, and a hook that needs it.
         base: "tools = \"none\"\nhooks = [{ on = \"before_tool_execution\", command = [\"sh\", \"-c\", \
@@ -381,7 +381,7 @@ pub(super) const ROWS: &[Row] = &[
         scene: Scene::Commands(2),
         shows: |without, with| assert_eq!((without.calls, with.calls), (0, 2)),
     },
-    Row {
+    KeyEffect {
         key: "hooks",
         base: NO_TOOLS,
         set: "hooks = [{ on = \"before_tool_execution\", command = [\"grep\", \"-qv\", '\"at\":0'] }]",

@@ -58,7 +58,7 @@ pub(crate) enum Scene {
 
 /// All that can be seen.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SceneOutcome {
     pub(crate) requests: Vec<Request>,
     pub(crate) events: Vec<Event>,
     pub(crate) output: Option<AgentOutput>,
@@ -89,7 +89,7 @@ pub(crate) fn folder() -> TempDir {
 }
 
 /// Reads a configuration and does what it says.
-pub(crate) async fn play(text: &str, scene: Scene) -> Seen {
+pub(crate) async fn play(text: &str, scene: Scene) -> SceneOutcome {
     let folder = folder();
     let path = folder.path().join("plimsoll.toml");
     let text = text.replace("@long@", &"The sea is calm. ".repeat(300));
@@ -97,9 +97,9 @@ pub(crate) async fn play(text: &str, scene: Scene) -> Seen {
     let config = match Config::read(&path) {
         Ok(config) => config,
         Err(error) => {
-            return Seen {
+            return SceneOutcome {
                 error: error.to_string(),
-                ..Seen::default()
+                ..SceneOutcome::default()
             };
         }
     };
@@ -110,7 +110,7 @@ pub(crate) async fn play(text: &str, scene: Scene) -> Seen {
     stage(&agent, scene).await
 }
 
-async fn stage(agent: &AgentConfig, scene: Scene) -> Seen {
+async fn stage(agent: &AgentConfig, scene: Scene) -> SceneOutcome {
     let (recorder, tools) = (Recorder::new(scene), Arc::new(Counts::default()));
     let watcher = Arc::new(Watcher::default());
     let builder = agent.builder_on(Arc::new(recorder.clone()));
@@ -131,15 +131,15 @@ async fn stage(agent: &AgentConfig, scene: Scene) -> Seen {
     let built = match builder.build() {
         Ok(built) => built,
         Err(error) => {
-            return Seen {
+            return SceneOutcome {
                 error: error.to_string(),
-                ..Seen::default()
+                ..SceneOutcome::default()
             };
         }
     };
     let began = tokio::time::Instant::now();
     let output = drive(&built, scene).await;
-    Seen {
+    SceneOutcome {
         requests: recorder.seen.lock().unwrap().clone(),
         events: watcher.0.lock().unwrap().clone(),
         output: Some(output),
@@ -335,7 +335,7 @@ struct Counts {
 
 /// What a tool of the scene does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum SceneAction {
     Look,
     Lines,
     Note,
@@ -343,23 +343,23 @@ enum Deed {
     Ask,
 }
 
-struct Own {
+struct SceneTool {
     spec: ToolSpec,
-    deed: Deed,
+    deed: SceneAction,
     counts: Arc<Counts>,
 }
 
 fn own_tools(scene: Scene, counts: &Arc<Counts>) -> Vec<Arc<dyn Tool>> {
-    let deeds: &[(&str, Deed)] = match scene {
+    let deeds: &[(&str, SceneAction)] = match scene {
         Scene::Talk | Scene::Reads | Scene::Hooked => &[],
-        Scene::Notes(_) => &[("note", Deed::Note)],
-        Scene::Stuck => &[("stuck", Deed::Stuck)],
-        Scene::Asks => &[("ask", Deed::Ask)],
-        Scene::Lines(_) => &[("look", Deed::Lines)],
-        _ => &[("look", Deed::Look)],
+        Scene::Notes(_) => &[("note", SceneAction::Note)],
+        Scene::Stuck => &[("stuck", SceneAction::Stuck)],
+        Scene::Asks => &[("ask", SceneAction::Ask)],
+        Scene::Lines(_) => &[("look", SceneAction::Lines)],
+        _ => &[("look", SceneAction::Look)],
     };
     let own = deeds.iter().map(|(name, deed)| {
-        let own = Own {
+        let own = SceneTool {
             spec: ToolSpec {
                 name: (*name).to_owned(),
                 description: "Does it.".to_owned(),
@@ -374,17 +374,17 @@ fn own_tools(scene: Scene, counts: &Arc<Counts>) -> Vec<Arc<dyn Tool>> {
 }
 
 #[async_trait::async_trait]
-impl Tool for Own {
+impl Tool for SceneTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn idempotent(&self) -> bool {
-        self.deed == Deed::Stuck
+        self.deed == SceneAction::Stuck
     }
 
     fn asks(&self) -> bool {
-        self.deed == Deed::Ask
+        self.deed == SceneAction::Ask
     }
 
     fn timeout(&self) -> Duration {
@@ -400,10 +400,12 @@ impl Tool for Own {
         counts.now.fetch_sub(1, Ordering::SeqCst);
         let at = arguments["at"].as_u64().unwrap_or_default();
         let text = match self.deed {
-            Deed::Look => format!("at {at}: {}", format!("wave {at} rolls by; ").repeat(160)),
-            Deed::Lines => (0..60).map(|n| format!("line {n} of {at}\n")).collect(),
-            Deed::Note | Deed::Ask => "done".to_owned(),
-            Deed::Stuck => {
+            SceneAction::Look => {
+                format!("at {at}: {}", format!("wave {at} rolls by; ").repeat(160))
+            }
+            SceneAction::Lines => (0..60).map(|n| format!("line {n} of {at}\n")).collect(),
+            SceneAction::Note | SceneAction::Ask => "done".to_owned(),
+            SceneAction::Stuck => {
                 std::future::pending::<()>().await;
                 String::new()
             }
@@ -431,7 +433,7 @@ impl Observer for Watcher {
     }
 }
 
-impl Seen {
+impl SceneOutcome {
     pub(crate) fn output(&self) -> &AgentOutput {
         self.output
             .as_ref()

@@ -24,7 +24,7 @@ pub(crate) type Attributes = BTreeMap<String, String>;
 
 /// A span as it was sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent {
+pub(crate) struct SentSpan {
     pub(crate) name: String,
     pub(crate) id: Vec<u8>,
     pub(crate) parent: Vec<u8>,
@@ -51,23 +51,23 @@ pub(crate) struct Point {
 }
 
 #[derive(Default)]
-struct Kept {
+struct CollectedData {
     bodies: Vec<Vec<u8>>,
-    spans: Vec<Sent>,
+    spans: Vec<SentSpan>,
     points: Vec<Point>,
     resource: Attributes,
 }
 
 pub(crate) struct Collector {
     pub(crate) address: String,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<CollectedData>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Collector {
     pub(crate) fn start() -> Self {
-        let kept = Arc::new(Mutex::new(Kept::default()));
+        let kept = Arc::new(Mutex::new(CollectedData::default()));
         let app = Router::new()
             .route("/v1/traces", post(traces))
             .route("/v1/metrics", post(metrics))
@@ -104,7 +104,7 @@ impl Collector {
         })
     }
 
-    pub(crate) fn spans(&self) -> Vec<Sent> {
+    pub(crate) fn spans(&self) -> Vec<SentSpan> {
         self.kept.lock().unwrap().spans.clone()
     }
 
@@ -134,7 +134,7 @@ impl Drop for Collector {
     }
 }
 
-async fn traces(State(kept): State<Arc<Mutex<Kept>>>, body: Bytes) -> StatusCode {
+async fn traces(State(kept): State<Arc<Mutex<CollectedData>>>, body: Bytes) -> StatusCode {
     let Ok(request) = ExportTraceServiceRequest::decode(body.clone()) else {
         return StatusCode::BAD_REQUEST;
     };
@@ -148,7 +148,7 @@ async fn traces(State(kept): State<Arc<Mutex<Kept>>>, body: Bytes) -> StatusCode
             .flat_map(|scope| scope.spans)
         {
             let events = span.events.into_iter();
-            kept.spans.push(Sent {
+            kept.spans.push(SentSpan {
                 name: span.name,
                 id: span.span_id,
                 parent: span.parent_span_id,
@@ -165,7 +165,7 @@ async fn traces(State(kept): State<Arc<Mutex<Kept>>>, body: Bytes) -> StatusCode
     StatusCode::OK
 }
 
-async fn metrics(State(kept): State<Arc<Mutex<Kept>>>, body: Bytes) -> StatusCode {
+async fn metrics(State(kept): State<Arc<Mutex<CollectedData>>>, body: Bytes) -> StatusCode {
     let Ok(request) = ExportMetricsServiceRequest::decode(body.clone()) else {
         return StatusCode::BAD_REQUEST;
     };

@@ -6,7 +6,7 @@ mod collector;
 mod runs;
 mod silence;
 
-use collector::{Point, Sent};
+use collector::{Point, SentSpan};
 use plimsoll::telemetry::{self, Settings};
 
 /// Plays something while this collector is told; what was said at the end, and what time stood still
@@ -25,18 +25,18 @@ fn told<F: Future<Output = ()>>(settings: &Settings, play: impl FnOnce() -> F) -
 }
 
 /// The only span of this name.
-fn only<'a>(spans: &'a [Sent], name: &str) -> &'a Sent {
+fn only<'a>(spans: &'a [SentSpan], name: &str) -> &'a SentSpan {
     match &named(spans, name)[..] {
         [one] => one,
         many => panic!("{} of {name} in {:?}", many.len(), names(spans)),
     }
 }
 
-fn named<'a>(spans: &'a [Sent], name: &str) -> Vec<&'a Sent> {
+fn named<'a>(spans: &'a [SentSpan], name: &str) -> Vec<&'a SentSpan> {
     spans.iter().filter(|span| span.name == name).collect()
 }
 
-fn names(spans: &[Sent]) -> Vec<&str> {
+fn names(spans: &[SentSpan]) -> Vec<&str> {
     spans.iter().map(|span| span.name.as_str()).collect()
 }
 

@@ -14,7 +14,7 @@ use plimsoll::{
 };
 use serde_json::{Value, json};
 
-use crate::collector::{Collector, Sent};
+use crate::collector::{Collector, SentSpan};
 use crate::{named, names, only, points, told};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -303,7 +303,7 @@ fn a_sub_agent_is_below_the_tool_call_that_started_it() {
     assert!(spans.iter().all(|span| span.trace == captain.trace));
 }
 
-fn children<'a>(spans: &'a [Sent], of: &Sent) -> Vec<&'a Sent> {
+fn children<'a>(spans: &'a [SentSpan], of: &SentSpan) -> Vec<&'a SentSpan> {
     spans.iter().filter(|span| span.parent == of.id).collect()
 }
 
@@ -382,7 +382,7 @@ fn plans_and_their_summaries_are_told_with_what_they_came_to() {
     let run = only(&spans, "invoke_agent");
     let plans = named(&spans, "compact");
     assert!(!plans.is_empty());
-    let number = |span: &Sent, key: &str| span.attributes[key].parse::<f64>().unwrap();
+    let number = |span: &SentSpan, key: &str| span.attributes[key].parse::<f64>().unwrap();
     let mut freed = 0.0;
     for plan in &plans {
         assert_eq!((&plan.parent, plan.kind), (&run.id, 1));
@@ -487,10 +487,10 @@ fn a_refusal_as_too_long_is_told_and_so_is_the_limit_that_ends_a_run() {
 }
 
 /// It is refused each time, with the status of the try.
-struct Refusing(Mutex<Vec<u16>>);
+struct RefusingCollector(Mutex<Vec<u16>>);
 
 #[async_trait::async_trait]
-impl Provider for Refusing {
+impl Provider for RefusingCollector {
     fn model(&self) -> &'static str {
         "scripted/model"
     }
@@ -516,7 +516,7 @@ impl Provider for Refusing {
 #[test]
 fn a_refused_call_has_the_status_that_it_was_refused_with() {
     let collector = Collector::start();
-    let refusing = Refusing(Mutex::new(vec![401, 429]));
+    let refusing = RefusingCollector(Mutex::new(vec![401, 429]));
     let agent = Agent::builder(refusing).window(Window::Known(Tokens(32_000)));
     told(&collector.settings(), || run(agent, "s"));
     let spans = collector.spans();
@@ -553,7 +553,7 @@ fn a_run_that_fails_is_an_error_and_one_that_is_dropped_says_so() {
     let spans = collector.spans();
     for (session, error) in [("refused", "auth"), ("dropped", "cancelled")] {
         for name in ["invoke_agent", "chat model"] {
-            let of = |span: &&Sent| {
+            let of = |span: &&SentSpan| {
                 span.name == name && span.attributes["gen_ai.conversation.id"] == session
             };
             let span = spans.iter().find(of).unwrap();

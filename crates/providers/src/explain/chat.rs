@@ -13,7 +13,7 @@ use super::{Explanation, Peculiarity};
 use crate::connection::Connection;
 use crate::efforts::goes;
 use crate::model_ref::ModelRef;
-use crate::vendor::Place;
+use crate::vendor::ServerLocation;
 
 /// Returns the peculiarities of a dialect.
 fn peculiarities(of: &Dialect) -> Vec<Peculiarity> {
@@ -190,7 +190,8 @@ fn thinking(model: &ModelRef) -> Vec<Peculiarity> {
         Reach::Nothing => Some("This API does not serve it"),
     };
     let said = says.map(|says| peculiarity(format!("{says}; {all}"), &[Rule::Shape]));
-    let cold = !takes_temperature(name, None, 0.0) && model.vendor().place != Place::ThisMachine;
+    let cold =
+        !takes_temperature(name, None, 0.0) && model.vendor().place != ServerLocation::ThisMachine;
     let cold = cold.then(|| peculiarity(NO_TEMPERATURE, &[Rule::Shape]));
     said.into_iter().chain(cold).collect()
 }

@@ -8,14 +8,14 @@ use serde::Serialize;
 use super::sample;
 use crate::builder::ModelClientBuilder;
 use crate::connection::Connection;
-use crate::discovery::{self, Loading, Report};
+use crate::discovery::{self, ModelLoading, Report};
 use crate::error::ProviderError;
 use crate::key::Variables;
-use crate::vendor::Tells;
+use crate::vendor::WindowReport;
 
 /// The answers of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Connected {
+pub struct ConnectionReport {
     /// Whether the server answers at all, even with an error. `None` if it was not asked because
     /// every request would generate something.
     pub answers: Option<bool>,
@@ -28,13 +28,13 @@ pub struct Connected {
     /// The reported window.
     pub window: Option<Tokens>,
     /// The token count of the example.
-    pub counted: Counted,
+    pub counted: CountAnswer,
 }
 
 /// The server's token count of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Counted {
+pub enum CountAnswer {
     /// The number of tokens.
     Tokens(Tokens),
     /// The server does not count.
@@ -48,21 +48,24 @@ impl ModelClientBuilder {
     ///
     /// # Errors
     /// A [`ProviderError`] if a setting is missing or wrong.
-    pub async fn connect(self, variables: Variables<'_>) -> Result<Connected, ProviderError> {
+    pub async fn connect(
+        self,
+        variables: Variables<'_>,
+    ) -> Result<ConnectionReport, ProviderError> {
         let client = self.build_with(variables)?;
         Ok(ask(&client, &client.connection).await)
     }
 }
 
-async fn ask(provider: &dyn Provider, connection: &Connection) -> Connected {
-    if connection.tells == Tells::Silent {
-        return Connected {
+async fn ask(provider: &dyn Provider, connection: &Connection) -> ConnectionReport {
+    if connection.tells == WindowReport::Silent {
+        return ConnectionReport {
             answers: None,
             status: None,
             models: None,
             has_model: None,
             window: None,
-            counted: Counted::Unsaid,
+            counted: CountAnswer::Unsaid,
         };
     }
     let name = connection.model.name();
@@ -78,13 +81,18 @@ async fn ask(provider: &dyn Provider, connection: &Connection) -> Connected {
         Some(_) => None,
         None => discovery::status(&connection.http).await,
     };
-    let report =
-        discovery::window(&connection.http, connection.tells, name, Loading::Forbidden).await;
+    let report = discovery::window(
+        &connection.http,
+        connection.tells,
+        name,
+        ModelLoading::Forbidden,
+    )
+    .await;
     let counted = counted(provider).await;
     let answered = !matches!(report, Report::NoAnswer | Report::Unsaid);
-    Connected {
+    ConnectionReport {
         answers: Some(
-            models.is_some() || status.is_some() || answered || counted != Counted::Unsaid,
+            models.is_some() || status.is_some() || answered || counted != CountAnswer::Unsaid,
         ),
         status: status.filter(|status| !(200..300).contains(status)),
         models: models.as_ref().map(Vec::len),
@@ -94,10 +102,10 @@ async fn ask(provider: &dyn Provider, connection: &Connection) -> Connected {
     }
 }
 
-async fn counted(provider: &dyn Provider) -> Counted {
+async fn counted(provider: &dyn Provider) -> CountAnswer {
     match provider.count(&sample::question(None)).await {
-        Ok(Some(tokens)) => Counted::Tokens(tokens),
-        Ok(None) => Counted::Unsaid,
-        Err(failure) => Counted::Refused(failure.to_string()),
+        Ok(Some(tokens)) => CountAnswer::Tokens(tokens),
+        Ok(None) => CountAnswer::Unsaid,
+        Err(failure) => CountAnswer::Refused(failure.to_string()),
     }
 }

@@ -2,14 +2,14 @@
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{Maker, Profile};
+use plimsoll_wire::bedrock::{ConverseProfile, Maker};
 
 use super::Explanation;
 use super::sentences::{minimum, peculiarity, those};
 use crate::models::ModelFacts;
 
 /// Explains the requests of a profile.
-pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
+pub(crate) fn explain(of: &ConverseProfile, facts: &ModelFacts) -> Explanation {
     let adaptive = matches!(&of.maker, Maker::Anthropic(claude)
         if claude.thinking == ThinkingStyle::Adaptive);
     let peculiarities = those([

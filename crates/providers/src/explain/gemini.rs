@@ -1,14 +1,14 @@
 //! Explains the requests of `generateContent`.
 
 use plimsoll_judge::Rule;
-use plimsoll_wire::gemini::{Profile, Thinking};
+use plimsoll_wire::gemini::{GeminiProfile, Thinking};
 
 use super::Explanation;
 use super::sentences::{minimum, peculiarity, those};
 use crate::models::ModelFacts;
 
 /// Explains the requests of a profile.
-pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
+pub(crate) fn explain(of: &GeminiProfile, facts: &ModelFacts) -> Explanation {
     let mut peculiarities = those([
         (
             true,

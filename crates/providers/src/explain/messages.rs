@@ -1,14 +1,14 @@
 //! Explains the requests of Messages.
 
 use plimsoll_judge::Rule;
-use plimsoll_wire::anthropic::{EffortSupport, Profile, ThinkingStyle};
+use plimsoll_wire::anthropic::{EffortSupport, MessagesProfile, ThinkingStyle};
 
 use super::Explanation;
 use super::sentences::{NO_TEMPERATURE, peculiarity, those};
 use crate::models::ModelFacts;
 
 /// Explains the requests of a profile.
-pub(crate) fn explain(of: &Profile, facts: &ModelFacts) -> Explanation {
+pub(crate) fn explain(of: &MessagesProfile, facts: &ModelFacts) -> Explanation {
     let mut peculiarities = those([
         (
             true,

@@ -2,7 +2,7 @@
 
 use plimsoll_judge::Rule;
 use plimsoll_wire::openai_chat::Reach;
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 
 use super::sentences::{
     CACHE_BY_KEY, CACHE_UNASKED, NO_MEDIA, NO_TEMPERATURE, minimum, peculiarity, those,
@@ -14,7 +14,7 @@ use crate::model_ref::ModelRef;
 use crate::vendor::Wire;
 
 /// Explains the requests of a profile.
-pub(crate) fn explain(of: &Profile, connection: &Connection) -> Explanation {
+pub(crate) fn explain(of: &ResponsesProfile, connection: &Connection) -> Explanation {
     let mut peculiarities = those([
         (
             true,

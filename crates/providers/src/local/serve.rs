@@ -1,5 +1,5 @@
-//! [`Running`]: the server of a model for one run. Tries Plimsoll's server, then the same with a
-//! portable library, then the user's own server, until one works on this processor.
+//! [`RunningServer`]: the server of a model for one run. Tries Plimsoll's server, then the same
+//! with a portable library, then the user's own server, until one works on this processor.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,12 +9,12 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::process::{Command, Ended, Server};
+use plimsoll_core::process::{Command, ProcessEnd, ServerProcess};
 
 use super::catalogue::LocalModel;
 use super::error::LocalError;
 use super::probe::{self, Ready};
-use super::{LocalModels, Progress, Source, Watch, blocking};
+use super::{DownloadSource, LocalModels, Progress, Watch, blocking};
 
 /// The time to load a model and generate one token. Usually seconds; on a slow disk a minute or
 /// two.
@@ -30,8 +30,8 @@ const MIN_WINDOW: u64 = 1024;
 
 /// The running server of a model. Dropping it stops the server.
 #[derive(Debug)]
-pub struct Running {
-    _server: Server,
+pub struct RunningServer {
+    _server: ServerProcess,
     /// The address of the server.
     pub base_url: String,
     /// The model's name.
@@ -52,7 +52,7 @@ pub enum Variant {
 }
 
 /// The reasons why a server did not start.
-enum Failed {
+enum StartError {
     /// Another kind of server may start.
     Next(String),
     /// No other kind of server would help.
@@ -70,9 +70,9 @@ impl LocalModels {
         name: Option<&str>,
         window: u64,
         watch: Watch<'_>,
-    ) -> Result<Running, LocalError> {
+    ) -> Result<RunningServer, LocalError> {
         let model = self.model(name)?;
-        let file = self.pull(name, Source::Auto, watch).await?;
+        let file = self.pull(name, DownloadSource::Auto, watch).await?;
         let mut reasons = String::new();
         for variant in self.order(model) {
             let Some(command) = self.command(variant, watch).await? else {
@@ -81,15 +81,15 @@ impl LocalModels {
             match self.launch(command, model, &file, window).await {
                 Ok((server, port)) => {
                     self.remember(model, variant).await;
-                    return Ok(Running {
+                    return Ok(RunningServer {
                         _server: server,
                         base_url: format!("http://127.0.0.1:{port}/v1"),
                         model: model.name.clone(),
                         variant,
                     });
                 }
-                Err(Failed::Over(error)) => return Err(error),
-                Err(Failed::Next(reason)) => {
+                Err(StartError::Over(error)) => return Err(error),
+                Err(StartError::Next(reason)) => {
                     watch(Progress::Said(&format!("{} {reason}", variant.word())));
                     reasons = format!("{reasons}; {} {reason}", variant.word());
                 }
@@ -188,8 +188,9 @@ impl LocalModels {
         model: &LocalModel,
         file: &std::path::Path,
         window: u64,
-    ) -> Result<(Server, u16), Failed> {
-        let none = |error: &dyn std::fmt::Display| Failed::Next(format!("cannot start: {error}"));
+    ) -> Result<(ServerProcess, u16), StartError> {
+        let none =
+            |error: &dyn std::fmt::Display| StartError::Next(format!("cannot start: {error}"));
         let port = probe::free_port().map_err(|error| none(&error))?;
         let command = command.args(arguments(model, file, window, port));
         let mut server = command.serve(LOG).map_err(|error| none(&error))?;
@@ -199,7 +200,7 @@ impl LocalModels {
                 server.stop().await;
                 let models = self.catalogue.models.iter();
                 let smaller = models.min_by_key(|model| model.bytes);
-                Err(Failed::Over(LocalError::Slow {
+                Err(StartError::Over(LocalError::Slow {
                     seconds: self.patience.as_secs(),
                     smaller: smaller.map(|model| model.name.clone()).unwrap_or_default(),
                 }))
@@ -207,7 +208,7 @@ impl LocalModels {
             Ready::Died => {
                 let log = server.log().text();
                 let said = format!("{}\n{}", log.head, log.tail);
-                Err(Failed::Next(end(server.stop().await, &said)))
+                Err(StartError::Next(end(server.stop().await, &said)))
             }
         }
     }
@@ -255,20 +256,20 @@ fn arguments(model: &LocalModel, file: &std::path::Path, window: u64, port: u16)
 }
 
 /// Describes how a server ended.
-fn end(ended: Option<Ended>, said: &str) -> String {
+fn end(ended: Option<ProcessEnd>, said: &str) -> String {
     let last = |word: &str| {
         let line = said.lines().rev().find(|line| line.contains(word));
         line.map(|line| line.trim().chars().take(REASON).collect::<String>())
     };
     match ended {
-        Some(Ended::Signalled(4)) => {
+        Some(ProcessEnd::Signalled(4)) => {
             "cannot run on this processor (illegal instruction)".to_owned()
         }
-        Some(Ended::Signalled(9)) => {
+        Some(ProcessEnd::Signalled(9)) => {
             "was killed, probably because there is too little memory".to_owned()
         }
-        Some(Ended::Signalled(signal)) => format!("ended with signal {signal}"),
-        Some(Ended::Exited(code)) => {
+        Some(ProcessEnd::Signalled(signal)) => format!("ended with signal {signal}"),
+        Some(ProcessEnd::Exited(code)) => {
             let said = last("error while loading shared libraries").or_else(|| last("error"));
             match said {
                 Some(said) => format!("ended with code {code}: {said}"),

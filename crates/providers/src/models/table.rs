@@ -49,7 +49,7 @@ const LONG: i64 = 200_000;
 
 /// The result of converting a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Published {
+pub struct PublishedTable {
     /// The rows.
     pub book: ModelBook,
     /// The rows as a file.
@@ -90,7 +90,7 @@ pub struct Change {
 ///
 /// # Errors
 /// If the data is not such a table.
-pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, TableError> {
+pub fn published(json: &[u8], source: &str, date: &str) -> Result<PublishedTable, TableError> {
     let table: Map<String, Json> =
         serde_json::from_slice(json).map_err(|error| TableError::NotJson(error.to_string()))?;
     let mut left_out = 0;
@@ -137,14 +137,14 @@ pub fn published(json: &[u8], source: &str, date: &str) -> Result<Published, Tab
     if book.is_empty() {
         return Err(TableError::Nothing);
     }
-    Ok(Published {
+    Ok(PublishedTable {
         book,
         text,
         left_out,
     })
 }
 
-impl Published {
+impl PublishedTable {
     /// Returns the source and the date in the head of a converted file.
     #[must_use]
     pub fn head(text: &str) -> (Option<&str>, Option<&str>) {
@@ -336,7 +336,7 @@ mod tests {
     const FROM: &str = "https://example.org/table.json";
     const DATE: &str = "Sat, 21 Nov 2026 20:00:00 GMT";
 
-    fn table() -> Published {
+    fn table() -> PublishedTable {
         published(TABLE, FROM, DATE).unwrap()
     }
 
@@ -344,7 +344,7 @@ mod tests {
         table().book.facts(&ModelRef::parse(name).unwrap())
     }
 
-    fn one(entry: Json) -> Result<Published, TableError> {
+    fn one(entry: Json) -> Result<PublishedTable, TableError> {
         let table = serde_json::json!({ "gpt-9": entry });
         published(table.to_string().as_bytes(), FROM, DATE)
     }
@@ -509,7 +509,7 @@ mod tests {
         let table = table();
         let again = ModelBook::parse(&table.text, Origin::Published).unwrap();
         assert_eq!(again, table.book);
-        assert_eq!(Published::head(&table.text), (Some(FROM), Some(DATE)));
+        assert_eq!(PublishedTable::head(&table.text), (Some(FROM), Some(DATE)));
     }
 
     #[test]

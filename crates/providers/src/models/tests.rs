@@ -55,7 +55,7 @@ fn our_data_and_the_profiles_of_anthropic_say_the_same() {
     let read = ModelBook::built_in();
     for (_, name) in read.models().filter(|(vendor, _)| *vendor == "anthropic") {
         let facts = read.find("anthropic", name);
-        let profile = anthropic::Profile::of_model(name);
+        let profile = anthropic::MessagesProfile::of_model(name);
         assert_ne!(profile.name, "claude", "{name}");
         if let Some(most) = &facts.max_output {
             assert_eq!(Some(most.value.0), profile.max_output, "{name}");

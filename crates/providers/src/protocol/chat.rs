@@ -7,9 +7,9 @@ use plimsoll_context::{CacheRetention, Reply};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
-    CacheMarks, Dialect, Reach, StreamState, Template, ToolStyle, TurnDecoder, Voice,
+    CacheMarks, ChatStreamState, Dialect, Reach, Template, ToolStyle, TurnDecoder, Voice,
 };
-use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -21,9 +21,9 @@ use crate::efforts;
 use crate::explain::{Explanation, chat as sentences};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::sent::Sent;
+use crate::sent::SentSessions;
 use crate::thinking_off::{self, ThinkingOff};
-use crate::vendor::Place;
+use crate::vendor::ServerLocation;
 
 /// The bits of a seed that are sent: the API has signed numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
@@ -53,7 +53,7 @@ const WANTS_MARKS: &str = "anthropic/";
 #[derive(Debug)]
 pub(crate) struct ChatProtocol {
     pub(crate) dialect: Dialect,
-    sent: Sent,
+    sent: SentSessions,
 }
 
 impl Protocol for ChatProtocol {
@@ -93,7 +93,7 @@ impl Protocol for ChatProtocol {
         // If the request has its own schema, the answer is the object itself.
         match self.dialect.tools == ToolStyle::JsonSchema && request.format.is_none() {
             true => Box::new(TurnDecoder::new(request.messages.len())),
-            false => Box::new(StreamState::new()),
+            false => Box::new(ChatStreamState::new()),
         }
     }
 
@@ -150,7 +150,7 @@ impl ChatProtocol {
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            sent: Sent::default(),
+            sent: SentSessions::default(),
         }
     }
 
@@ -198,7 +198,7 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
         };
     }
     // An unknown server may run a template.
-    let is_unknown = model.vendor().place == Place::Anywhere;
+    let is_unknown = model.vendor().place == ServerLocation::Anywhere;
     let dialect = if is_unknown {
         dialect.for_templates()
     } else {
@@ -230,9 +230,9 @@ fn effort(
     facts: &ModelFacts,
     dialect: &Dialect,
 ) -> (Option<Effort>, Option<Note>) {
-    let known = Profile {
+    let known = ResponsesProfile {
         efforts: efforts::on_chat(model, facts, dialect),
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     };
     let asked = match request.sampling.thinking {
         None => None,

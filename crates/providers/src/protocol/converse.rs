@@ -5,7 +5,7 @@ use plimsoll_context::Tokens;
 use plimsoll_judge::Fault;
 use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{Decided, Maker, Profile, StreamState};
+use plimsoll_wire::bedrock::{ConverseDecisions, ConverseProfile, ConverseStreamState, Maker};
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use crate::explain::{Explanation, converse as sentences};
 use crate::models::FROM_LOW;
 use crate::receive::Framing;
-use crate::sent::Sent;
+use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
 /// The media type of a streamed reply.
@@ -25,10 +25,10 @@ const STREAM: HeaderValue = HeaderValue::from_static("application/vnd.amazon.eve
 /// Converse as a model accepts it.
 #[derive(Debug)]
 pub(crate) struct ConverseProtocol {
-    pub(crate) profile: Profile,
+    pub(crate) profile: ConverseProfile,
     /// The id of the model, to which its reasoning is bound.
     pub(crate) model: String,
-    pub(crate) sent: Sent<Decided>,
+    pub(crate) sent: SentSessions<ConverseDecisions>,
 }
 
 impl Protocol for ConverseProtocol {
@@ -69,7 +69,7 @@ impl Protocol for ConverseProtocol {
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
-        Box::new(StreamState::new(&self.model, &self.profile.maker))
+        Box::new(ConverseStreamState::new(&self.model, &self.profile.maker))
     }
 
     fn output_limit(&self, connection: &Connection, request: &Request) -> Option<Tokens> {

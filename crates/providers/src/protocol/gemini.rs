@@ -4,7 +4,7 @@ use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{Message, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_judge::gemini::validate;
-use plimsoll_wire::gemini::{Profile, StreamState, Thinking};
+use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
 use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
 use crate::explain::{Explanation, gemini as sentences};
-use crate::sent::Sent;
+use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
 /// The efforts that the API has names for.
@@ -23,10 +23,10 @@ const MAX_SEED: u64 = i32::MAX as u64;
 /// `generateContent` as a model accepts it.
 #[derive(Debug)]
 pub(crate) struct GeminiProtocol {
-    pub(crate) profile: Profile,
+    pub(crate) profile: GeminiProfile,
     /// Whether the server is Vertex AI.
     pub(crate) at_vertex: bool,
-    pub(crate) sent: Sent,
+    pub(crate) sent: SentSessions,
 }
 
 impl Protocol for GeminiProtocol {
@@ -79,7 +79,7 @@ impl Protocol for GeminiProtocol {
         let calls = messages
             .map(|message| Message::calls(message).count())
             .sum();
-        Box::new(StreamState::new(calls))
+        Box::new(GeminiStreamState::new(calls))
     }
 
     fn output_limit(&self, connection: &Connection, request: &Request) -> Option<Tokens> {

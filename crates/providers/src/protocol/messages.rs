@@ -4,7 +4,8 @@ use plimsoll_agent::{Failure, Request};
 use plimsoll_judge::Fault;
 use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
-    Decided, NoThinking, ORIGIN, Profile, StreamState, ThinkingStyle, hosted_kinds, not_hosted,
+    MessagesDecisions, MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle,
+    hosted_kinds, not_hosted,
 };
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -22,7 +23,7 @@ use crate::explain::{Explanation, messages as sentences};
 use crate::hosted::hosted;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
-use crate::sent::Sent;
+use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
 /// The endpoint below the base URL.
@@ -59,8 +60,8 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 /// Messages as a model accepts it.
 #[derive(Debug)]
 pub(crate) struct MessagesProtocol {
-    pub(crate) profile: Profile,
-    pub(crate) sent: Sent<Decided>,
+    pub(crate) profile: MessagesProfile,
+    pub(crate) sent: SentSessions<MessagesDecisions>,
 }
 
 impl Protocol for MessagesProtocol {
@@ -102,7 +103,7 @@ impl Protocol for MessagesProtocol {
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
-        Box::new(StreamState::new())
+        Box::new(MessagesStreamState::new())
     }
 
     fn token_count(&self) -> Option<TokenCountEndpoint> {

@@ -4,7 +4,7 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{
-    ORIGIN, Profile, ReasoningItems, StreamState, hosted_kinds, not_hosted,
+    ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
 use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -21,7 +21,7 @@ use crate::explain::{Explanation, responses as sentences};
 use crate::hosted::hosted;
 use crate::model_ref::ModelRef;
 use crate::rejected::RejectionTexts;
-use crate::sent::Sent;
+use crate::sent::SentSessions;
 use crate::thinking_off::{self, ThinkingOff};
 
 /// The endpoint below the base URL.
@@ -56,8 +56,8 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 /// Responses as a model accepts it.
 #[derive(Debug)]
 pub(crate) struct ResponsesProtocol {
-    pub(crate) profile: Profile,
-    pub(crate) sent: Sent,
+    pub(crate) profile: ResponsesProfile,
+    pub(crate) sent: SentSessions,
 }
 
 impl ResponsesProtocol {
@@ -105,7 +105,7 @@ impl Protocol for ResponsesProtocol {
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
-        Box::new(StreamState::new())
+        Box::new(ResponsesStreamState::new())
     }
 
     fn token_count(&self) -> Option<TokenCountEndpoint> {
@@ -186,24 +186,24 @@ pub(crate) enum ServerOwner {
 /// Returns the requirements of one of OpenAI's models. An unknown name gets the requirements of the
 /// newest models.
 #[must_use]
-pub fn responses_profile(name: &str) -> Profile {
+pub fn responses_profile(name: &str) -> ResponsesProfile {
     ModelRef::parse(&format!("openai-responses/{name}")).map_or_else(
-        |_| Profile::openai(),
+        |_| ResponsesProfile::openai(),
         |model| profile_of(&model, ServerOwner::Vendors),
     )
 }
 
 /// Returns the requirements of a model, as far as its name shows them.
-pub(crate) fn profile_of(model: &ModelRef, server: ServerOwner) -> Profile {
+pub(crate) fn profile_of(model: &ModelRef, server: ServerOwner) -> ResponsesProfile {
     let family = efforts::of_openai(model.name());
     match (family, server) {
-        (Some([]), _) => Profile::plain(),
-        (Some(efforts), _) => Profile {
+        (Some([]), _) => ResponsesProfile::plain(),
+        (Some(efforts), _) => ResponsesProfile {
             efforts: efforts.to_vec(),
-            ..Profile::openai()
+            ..ResponsesProfile::openai()
         },
-        (None, ServerOwner::Vendors) => Profile::openai(),
-        (None, ServerOwner::Another) => Profile::compatible(),
+        (None, ServerOwner::Vendors) => ResponsesProfile::openai(),
+        (None, ServerOwner::Another) => ResponsesProfile::compatible(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use futures_util::stream;
 use plimsoll_context::Part;
 use plimsoll_context::{StopReason, Tokens};
-use plimsoll_wire::openai_chat::StreamState;
+use plimsoll_wire::openai_chat::ChatStreamState;
 use proptest::prelude::*;
 use std::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -24,14 +24,14 @@ fn text(text: &str) -> Then {
     Then::Bytes(text.as_bytes().to_vec())
 }
 
-async fn run(script: Vec<Then>) -> (Result<Reply, Broken>, Vec<Delta>) {
-    hear(script, Box::new(StreamState::new())).await
+async fn run(script: Vec<Then>) -> (Result<Reply, BrokenResponse>, Vec<Delta>) {
+    hear(script, Box::new(ChatStreamState::new())).await
 }
 
 async fn hear(
     script: Vec<Then>,
     decoder: Box<dyn StreamDecoder>,
-) -> (Result<Reply, Broken>, Vec<Delta>) {
+) -> (Result<Reply, BrokenResponse>, Vec<Delta>) {
     let deltas = Mutex::new(Vec::new());
     let bytes = stream::unfold(script.into_iter(), |mut script| async {
         loop {
@@ -60,7 +60,7 @@ const USAGE: &str =
     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\n";
 const END: &str = "data: [DONE]\n\n";
 
-fn answer(reply: &Result<Reply, Broken>) -> String {
+fn answer(reply: &Result<Reply, BrokenResponse>) -> String {
     match reply {
         Ok(reply) => {
             let text: String = reply.parts.iter().filter_map(Part::as_text).collect();
@@ -165,7 +165,10 @@ async fn what_is_no_reply_is_told_apart() {
         assert_eq!(answer(&reply), expected, "{name}");
     }
     let (reply, _) = run(vec![text(&hi), text("data: {\"choices\": nonsense}\n\n")]).await;
-    assert!(matches!(reply, Err(Broken::Garbled(_))), "{reply:?}");
+    assert!(
+        matches!(reply, Err(BrokenResponse::Garbled(_))),
+        "{reply:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +176,7 @@ async fn silence_ends_and_comments_are_no_silence() {
     let almost = IDLE - Duration::from_secs(1);
     let start = Instant::now();
     let (reply, deltas) = run(vec![text(&said("hi")), Then::Hang]).await;
-    assert_eq!(reply, Err(Broken::Idle(IDLE)));
+    assert_eq!(reply, Err(BrokenResponse::Idle(IDLE)));
     assert_eq!(deltas.len(), 1, "what came before was handed on");
     assert_eq!(start.elapsed(), IDLE);
 
@@ -195,7 +198,7 @@ async fn silence_ends_and_comments_are_no_silence() {
         let script = std::iter::once(before).chain(drip).collect();
         let (reply, _) = run(script).await;
         let patience = IDLE * SILENCES_AN_EVENT;
-        assert_eq!(reply, Err(Broken::Wordless(patience)));
+        assert_eq!(reply, Err(BrokenResponse::Wordless(patience)));
         assert_eq!(start.elapsed(), patience);
     }
 
@@ -233,7 +236,7 @@ async fn what_was_used_is_told_even_where_no_reply_follows() {
     ] {
         let (reply, deltas) = hear(
             script,
-            Box::new(plimsoll_wire::anthropic::StreamState::new()),
+            Box::new(plimsoll_wire::anthropic::MessagesStreamState::new()),
         )
         .await;
         assert!(reply.is_err(), "{name}: {reply:?}");
@@ -269,11 +272,11 @@ async fn a_reply_in_one_piece_becomes_the_same_deltas() {
         ]
     );
     let (reply, _) = run(vec![text(half), Then::Break]).await;
-    assert!(matches!(reply, Err(Broken::Cut(_))));
+    assert!(matches!(reply, Err(BrokenResponse::Cut(_))));
     let (reply, _) = run(vec![text(half)]).await;
-    assert!(matches!(reply, Err(Broken::Cut(_))), "{reply:?}");
+    assert!(matches!(reply, Err(BrokenResponse::Cut(_))), "{reply:?}");
     let (reply, _) = run(vec![text(r#"{"error":{"message":"no"}}"#)]).await;
-    assert!(matches!(reply, Err(Broken::Refused(_))));
+    assert!(matches!(reply, Err(BrokenResponse::Refused(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -287,7 +290,7 @@ async fn more_than_a_reply_may_hold_is_not_kept() {
             Then::Hang,
         ];
         let (reply, _) = run(script).await;
-        assert!(matches!(reply, Err(Broken::TooLarge(_))), "{begin}");
+        assert!(matches!(reply, Err(BrokenResponse::TooLarge(_))), "{begin}");
     }
 }
 
@@ -296,14 +299,17 @@ fn all_that_arrives_is_bounded() {
     let mut receiver = Receiver {
         framing: Framing::Sse,
         form: AnswerForm::Unknown,
-        decoder: Box::new(StreamState::new()),
+        decoder: Box::new(ChatStreamState::new()),
         sink: &|_| {},
         bytes: MAX_STREAM.0 - 1,
         used: None,
         told: Instant::now(),
     };
     assert_eq!(receiver.take(b":"), Ok(Flow::On));
-    assert!(matches!(receiver.take(b":"), Err(Broken::TooLarge(_))));
+    assert!(matches!(
+        receiver.take(b":"),
+        Err(BrokenResponse::TooLarge(_))
+    ));
 }
 
 proptest! {

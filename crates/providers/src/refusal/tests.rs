@@ -6,25 +6,25 @@ use plimsoll_agent::Failure as F;
 const KEY: &str = "sk-0123456789-hush";
 
 fn failure(model: &str, status: Option<u16>, headers: &[(&'static str, &str)], body: &str) -> F {
-    let asked = Asked {
+    let asked = RequestFacts {
         max_output: Some(Tokens(4096)),
-        ..Asked::default()
+        ..RequestFacts::default()
     };
     refused(asked, model, status, headers, body)
 }
 
-fn without_key<'a>(model: &'a ModelRef, base: &'a BaseUrl) -> Call<'a> {
-    Call {
+fn without_key<'a>(model: &'a ModelRef, base: &'a BaseUrl) -> CallContext<'a> {
+    CallContext {
         model,
         base,
         key_from: None,
         secrets: &[],
-        asked: Asked::default(),
+        facts: RequestFacts::default(),
     }
 }
 
 fn refused(
-    asked: Asked,
+    facts: RequestFacts,
     model: &str,
     status: Option<u16>,
     headers: &[(&'static str, &str)],
@@ -34,12 +34,12 @@ fn refused(
     let base = model.vendor().base_url.unwrap_or("http://127.0.0.1:1/v1");
     let base = BaseUrl::parse(base, None).unwrap();
     let secrets = [Secret::new(KEY)];
-    let call = Call {
+    let call = CallContext {
         model: &model,
         base: &base,
         key_from: Some("OPENAI_API_KEY"),
         secrets: &secrets,
-        asked,
+        facts,
     };
     let headers = headers
         .iter()
@@ -47,7 +47,7 @@ fn refused(
         .collect();
     match status {
         Some(status) => call.refused(status, &headers, body),
-        None => call.broken(Broken::Refused(body.to_owned())),
+        None => call.broken(BrokenResponse::Refused(body.to_owned())),
     }
 }
 
@@ -256,8 +256,8 @@ fn a_missing_key_is_named() {
 }
 
 /// Creates a request of this size, in a window of 128,000 tokens.
-fn weighs(weight: u64, previous: Option<u64>) -> Asked {
-    Asked {
+fn weighs(weight: u64, previous: Option<u64>) -> RequestFacts {
+    RequestFacts {
         max_output: None,
         weight: Some(Tokens(weight)),
         previous: previous.map(Tokens),
@@ -285,7 +285,7 @@ fn words_that_may_mean_anything_are_no_overflow_of_a_small_request() {
         assert!(matches!(large, F::Overflow { .. }), "{body}: {large:?}");
     }
     // An unknown window may be small. An explicit statement of the provider is believed.
-    let unknown = |weight| Asked {
+    let unknown = |weight| RequestFacts {
         window: None,
         ..weighs(weight, None)
     };
@@ -300,9 +300,9 @@ fn words_that_may_mean_anything_are_no_overflow_of_a_small_request() {
 #[test]
 fn a_minute_that_cannot_carry_the_request_is_waited_for_only_where_a_cache_may_help() {
     let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute (org: x). For details, refer to: https://docs.claude.com/en/api/rate-limits."}}"#;
-    let of = |asked| {
+    let of = |facts| {
         refused(
-            asked,
+            facts,
             "anthropic/m",
             Some(429),
             &[("retry-after", "9")],
@@ -343,7 +343,7 @@ fn a_minute_that_cannot_carry_the_request_is_waited_for_only_where_a_cache_may_h
         "{close:?}"
     );
     // The limit of the current minute is used up.
-    for asked in [weighs(28_000, None), Asked::default()] {
+    for asked in [weighs(28_000, None), RequestFacts::default()] {
         let failure = of(asked);
         assert!(
             matches!(
@@ -415,11 +415,11 @@ fn a_cure_is_said_once() {
         limit: plimsoll_context::Bytes(9),
     };
     for why in [limit.to_string(), "the answer exceeds 9 bytes".to_owned()] {
-        let text = call.broken(Broken::TooLarge(why)).to_string();
+        let text = call.broken(BrokenResponse::TooLarge(why)).to_string();
         assert_eq!(text.matches("fewer output tokens").count(), 1, "{text}");
     }
     let many = plimsoll_wire::WireError::TooManyParts { limit: 1_024 };
-    let text = call.broken(Broken::from(many)).to_string();
+    let text = call.broken(BrokenResponse::from(many)).to_string();
     assert!(text.contains("more than 1024 tool calls"), "{text}");
     assert!(
         !text.contains("bytes") && !text.contains("output tokens"),

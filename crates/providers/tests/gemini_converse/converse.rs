@@ -8,7 +8,7 @@ use plimsoll_core::Provider;
 use serde_json::{Value, json};
 
 use super::eventstream::{event, exception, reply, stream};
-use super::fake::Answer;
+use super::fake::FakeAnswer;
 use super::{
     CONVERSE, KEY, answered, builder, call, hasty, provider, request, request_of, server, text_of,
     tool_call,
@@ -22,7 +22,7 @@ fn usage() -> Value {
         "cacheWriteInputTokens": 30, "totalTokens": 1050})
 }
 
-fn says(text: &str) -> Answer {
+fn says(text: &str) -> FakeAnswer {
     stream(reply(&[json!({"text": text})], "end_turn", &usage()))
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fake::Answer;
+use super::fake::FakeAnswer;
 
 /// The type of a header's value that is a string.
 const STRING: u8 = 7;
@@ -32,8 +32,8 @@ pub(crate) fn exception(kind: &str, message: &str) -> Vec<u8> {
 }
 
 /// An answer of these frames.
-pub(crate) fn stream(frames: Vec<Vec<u8>>) -> Answer {
-    Answer::bytes(frames).header("content-type", "application/vnd.amazon.eventstream")
+pub(crate) fn stream(frames: Vec<Vec<u8>>) -> FakeAnswer {
+    FakeAnswer::bytes(frames).header("content-type", "application/vnd.amazon.eventstream")
 }
 
 /// A reply made of blocks (`text`, `toolUse`, `reasoningContent`), in the events of the API.

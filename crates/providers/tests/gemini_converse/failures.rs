@@ -7,12 +7,12 @@ use plimsoll_providers::{MAX_ERROR_BODY, ModelClient, Secret};
 use serde_json::json;
 
 use super::eventstream;
-use super::fake::Answer;
+use super::fake::FakeAnswer;
 use super::{CONVERSE, GEMINI, KEY, builder, call, hasty, provider, request, server};
 
 const ALL: [&str; 2] = [GEMINI, CONVERSE];
 
-async fn failure(model: &str, answer: Answer) -> Failure {
+async fn failure(model: &str, answer: FakeAnswer) -> Failure {
     let fake = server(model, [answer]).await;
     let failure = call(&provider(model, &fake), &request()).await.0;
     let failure = failure.unwrap_err();
@@ -23,14 +23,14 @@ async fn failure(model: &str, answer: Answer) -> Failure {
 }
 
 /// A stream that says "hi" and goes no further.
-fn begun(model: &str) -> Answer {
+fn begun(model: &str) -> FakeAnswer {
     match model {
         CONVERSE => {
             let mut frames = eventstream::reply(&[json!({"text": "hi"})], "end_turn", &json!({}));
             frames.truncate(2);
             eventstream::stream(frames)
         }
-        _ => Answer::events(&[
+        _ => FakeAnswer::events(&[
             r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]}}]}"#,
         ]),
     }
@@ -43,10 +43,10 @@ async fn a_refused_key_says_where_it_comes_from() {
     );
     let amazon = r#"{"Message":"Authentication failed: Please make sure your API Key is valid."}"#;
     for (model, answer) in [
-        (GEMINI, Answer::new(400, google)),
+        (GEMINI, FakeAnswer::new(400, google)),
         (
             CONVERSE,
-            Answer::new(403, amazon).header("x-amzn-errortype", "AccessDeniedException"),
+            FakeAnswer::new(403, amazon).header("x-amzn-errortype", "AccessDeniedException"),
         ),
     ] {
         let Failure::Auth { message } = failure(model, answer).await else {
@@ -65,18 +65,18 @@ async fn an_overflow_brings_the_servers_numbers() {
     let amazon = r#"{"message":"prompt is too long: 200049 tokens > 200000 maximum"}"#;
     let mute = r#"{"message":"Input is too long for requested model."}"#;
     let validation =
-        |body| Answer::new(400, body).header("x-amzn-errortype", "ValidationException");
+        |body| FakeAnswer::new(400, body).header("x-amzn-errortype", "ValidationException");
     let none = (None, None);
     for (model, answer, numbers) in [
         (
             GEMINI,
-            Answer::new(400, google),
+            FakeAnswer::new(400, google),
             (Some(1_196_265), Some(1_048_575)),
         ),
         // Also as an event of a stream that began well.
         (
             GEMINI,
-            Answer::events(&[r#"{"candidates":[]}"#, google]),
+            FakeAnswer::events(&[r#"{"candidates":[]}"#, google]),
             (Some(1_196_265), Some(1_048_575)),
         ),
         (CONVERSE, validation(amazon), (Some(200_049), Some(200_000))),
@@ -92,7 +92,7 @@ async fn an_overflow_brings_the_servers_numbers() {
         );
     }
     let large = r#"{"error":{"code":400,"message":"Request payload size exceeds the limit: 20971520 bytes.","status":"INVALID_ARGUMENT"}}"#;
-    let large = failure(GEMINI, Answer::new(400, large)).await;
+    let large = failure(GEMINI, FakeAnswer::new(400, large)).await;
     assert!(matches!(large, Failure::BodyTooLarge { .. }), "{large:?}");
 }
 
@@ -101,10 +101,11 @@ async fn a_rate_limit_says_how_long_to_wait() {
     let google = r#"{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"26s"}]}}"#;
     let amazon = r#"{"message":"Too many tokens, please wait before trying again."}"#;
     let throttled = || {
-        Answer::new(429, amazon).header("x-amzn-errortype", "ThrottlingException:http://internal/")
+        FakeAnswer::new(429, amazon)
+            .header("x-amzn-errortype", "ThrottlingException:http://internal/")
     };
     for (model, answer, wait) in [
-        (GEMINI, Answer::new(429, google), Some(26_000)),
+        (GEMINI, FakeAnswer::new(429, google), Some(26_000)),
         (CONVERSE, throttled(), None),
         (
             CONVERSE,
@@ -123,22 +124,22 @@ async fn a_rate_limit_says_how_long_to_wait() {
 #[tokio::test]
 async fn a_servers_fault_may_pass_and_an_invalid_request_does_not() {
     for model in ALL {
-        let oops = failure(model, Answer::new(500, "oops")).await;
+        let oops = failure(model, FakeAnswer::new(500, "oops")).await;
         assert!(
             matches!(&oops, Failure::Transient { status: Some(500), message, .. } if message == "oops"),
             "{model}: {oops:?}"
         );
-        let busy = Answer::new(503, r#"{"message":"busy"}"#)
+        let busy = FakeAnswer::new(503, r#"{"message":"busy"}"#)
             .header("retry-after", "3")
             .header("x-amzn-errortype", "ServiceUnavailableException");
         let busy = failure(model, busy).await;
         assert_eq!(busy.retry_after_ms(), Some(3_000), "{busy:?}");
-        let missing = failure(model, Answer::new(404, r#"{"message":"no"}"#)).await;
+        let missing = failure(model, FakeAnswer::new(404, r#"{"message":"no"}"#)).await;
         assert!(
             missing.to_string().contains("check the model's name"),
             "{missing}"
         );
-        let bad = failure(model, Answer::new(400, r#"{"message":"bad"}"#)).await;
+        let bad = failure(model, FakeAnswer::new(400, r#"{"message":"bad"}"#)).await;
         assert!(
             matches!(
                 bad,
@@ -158,7 +159,7 @@ async fn what_breaks_on_the_way_may_pass() {
         for (name, answer, says) in [
             ("cut", begun(model).then_cut(), "was cut in the middle"),
             ("ended", begun(model), "was cut in the middle"),
-            ("empty", Answer::new(200, ""), "without a reply"),
+            ("empty", FakeAnswer::new(200, ""), "without a reply"),
         ] {
             let failure = failure(model, answer).await;
             assert!(
@@ -168,13 +169,17 @@ async fn what_breaks_on_the_way_may_pass() {
             assert!(failure.to_string().contains(says), "{name}: {failure}");
         }
     }
-    let cut = failure(GEMINI, Answer::new(200, "data: {\"candidates\":[{\"con")).await;
+    let cut = failure(
+        GEMINI,
+        FakeAnswer::new(200, "data: {\"candidates\":[{\"con"),
+    )
+    .await;
     assert!(matches!(cut, Failure::Transient { .. }), "{cut:?}");
-    let garbled = failure(GEMINI, Answer::events(&["{nonsense", "{}"])).await;
+    let garbled = failure(GEMINI, FakeAnswer::events(&["{nonsense", "{}"])).await;
     assert!(matches!(garbled, Failure::Garbled { .. }), "{garbled:?}");
     let overloaded =
         r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#;
-    let overloaded = failure(GEMINI, Answer::events(&[overloaded])).await;
+    let overloaded = failure(GEMINI, FakeAnswer::events(&[overloaded])).await;
     assert!(
         matches!(overloaded, Failure::Transient { .. }),
         "{overloaded:?}"
@@ -201,7 +206,7 @@ async fn silence_ends_before_and_inside_a_reply() {
 async fn a_frame_without_an_end_counts_as_silence() {
     // Bytes come all the time and never make a frame.
     let drip = (0..200).map(|_| b"x".to_vec()).collect();
-    let fake = server(GEMINI, [Answer::bytes(drip).then_hang()]).await;
+    let fake = server(GEMINI, [FakeAnswer::bytes(drip).then_hang()]).await;
     let failure = call(&hasty(GEMINI, &fake), &request()).await.0.unwrap_err();
     assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
 }
@@ -209,7 +214,7 @@ async fn a_frame_without_an_end_counts_as_silence() {
 #[tokio::test]
 async fn a_huge_error_is_kept_to_a_bound() {
     for model in ALL {
-        let huge = Answer::new(500, "ä".repeat(MAX_ERROR_BODY.0 as usize));
+        let huge = FakeAnswer::new(500, "ä".repeat(MAX_ERROR_BODY.0 as usize));
         let text = failure(model, huge).await.to_string();
         assert!(
             text.len() < MAX_ERROR_BODY.0 as usize + 200,
@@ -225,7 +230,7 @@ async fn a_redirect_is_told_and_never_followed() {
     for model in ALL {
         let elsewhere = server(model, []).await;
         let to = format!("{}/v1/elsewhere", elsewhere.address);
-        let failure = failure(model, Answer::new(307, "").header("location", &to)).await;
+        let failure = failure(model, FakeAnswer::new(307, "").header("location", &to)).await;
         assert!(matches!(failure, Failure::Refused { .. }), "{failure:?}");
         assert!(failure.to_string().contains("--base-url"), "{failure}");
         assert!(elsewhere.asked().is_empty(), "nor does the key go there");
@@ -235,7 +240,7 @@ async fn a_redirect_is_told_and_never_followed() {
 #[tokio::test]
 async fn a_page_is_no_api() {
     let page = || {
-        Answer::new(200, "<!doctype html>\n\n<title>Sign in</title>")
+        FakeAnswer::new(200, "<!doctype html>\n\n<title>Sign in</title>")
             .header("content-type", "text/html")
     };
     for model in ALL {

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 /// What was asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
@@ -28,16 +28,16 @@ pub(crate) struct Asked {
 
 /// One answer.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct FakeAnswer {
     status: u16,
     headers: Vec<(&'static str, String)>,
-    pieces: Vec<Piece>,
+    pieces: Vec<BodyPiece>,
     end: End,
 }
 
 /// A piece of an answer's body.
 #[derive(Debug)]
-enum Piece {
+enum BodyPiece {
     Bytes(Bytes),
     /// Nothing more until the test says so.
     Gate(oneshot::Receiver<()>),
@@ -54,14 +54,14 @@ enum End {
 #[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) address: String,
-    inner: Arc<Inner>,
+    inner: Arc<FakeState>,
 }
 
 /// Whose rules a request is judged by.
 #[derive(Debug)]
 pub(crate) enum Judge {
-    Gemini(gemini::Profile),
-    Converse(bedrock::Profile),
+    Gemini(gemini::GeminiProfile),
+    Converse(bedrock::ConverseProfile),
 }
 
 impl Judge {
@@ -88,30 +88,30 @@ impl Judge {
 }
 
 /// What is answered when the script has ended.
-pub(crate) type Then = Box<dyn Fn(&Value) -> Answer + Send + Sync>;
+pub(crate) type Then = Box<dyn Fn(&Value) -> FakeAnswer + Send + Sync>;
 
-struct Inner {
+struct FakeState {
     judge: Judge,
-    script: Mutex<VecDeque<Answer>>,
+    script: Mutex<VecDeque<FakeAnswer>>,
     then: Then,
     /// Fixed answers: path and body.
     pages: Mutex<Vec<(String, u16, Value)>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ReceivedRequest>>,
 }
 
-impl Answer {
+impl FakeAnswer {
     pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
         Self {
             status,
             headers: Vec::new(),
-            pieces: vec![Piece::Bytes(body.into().into())],
+            pieces: vec![BodyPiece::Bytes(body.into().into())],
             end: End::Close,
         }
     }
 
     /// A stream of these events.
     pub(crate) fn events(events: &[&str]) -> Self {
-        let event = |event: &&str| Piece::Bytes(format!("data: {event}\n\n").into());
+        let event = |event: &&str| BodyPiece::Bytes(format!("data: {event}\n\n").into());
         Self {
             pieces: events.iter().map(event).collect(),
             ..Self::new(200, "").header("content-type", "text/event-stream")
@@ -120,7 +120,9 @@ impl Answer {
 
     /// These bytes, piece by piece.
     pub(crate) fn bytes(pieces: Vec<Vec<u8>>) -> Self {
-        let pieces = pieces.into_iter().map(|piece| Piece::Bytes(piece.into()));
+        let pieces = pieces
+            .into_iter()
+            .map(|piece| BodyPiece::Bytes(piece.into()));
         Self {
             pieces: pieces.collect(),
             ..Self::new(200, "")
@@ -135,16 +137,16 @@ impl Answer {
     /// Waits before the piece at this place; what is given back opens the gate.
     pub(crate) fn gate(mut self, at: usize) -> (Self, oneshot::Sender<()>) {
         let (open, gate) = oneshot::channel();
-        self.pieces.insert(at, Piece::Gate(gate));
+        self.pieces.insert(at, BodyPiece::Gate(gate));
         (self, open)
     }
 
     /// Each byte by itself.
     pub(crate) fn bytewise(mut self) -> Self {
         let pieces = self.pieces.into_iter().flat_map(|piece| match piece {
-            Piece::Bytes(bytes) => bytes
+            BodyPiece::Bytes(bytes) => bytes
                 .iter()
-                .map(|byte| Piece::Bytes(Bytes::copy_from_slice(&[*byte])))
+                .map(|byte| BodyPiece::Bytes(Bytes::copy_from_slice(&[*byte])))
                 .collect(),
             gate => vec![gate],
         });
@@ -164,8 +166,8 @@ impl Answer {
 
     fn body(self) -> impl Stream<Item = Result<Bytes, io::Error>> {
         let pieces = stream::iter(self.pieces).filter_map(async |piece| match piece {
-            Piece::Bytes(bytes) => Some(Ok(bytes)),
-            Piece::Gate(gate) => {
+            BodyPiece::Bytes(bytes) => Some(Ok(bytes)),
+            BodyPiece::Gate(gate) => {
                 let _ = gate.await;
                 None
             }
@@ -190,12 +192,12 @@ impl Fake {
     /// A server that judges so, and answers what it is asked after the script.
     pub(crate) async fn answering(
         judge: Judge,
-        script: impl IntoIterator<Item = Answer>,
+        script: impl IntoIterator<Item = FakeAnswer>,
         then: Then,
     ) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(FakeState {
             judge,
             script: Mutex::new(script.into_iter().collect()),
             then,
@@ -219,13 +221,13 @@ impl Fake {
     }
 
     /// All that was asked so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.inner.asked.lock().unwrap().clone()
     }
 }
 
 async fn answer(
-    State(inner): State<Arc<Inner>>,
+    State(inner): State<Arc<FakeState>>,
     request: Request,
 ) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
@@ -233,7 +235,7 @@ async fn answer(
     let headers = request.headers().clone();
     let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
     let body = serde_json::from_slice(&body.unwrap()).unwrap_or(Value::Null);
-    inner.asked.lock().unwrap().push(Asked {
+    inner.asked.lock().unwrap().push(ReceivedRequest {
         path: path.clone(),
         query,
         headers,
@@ -242,7 +244,7 @@ async fn answer(
     let answer = if path.ends_with(inner.judge.path()) {
         match inner.judge.refuse(&body) {
             Some((status, refusal)) => {
-                let answer = Answer::new(status, refusal.to_string());
+                let answer = FakeAnswer::new(status, refusal.to_string());
                 match inner.judge {
                     Judge::Converse(_) => {
                         answer.header("x-amzn-errortype", judge::bedrock::ERROR_TYPE)
@@ -258,8 +260,8 @@ async fn answer(
     } else {
         let pages = inner.pages.lock().unwrap();
         match pages.iter().find(|(known, ..)| *known == path) {
-            Some((_, status, page)) => Answer::new(*status, page.to_string()),
-            None => Answer::new(404, "404 page not found"),
+            Some((_, status, page)) => FakeAnswer::new(*status, page.to_string()),
+            None => FakeAnswer::new(404, "404 page not found"),
         }
     };
     let mut response = Response::builder().status(StatusCode::from_u16(answer.status).unwrap());

@@ -10,7 +10,7 @@ use plimsoll_core::Provider;
 use plimsoll_providers::ProviderError;
 use serde_json::{Value, json};
 
-use super::fake::Answer;
+use super::fake::FakeAnswer;
 use super::{
     GEMINI, KEY, answered, builder, call, knowing, provider, request, request_of, server, text_of,
 };
@@ -27,10 +27,10 @@ fn end(reason: &str) -> Value {
             "candidatesTokenCount": 40, "thoughtsTokenCount": 60, "totalTokenCount": 1100}})
 }
 
-fn events(frames: &[Value]) -> Answer {
+fn events(frames: &[Value]) -> FakeAnswer {
     let frames: Vec<String> = frames.iter().map(Value::to_string).collect();
     let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
-    Answer::events(&frames)
+    FakeAnswer::events(&frames)
 }
 
 fn says(text: &str) -> Value {

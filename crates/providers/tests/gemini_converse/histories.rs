@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::eventstream;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::{call, judge, provider, request_of, tool_call};
 
 const MODELS: [&str; 5] = [
@@ -121,11 +121,11 @@ fn history() -> impl Strategy<Value = Vec<Message>> {
 }
 
 /// A short answer of the API of that model.
-fn answer(model: &str) -> Answer {
+fn answer(model: &str) -> FakeAnswer {
     if model.starts_with("gemini") {
         let end = json!({"candidates": [{"content": {"parts": [{"text": "ok"}]},
             "finishReason": "STOP"}]});
-        return Answer::events(&[&end.to_string()]);
+        return FakeAnswer::events(&[&end.to_string()]);
     }
     let said = [json!({"text": "ok"})];
     eventstream::stream(eventstream::reply(&said, "end_turn", &json!({})))

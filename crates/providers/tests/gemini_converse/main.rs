@@ -18,7 +18,7 @@ mod runs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fake::{Answer, Fake, Judge};
+use fake::{Fake, FakeAnswer, Judge};
 use plimsoll_agent::{Expects, Failure, Request, Sampling, ToolChoice};
 use plimsoll_context::{
     CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
@@ -34,16 +34,16 @@ const GEMINI: &str = "gemini/gemini-3-pro-preview";
 const CONVERSE: &str = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 
 /// A server of the API of that model, with this script.
-async fn server(model: &str, script: impl IntoIterator<Item = Answer>) -> Fake {
-    let over = |_: &Value| Answer::new(500, "the script has ended");
+async fn server(model: &str, script: impl IntoIterator<Item = FakeAnswer>) -> Fake {
+    let over = |_: &Value| FakeAnswer::new(500, "the script has ended");
     Fake::answering(judge(model), script, Box::new(over)).await
 }
 
 fn judge(model: &str) -> Judge {
     let (vendor, name) = model.split_once('/').unwrap();
     match vendor {
-        "gemini" | "vertex" => Judge::Gemini(plimsoll_wire::gemini::Profile::of_model(name)),
-        _ => Judge::Converse(plimsoll_wire::bedrock::Profile::of_model(name)),
+        "gemini" | "vertex" => Judge::Gemini(plimsoll_wire::gemini::GeminiProfile::of_model(name)),
+        _ => Judge::Converse(plimsoll_wire::bedrock::ConverseProfile::of_model(name)),
     }
 }
 

@@ -9,7 +9,7 @@ use plimsoll_core::{Agent, AgentOutput, ToolError, Window, tool};
 use serde_json::{Value, json};
 
 use super::eventstream;
-use super::fake::{Answer, Fake};
+use super::fake::{Fake, FakeAnswer};
 use super::{CONVERSE, GEMINI, judge, provider};
 
 const TURNS: usize = 30;
@@ -30,7 +30,7 @@ fn signature(turn: usize) -> String {
 }
 
 /// A Gemini that thinks, asks for things in every turn but the last, and signs the first of them.
-fn gemini(turn: usize) -> Answer {
+fn gemini(turn: usize) -> FakeAnswer {
     let frame = |parts: Value, finish: Option<&str>| {
         json!({"candidates": [{"content": {"role": "model", "parts": parts},
             "finishReason": finish}], "modelVersion": "gemini-3-pro-preview",
@@ -40,7 +40,7 @@ fn gemini(turn: usize) -> Answer {
     };
     if turn == TURNS - 1 {
         let said = frame(json!([{"text": "All seen."}]), Some("STOP"));
-        return Answer::events(&[&said]);
+        return FakeAnswer::events(&[&said]);
     }
     let calls: Vec<Value> = things(turn)
         .map(|at| {
@@ -53,7 +53,7 @@ fn gemini(turn: usize) -> Answer {
         })
         .collect();
     let thought = frame(json!([{"text": "Let me see.", "thought": true}]), None);
-    Answer::events(&[
+    FakeAnswer::events(&[
         &thought,
         &frame(calls.into(), None),
         &frame(json!([]), Some("STOP")),
@@ -77,9 +77,9 @@ fn signed_as_given(request: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn refused(why: &str) -> Answer {
+fn refused(why: &str) -> FakeAnswer {
     let error = json!({"error": {"code": 400, "message": why, "status": "INVALID_ARGUMENT"}});
-    Answer::new(400, error.to_string())
+    FakeAnswer::new(400, error.to_string())
 }
 
 async fn run(model: &str, fake: &Fake, window: u64, long: usize) -> AgentOutput {
@@ -175,7 +175,7 @@ async fn thirty_turns_of_converse_are_valid_at_every_request() {
     }
 }
 
-fn converse(turn: usize, model: &str) -> Answer {
+fn converse(turn: usize, model: &str) -> FakeAnswer {
     let usage = json!({"inputTokens": 1000 + turn, "outputTokens": 20, "totalTokens": 1020 + turn});
     if turn == TURNS - 1 {
         let said = [json!({"text": "All seen."})];

@@ -134,9 +134,9 @@ async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
     assert!(failure.to_string().contains(cure), "{failure}");
 }
 
-struct Warned(Arc<Mutex<Vec<String>>>);
+struct WarningRecorder(Arc<Mutex<Vec<String>>>);
 
-impl Observer for Warned {
+impl Observer for WarningRecorder {
     fn see(&self, event: &Event) {
         if let Event::Warning { text } = event {
             self.0.lock().unwrap().push(text.clone());
@@ -176,7 +176,7 @@ async fn thinking_is_turned_off_in_the_words_of_each_server() {
         for level in [Some(ThinkingLevel::Off), None] {
             let warnings = Arc::new(Mutex::new(Vec::new()));
             let heard = Arc::clone(&warnings);
-            let agent = Agent::builder(chat(model, &fake)).observer(Warned(heard));
+            let agent = Agent::builder(chat(model, &fake)).observer(WarningRecorder(heard));
             let agent = match level {
                 Some(level) => agent.thinking_level(level),
                 None => agent,

@@ -3,8 +3,8 @@
 
 use std::ops::Deref;
 
-use plimsoll_mock::{Mock, Recorded, Script, Server};
-use plimsoll_wire::openai_responses::Profile;
+use plimsoll_mock::{Mock, RecordedRequest, Script, Server};
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::{Value, json};
 
 pub(crate) use plimsoll_mock::Turn;
@@ -38,7 +38,7 @@ impl Fake {
 
     /// A server of Responses with models of that profile.
     pub(crate) async fn responses(
-        profile: Profile,
+        profile: ResponsesProfile,
         script: impl IntoIterator<Item = Turn>,
     ) -> Self {
         Self::of(Mock::responses_by(move |_| profile.clone()), script).await
@@ -76,7 +76,7 @@ impl Fake {
     }
 
     /// All that was asked so far.
-    pub(crate) fn asked(&self) -> Vec<Recorded> {
+    pub(crate) fn asked(&self) -> Vec<RecordedRequest> {
         self.server.requests()
     }
 

@@ -10,7 +10,7 @@ use plimsoll_core::{Agent, Provider, ToolError, Window, tool};
 use plimsoll_judge::openai_responses::encrypt;
 use plimsoll_mock::Call;
 use plimsoll_providers::{ModelClient, ModelRef, Secret, known_prices, known_window};
-use plimsoll_wire::openai_responses::{Profile, ReasoningItems};
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
 use super::mocked::{Fake, Turn};
@@ -122,7 +122,7 @@ async fn a_request_carries_what_was_asked_for() {
         stream(&items, (1000, 800)),
         stream(&items, (1000, 800)).bytewise(),
     ];
-    let fake = Fake::responses(Profile::openai(), script).await;
+    let fake = Fake::responses(ResponsesProfile::openai(), script).await;
     let provider = provider("openai-responses/o4-mini", &fake);
     for _ in 0..2 {
         let (reply, deltas) = call(&provider).await;
@@ -173,7 +173,7 @@ async fn a_vendors_wire_decides_which_provider_is_made() {
         builder.build_with(&|_| None).unwrap()
     };
     let items = [says("hi", "final_answer")];
-    let fake = Fake::responses(Profile::openai(), [stream(&items, (5, 0))]).await;
+    let fake = Fake::responses(ResponsesProfile::openai(), [stream(&items, (5, 0))]).await;
     let builder = ModelClient::builder("responses/gpt-5");
     let provider = builder.base_url(&fake.address).build_with(&|_| None);
     let provider = provider.unwrap();
@@ -194,9 +194,9 @@ async fn a_vendors_wire_decides_which_provider_is_made() {
 
 #[tokio::test]
 async fn what_a_model_takes_may_be_said() {
-    let plain = Profile {
+    let plain = ResponsesProfile {
         reasoning: ReasoningItems::None,
-        ..Profile::plain()
+        ..ResponsesProfile::plain()
     };
     let items = [says("hi", "final_answer")];
     let fake = Fake::responses(plain.clone(), [stream(&items, (5, 0))]).await;
@@ -235,7 +235,7 @@ async fn failures_are_told_apart() {
         Turn::body(200, r#"{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"whole"}]}]}"#),
         Turn::events([text, r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}}"#]).hang(),
     ];
-    let fake = Fake::responses(Profile::openai(), script).await;
+    let fake = Fake::responses(ResponsesProfile::openai(), script).await;
     let provider = provider("openai-responses/o4-mini", &fake);
     let failure = async || call(&provider).await.0.unwrap_err();
     assert!(matches!(failure().await, Failure::Overflow { .. }));
@@ -299,7 +299,7 @@ async fn a_run_of_thirty_turns_is_valid_at_every_request() {
         say: Some("All seen.".into()),
         ..thought(TURNS - 1)
     });
-    let fake = Fake::responses(Profile::openai(), script).await;
+    let fake = Fake::responses(ResponsesProfile::openai(), script).await;
     let looked = std::sync::Arc::new(AtomicUsize::new(0));
     let seen = std::sync::Arc::clone(&looked);
     let look = move |input: Look| {
@@ -356,7 +356,7 @@ async fn reasoning_that_a_server_will_not_read_is_left_out_from_then_on() {
         turn(3),
         stream(&[says("Done.", "final_answer")], (100, 0)),
     ];
-    let fake = Fake::responses(Profile::openai(), script).await;
+    let fake = Fake::responses(ResponsesProfile::openai(), script).await;
     let look = |input: Look| async move { Ok::<_, ToolError>(format!("{} is there", input.at)) };
     let agent = Agent::builder(provider("openai-responses/o4-mini", &fake))
         .tool(tool("look", "Looks.", look).idempotent())
@@ -392,7 +392,7 @@ async fn a_run_whose_window_is_small_stays_valid() {
         script.push(stream(&items, (2000, 0)));
     }
     script.push(stream(&[says("Done.", "final_answer")], (2000, 0)));
-    let fake = Fake::responses(Profile::openai(), script).await;
+    let fake = Fake::responses(ResponsesProfile::openai(), script).await;
     let look = |input: Look| async move {
         Ok::<_, ToolError>(format!(
             "{} {}",

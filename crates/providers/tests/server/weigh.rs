@@ -6,7 +6,7 @@ use plimsoll_context::Tokens;
 use plimsoll_core::{Agent, Error, Provider, Window};
 use plimsoll_mock::Mock;
 use plimsoll_providers::{ModelClient, Secret};
-use plimsoll_wire::openai_responses::Profile;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::{Map, Value, json};
 
 use super::mocked::{Fake, Turn};
@@ -103,7 +103,7 @@ async fn a_server_that_cannot_is_asked_once() {
     }
     // One that answers everything alike cannot either.
     for page in [json!({"ok": true}), json!({"input_tokens": 0}), json!("?")] {
-        let fake = Fake::responses(Profile::openai(), []).await;
+        let fake = Fake::responses(ResponsesProfile::openai(), []).await;
         let fake = fake.page(INPUT, 200, page);
         let provider = over("openai-responses/gpt-5", &fake);
         for _ in 0..2 {

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
-    self, ArchiveRow, Hit, Kind, RecallError, RecallId, RecallKey, Recalled, SearchIndex,
-    SearchItem, Wanted, recall_text, resolve,
+    self, ArchiveRow, ArchivedKind, Hit, MatchedTerm, RecallError, RecallId, RecallKey,
+    RecalledItem, SearchIndex, SearchItem, recall_text, resolve,
 };
 use plimsoll_core::{ArchiveBounds, StoreError};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::archive::Places;
+use crate::archive::ArchiveScopes;
 use crate::checksum;
 use crate::fault;
 use crate::read::{ALTERED, from_column, to_column};
@@ -93,10 +93,10 @@ pub(super) fn recall(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    of: &Places,
+    of: &ArchiveScopes,
     key: &RecallKey,
     now: u64,
-) -> Result<Recalled, RecallError> {
+) -> Result<RecalledItem, RecallError> {
     let fault = fault::sqlite(path);
     // Everything is read in one transaction.
     let moment = connection.transaction().map_err(&fault)?;
@@ -129,7 +129,7 @@ pub(super) fn recall(
         }
         match item(&moment, shelf, id).map_err(&fault)? {
             Some((row, Some(body))) if !row.expired && !bounds.is_too_old(row.left, now) => {
-                return Ok(Recalled {
+                return Ok(RecalledItem {
                     id,
                     kind: row.kind,
                     tool: row.tool,
@@ -154,7 +154,7 @@ pub(super) fn search(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    of: &Places,
+    of: &ArchiveScopes,
     query: &str,
     limit: usize,
     now: u64,
@@ -175,7 +175,7 @@ pub(super) fn rows(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    of: &Places,
+    of: &ArchiveScopes,
     now: u64,
 ) -> Result<Vec<ArchiveRow>, StoreError> {
     let fault = fault::sqlite(path);
@@ -212,7 +212,7 @@ pub(super) fn owner(session: i64) -> String {
 }
 
 /// Returns the existing shelves. The shelves of another log of the same name are excluded.
-fn shelves(moment: &Transaction<'_>, of: &Places) -> rusqlite::Result<Vec<Shelf>> {
+fn shelves(moment: &Transaction<'_>, of: &ArchiveScopes) -> rusqlite::Result<Vec<Shelf>> {
     let mut statement = moment.prepare_cached(
         "SELECT key, forgotten FROM sessions WHERE id = ?1 AND (log IS NULL OR log = ?2)",
     )?;
@@ -284,7 +284,7 @@ impl SearchIndex for View<'_> {
         vocabulary(self.moment, prefix, most).map_err(|error| self.fault(error))
     }
 
-    fn newest(&self, terms: &[Wanted<'_>], most: usize) -> Result<Vec<i64>, RecallError> {
+    fn newest(&self, terms: &[MatchedTerm<'_>], most: usize) -> Result<Vec<i64>, RecallError> {
         let wanted: Vec<String> = terms.iter().map(phrases).collect();
         let wanted = wanted.join(" AND ");
         let mut rows = Vec::new();
@@ -377,7 +377,7 @@ fn vocabulary(
 
 /// Returns a term in the query language of the index. The words can be quoted because they consist
 /// of letters and digits only.
-fn phrases(wanted: &Wanted<'_>) -> String {
+fn phrases(wanted: &MatchedTerm<'_>) -> String {
     let before = wanted
         .term
         .words
@@ -412,7 +412,7 @@ fn body(columns: &Row<'_>) -> rusqlite::Result<Option<Body>> {
 
 fn row(columns: &Row<'_>) -> rusqlite::Result<ArchiveRow> {
     let kind: String = columns.get(1)?;
-    let kind = Kind::named(&kind).ok_or_else(|| {
+    let kind = ArchivedKind::named(&kind).ok_or_else(|| {
         let why = format!("`{kind}` is no kind of item");
         rusqlite::Error::FromSqlConversionFailure(1, Type::Text, why.into())
     })?;

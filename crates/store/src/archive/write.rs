@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_context::Seq;
-use plimsoll_core::archive::{Archived, recall_text, spaced_words};
+use plimsoll_core::archive::{ArchivedItem, recall_text, spaced_words};
 use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::archive::Place;
+use crate::archive::ArchiveScope;
 use crate::archive::read::owner;
 use crate::checksum;
 use crate::fault;
@@ -19,8 +19,8 @@ pub(super) fn archive(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
-    of: &Place,
-    items: &[Archived],
+    of: &ArchiveScope,
+    items: &[ArchivedItem],
     now: i64,
 ) -> Result<(), StoreError> {
     let fault = fault::sqlite(path);
@@ -31,7 +31,7 @@ pub(super) fn archive(
     let key = key(&transaction, of).map_err(&fault)?;
     let now = now.max(newest(&transaction).map_err(&fault)?);
     let (mut bytes, mut fresh) = (0, 0);
-    let items: BTreeMap<Seq, &Archived> = items.iter().map(|item| (item.seq, item)).collect();
+    let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
     for item in items.into_values() {
         let json = serde_json::to_string(&item.message)
             .map_err(|error| fault::other(path, format!("an item cannot be written: {error}")))?;
@@ -78,7 +78,7 @@ pub(super) fn keep_up_to(
 }
 
 /// Returns the key of the session. Items of another log with the same name are removed.
-fn key(transaction: &Transaction<'_>, of: &Place) -> rusqlite::Result<i64> {
+fn key(transaction: &Transaction<'_>, of: &ArchiveScope) -> rusqlite::Result<i64> {
     let session = of.session.as_str();
     transaction
         .prepare_cached("INSERT INTO sessions (id) VALUES (?1) ON CONFLICT DO NOTHING")?
@@ -134,7 +134,7 @@ fn remove(transaction: &Transaction<'_>, key: i64, seq: Seq) -> rusqlite::Result
 fn insert(
     transaction: &Transaction<'_>,
     key: i64,
-    item: &Archived,
+    item: &ArchivedItem,
     json: &str,
     now: i64,
 ) -> rusqlite::Result<()> {
@@ -255,7 +255,7 @@ mod tests {
     use plimsoll_core::{RecallId, RecallKey};
 
     use super::*;
-    use crate::archive::{Places, read};
+    use crate::archive::{ArchiveScopes, read};
     use crate::schema;
 
     struct File {
@@ -275,12 +275,12 @@ mod tests {
             }
         }
 
-        fn places(&self) -> Places {
-            Places::new(self.session.clone(), Vec::new())
+        fn places(&self) -> ArchiveScopes {
+            ArchiveScopes::new(self.session.clone(), Vec::new())
         }
 
         fn take(&mut self, seq: u64, now: i64) {
-            let item = Archived {
+            let item = ArchivedItem {
                 seq: Seq(seq),
                 message: Arc::new(Message::result(CallId("c".to_owned()), "some text")),
                 tool: None,
@@ -361,7 +361,7 @@ mod tests {
             .connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
         limit.unwrap();
-        let items = [(1, 10), (2, 1_000_000)].map(|(seq, length)| Archived {
+        let items = [(1, 10), (2, 1_000_000)].map(|(seq, length)| ArchivedItem {
             seq: Seq(seq),
             message: Arc::new(Message::user("x".repeat(length))),
             tool: None,

@@ -2,7 +2,7 @@
 
 /// A value of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value<'a> {
+pub(super) enum RecordValue<'a> {
     Null,
     Integer(i64),
     Text(&'a [u8]),
@@ -23,7 +23,11 @@ pub(super) fn local(length: usize, usable: usize) -> usize {
 
 /// Returns the key and the values of a cell, as far as they are on this page. A text that continues
 /// on another page counts as a text.
-pub(super) fn record(page: &[u8], offset: usize, is_row: bool) -> Option<(i64, Vec<Value<'_>>)> {
+pub(super) fn record(
+    page: &[u8],
+    offset: usize,
+    is_row: bool,
+) -> Option<(i64, Vec<RecordValue<'_>>)> {
     let (length, at) = varint(page, offset)?;
     let (key, at) = match is_row {
         true => varint(page, at)?,
@@ -35,7 +39,7 @@ pub(super) fn record(page: &[u8], offset: usize, is_row: bool) -> Option<(i64, V
 }
 
 /// Returns the values of a record.
-pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
+pub(super) fn values(payload: &[u8]) -> Option<Vec<RecordValue<'_>>> {
     let (header, mut at) = varint(payload, 0)?;
     let header = usize::try_from(header).ok()?;
     let mut body = header;
@@ -56,12 +60,12 @@ pub(super) fn values(payload: &[u8]) -> Option<Vec<Value<'_>>> {
         let here = payload.len();
         let bytes = payload.get(body.min(here)..end.min(here))?;
         values.push(match kind {
-            0 => Value::Null,
-            8 => Value::Integer(0),
-            9 => Value::Integer(1),
-            1..=6 if bytes.len() == size => Value::Integer(signed(bytes)),
-            13.. if kind % 2 == 1 => Value::Text(bytes),
-            _ => Value::Other,
+            0 => RecordValue::Null,
+            8 => RecordValue::Integer(0),
+            9 => RecordValue::Integer(1),
+            1..=6 if bytes.len() == size => RecordValue::Integer(signed(bytes)),
+            13.. if kind % 2 == 1 => RecordValue::Text(bytes),
+            _ => RecordValue::Other,
         });
         body = end;
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
-    ArchiveRow, Kind, RecallError, RecallId, RecallKey, Recalled, resolve,
+    ArchiveRow, ArchivedKind, RecallError, RecallId, RecallKey, RecalledItem, resolve,
 };
 use plimsoll_core::{ArchiveBounds, MAX_FORK_DEPTH, SessionId, StoreError};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use crate::read::{ALTERED, from_column, to_column};
 /// items can be found first.
 pub(super) const BLOCKS: [i64; 2] = [1_024, 16_384];
 
-/// The columns of [`Stored`].
+/// The columns of [`StoredItem`].
 pub(super) const COLUMNS: &str = "seq, left_at, about, message, sum";
 
 /// The archived items of a session, as far as another session may see them.
@@ -40,7 +40,7 @@ pub(super) struct Shelf {
 }
 
 /// An item as stored in the database.
-pub(super) struct Stored {
+pub(super) struct StoredItem {
     pub(super) id: RecallId,
     left: u64,
     pub(super) about: About,
@@ -56,7 +56,7 @@ struct Body {
 /// must not.
 #[derive(Serialize, Deserialize)]
 pub(super) struct About {
-    pub(super) kind: Kind,
+    pub(super) kind: ArchivedKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tool: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ impl Shelf {
     }
 }
 
-impl Stored {
+impl StoredItem {
     /// Reads [`COLUMNS`].
     pub(super) fn of(columns: &PgRow) -> sqlx::Result<Self> {
         let about: String = columns.try_get("about")?;
@@ -152,7 +152,7 @@ pub(super) async fn recall(
     bounds: &ArchiveBounds,
     session: &SessionId,
     key: &RecallKey,
-) -> Result<Recalled, RecallError> {
+) -> Result<RecalledItem, RecallError> {
     let now = from_column(crate::write::now());
     let fault = fault(place);
     let shelves = shelves(connection, session).await.map_err(&fault)?;
@@ -170,7 +170,7 @@ pub(super) async fn recall(
         match item(connection, shelf, id).await.map_err(&fault)? {
             Some(stored) => match stored.message(place, bounds, now)? {
                 Some(message) => {
-                    return Ok(Recalled {
+                    return Ok(RecalledItem {
                         id,
                         kind: stored.about.kind,
                         tool: stored.about.tool,
@@ -233,14 +233,14 @@ async fn item(
     connection: &mut PgConnection,
     shelf: &Shelf,
     id: RecallId,
-) -> sqlx::Result<Option<Stored>> {
+) -> sqlx::Result<Option<StoredItem>> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE shelf = $1 AND seq = $2");
     let found = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(shelf.key)
         .bind(to_column(id.0.0))
         .fetch_optional(connection)
         .await?;
-    found.as_ref().map(Stored::of).transpose()
+    found.as_ref().map(StoredItem::of).transpose()
 }
 
 /// Returns the present and expired items of a session, in the order of its log.
@@ -261,7 +261,7 @@ pub(super) async fn rows(
         .fetch_all(&mut *connection)
         .await?;
         for columns in &found {
-            let stored = Stored::of(columns)?;
+            let stored = StoredItem::of(columns)?;
             let is_held = columns.try_get::<Option<i64>, _>("held")?.is_some();
             let row = ArchiveRow {
                 id: stored.id,

@@ -20,19 +20,19 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The leases of one store. Clones share their state.
 #[derive(Clone)]
-pub(super) struct Leases(Arc<Inner>);
+pub(super) struct Leases(Arc<LeasesInner>);
 
-struct Inner {
+struct LeasesInner {
     pool: PgPool,
     place: Arc<str>,
     patience: Duration,
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
     /// Notified when a lease is dropped.
     dropped: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct State {
+struct LeaseState {
     holder: Option<i64>,
     /// The lease number of each held session.
     held: BTreeMap<SessionId, i64>,
@@ -42,15 +42,15 @@ struct State {
 }
 
 /// The resources that a lease holds until it is dropped.
-struct Held {
-    inner: Arc<Inner>,
+struct PostgresLease {
+    inner: Arc<LeasesInner>,
     session: SessionId,
     token: i64,
 }
 
 /// The row of a session and the beats of its holder.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct ObservedLease {
     token: i64,
     holder: Option<i64>,
     beats: Option<i64>,
@@ -58,7 +58,7 @@ struct Seen {
 
 impl Leases {
     pub(super) fn new(pool: PgPool, place: Arc<str>, patience: Duration) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(LeasesInner {
             pool,
             place,
             patience,
@@ -79,7 +79,7 @@ impl Leases {
         }
         self.release().await?;
         let since = Instant::now();
-        let mut first: Option<Seen> = None;
+        let mut first: Option<ObservedLease> = None;
         let mut pause = FIRST_PAUSE;
         loop {
             let mut connection = inner.pool.acquire().await.map_err(inner.fault())?;
@@ -146,7 +146,7 @@ impl Leases {
         if !std::mem::replace(&mut state.is_beating, true) {
             tokio::spawn(beat(Arc::downgrade(&self.0)));
         }
-        let held = Held {
+        let held = PostgresLease {
             inner: Arc::clone(&self.0),
             session: session.clone(),
             token,
@@ -155,8 +155,8 @@ impl Leases {
     }
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl LeasesInner {
+    fn lock(&self) -> MutexGuard<'_, LeaseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,7 +165,7 @@ impl Inner {
     }
 
     /// Makes this store the holder of a session if its row has not changed since it was seen.
-    async fn take(&self, session: &SessionId, seen: Seen) -> sqlx::Result<Option<i64>> {
+    async fn take(&self, session: &SessionId, seen: ObservedLease) -> sqlx::Result<Option<i64>> {
         let mut transaction = self.pool.begin().await?;
         sqlx::query("INSERT INTO leases (session, token) VALUES ($1, 0) ON CONFLICT DO NOTHING")
             .bind(session.as_str())
@@ -236,7 +236,7 @@ impl Inner {
 
 /// Beats as long as the store has leases. A failed beat is late, and another process may take over.
 /// No write depends on it.
-async fn beat(leases: Weak<Inner>) {
+async fn beat(leases: Weak<LeasesInner>) {
     while let Some(inner) = leases.upgrade() {
         let _ = inner.release().await;
         let _ = inner.beat().await;
@@ -253,7 +253,7 @@ async fn beat(leases: Weak<Inner>) {
     }
 }
 
-impl Drop for Held {
+impl Drop for PostgresLease {
     fn drop(&mut self) {
         let mut state = self.inner.lock();
         state.held.remove(&self.session);
@@ -268,7 +268,7 @@ impl fmt::Debug for Leases {
     }
 }
 
-async fn look(connection: &mut PgConnection, session: &SessionId) -> sqlx::Result<Seen> {
+async fn look(connection: &mut PgConnection, session: &SessionId) -> sqlx::Result<ObservedLease> {
     let row = sqlx::query(
         "SELECT token, holder, beats FROM leases LEFT JOIN holders ON holders.key = holder
          WHERE session = $1",
@@ -277,12 +277,12 @@ async fn look(connection: &mut PgConnection, session: &SessionId) -> sqlx::Resul
     .fetch_optional(connection)
     .await?;
     Ok(match row {
-        None => Seen {
+        None => ObservedLease {
             token: 0,
             holder: None,
             beats: None,
         },
-        Some(row) => Seen {
+        Some(row) => ObservedLease {
             token: row.try_get("token")?,
             holder: row.try_get("holder")?,
             beats: row.try_get("beats")?,

@@ -36,7 +36,7 @@ struct Range {
 }
 
 /// The state of reading a log.
-struct Reading {
+struct LogReader {
     place: Arc<str>,
     session: SessionId,
     /// The ranges that no lane has begun yet, with their positions in the log.
@@ -115,7 +115,7 @@ pub(super) async fn load(
     let kin = lineage(&mut connection, session).await;
     let left: VecDeque<_> = ranges(&kin.map_err(fault(place))?, 0).enumerate().collect();
     let pages = left.len();
-    let reading = Reading {
+    let reading = LogReader {
         place: Arc::clone(place),
         session: session.clone(),
         left: Mutex::new(left),
@@ -147,7 +147,7 @@ pub(super) async fn load(
     Ok(read.into_iter().flat_map(|(_, page)| page).collect())
 }
 
-impl Reading {
+impl LogReader {
     /// Reads pages until none is left. Returns them with their positions in the log.
     async fn lane(
         &self,

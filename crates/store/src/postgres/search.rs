@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_core::archive::{
-    self, Hit, RecallError, SearchIndex, SearchItem, Wanted, recall_text,
+    self, Hit, MatchedTerm, RecallError, SearchIndex, SearchItem, recall_text,
 };
 use plimsoll_core::{ArchiveBounds, SessionId};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, QueryBuilder, Row};
 use tokio::runtime::Handle;
 
-use super::archive::{BLOCKS, COLUMNS, Shelf, Stored, block, owner, shelves};
+use super::archive::{BLOCKS, COLUMNS, Shelf, StoredItem, block, owner, shelves};
 use super::fault;
 use crate::read::{from_column, to_column};
 
@@ -33,7 +33,7 @@ struct View {
     runtime: Handle,
     /// The rows that were found and not read yet. The last ones are read first.
     found: RefCell<Vec<i64>>,
-    read: RefCell<BTreeMap<i64, Stored>>,
+    read: RefCell<BTreeMap<i64, StoredItem>>,
 }
 
 /// Searches the items of a session.
@@ -85,7 +85,7 @@ impl View {
         let mut read = self.read.borrow_mut();
         for columns in self.wait(all)? {
             let row = columns.try_get("row").map_err(fault(&self.place))?;
-            read.insert(row, Stored::of(&columns).map_err(fault(&self.place))?);
+            read.insert(row, StoredItem::of(&columns).map_err(fault(&self.place))?);
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl SearchIndex for View {
         Ok(words.into_iter().take(most).collect())
     }
 
-    fn newest(&self, terms: &[Wanted<'_>], most: usize) -> Result<Vec<i64>, RecallError> {
+    fn newest(&self, terms: &[MatchedTerm<'_>], most: usize) -> Result<Vec<i64>, RecallError> {
         let mut rows: Vec<i64> = Vec::new();
         for shelf in &self.shelves {
             let mut of_shelf = Vec::new();
@@ -172,13 +172,13 @@ fn stages(shelf: &Shelf) -> Vec<Vec<String>> {
 /// written so that the planner uses the word index first, whatever order is requested.
 fn newest(
     shelf: &Shelf,
-    terms: &[Wanted<'_>],
+    terms: &[MatchedTerm<'_>],
     blocks: &[String],
     most: usize,
 ) -> QueryBuilder<Postgres> {
     let mut wanted = vec![any(blocks)];
     let mut phrases: Vec<Vec<String>> = Vec::new();
-    for Wanted { term, last } in terms {
+    for MatchedTerm { term, last } in terms {
         let before = term
             .words
             .split_last()

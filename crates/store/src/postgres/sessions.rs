@@ -12,7 +12,7 @@ use sqlx::{PgPool, Row};
 
 use super::log;
 use super::{PostgresStore, fault};
-use crate::export::{self, ExportError, Line};
+use crate::export::{self, ExportError, ExportedEntry};
 use crate::read::from_column;
 use crate::retention;
 
@@ -42,7 +42,11 @@ impl PostgresStore {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub async fn page(&self, session: &SessionId, after: u64) -> Result<Vec<Line>, StoreError> {
+    pub async fn page(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Vec<ExportedEntry>, StoreError> {
         let page = log::page(&self.pool, &self.place, session, after).await?;
         export::lines(&page, Path::new(&*self.place), session)
     }

@@ -52,7 +52,7 @@ pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
         },
     ];
     #[cfg(all(unix, feature = "postgres"))]
-    if let Some(server) = server::Server::start() {
+    if let Some(server) = server::TestServer::start() {
         let options = plimsoll_store::PostgresOptions {
             archive: bounds,
             ..Default::default()

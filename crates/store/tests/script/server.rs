@@ -24,12 +24,12 @@ const USER: &str = "nobody";
 const START: Duration = Duration::from_secs(60);
 
 /// A running server, which ends with the value.
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     child: Child,
     folder: TempDir,
 }
 
-impl Server {
+impl TestServer {
     /// Starts one that does not wait for the disk, in a folder for things that pass. Says so and returns
     /// `None` if PostgreSQL is not installed.
     pub(crate) fn start() -> Option<Self> {
@@ -96,7 +96,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         // Its first line is the process of the server itself, not of what started it as another user.
         let pid = self.folder.path().join("data/postmaster.pid");

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use plimsoll_context::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::ear::{Heard, Misuse};
+use super::ear::{Misuse, ServerActivity};
 
 /// Maximum size of a server's message, equal to the maximum size of a tool result. The SDK has the same
 /// limit for HTTP.
@@ -20,17 +20,17 @@ pub const MCP_MESSAGE_MAX: Bytes = Bytes(16 * 1024 * 1024);
 /// A reader that ends at a line that is too long.
 pub(super) struct Bounded<R> {
     inner: R,
-    heard: Arc<Heard>,
+    activity: Arc<ServerActivity>,
     /// The length of the current line so far.
     line: usize,
     has_ended: bool,
 }
 
 impl<R> Bounded<R> {
-    pub(super) fn new(inner: R, heard: Arc<Heard>) -> Self {
+    pub(super) fn new(inner: R, activity: Arc<ServerActivity>) -> Self {
         Self {
             inner,
-            heard,
+            activity,
             line: 0,
             has_ended: false,
         }
@@ -63,14 +63,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let (_, new) = buf.filled().split_at(before);
         let lines = new.iter().filter(|byte| **byte == b'\n').count();
-        let misuse = match (self.takes(new), lines == 0 || self.heard.reads(lines)) {
+        let misuse = match (self.takes(new), lines == 0 || self.activity.reads(lines)) {
             (false, _) => Some(Misuse::TooLong),
             (true, false) => Some(Misuse::Flood),
             (true, true) => None,
         };
         if let Some(misuse) = misuse {
             self.has_ended = true;
-            self.heard.misused(misuse);
+            self.activity.misused(misuse);
             buf.set_filled(before);
         }
         Poll::Ready(Ok(()))

@@ -13,7 +13,7 @@ use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
 use super::connection::{Connection, Failure};
-use super::ear::{Heard, Listener, Wait};
+use super::ear::{Listener, ServerActivity, Wait};
 use super::error::short;
 use super::farewell::Farewells;
 use super::task;
@@ -24,7 +24,7 @@ const UNWANTED: &str = "the result is no longer wanted";
 /// A call in progress. If it is dropped before its answer, the server is notified.
 struct Pending {
     peer: Peer<RoleClient>,
-    heard: Arc<Heard>,
+    activity: Arc<ServerActivity>,
     farewells: Arc<Farewells>,
     wait: Wait,
     /// `None` once the call is answered.
@@ -73,7 +73,7 @@ impl Connection {
         let handle = self.send(request).await?;
         let mut pending = Pending {
             peer: self.service.peer().clone(),
-            heard: Arc::clone(&self.heard),
+            activity: Arc::clone(&self.activity),
             farewells: Arc::clone(&self.farewells),
             wait,
             id: Some(handle.id.clone()),
@@ -94,7 +94,7 @@ impl Connection {
     /// Starts to wait for an answer. If the server did not answer the last time, a ping is sent, so
     /// that a slow but live server is not given up.
     pub(super) fn waits(&self, limit: Duration) -> Wait {
-        let wait = self.heard.waits(limit);
+        let wait = self.activity.waits(limit);
         if wait.is_doubtful() {
             self.knock();
         }
@@ -113,10 +113,10 @@ impl Connection {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.heard.forget(&self.token);
+        self.activity.forget(&self.token);
         let Some(id) = self.id.take() else { return };
-        self.heard.gives_up(&id);
-        self.heard.was_in_vain(&self.wait);
+        self.activity.gives_up(&id);
+        self.activity.was_in_vain(&self.wait);
         let farewell = unwanted(self.peer.clone(), id);
         self.farewells.say(farewell);
     }

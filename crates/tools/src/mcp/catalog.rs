@@ -7,8 +7,8 @@ use plimsoll_context::{Bytes, head_tail};
 use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value};
 
-use super::connection::Listed;
-use super::schema::{self, Left, MCP_SCHEMA_MAX, Shown};
+use super::connection::ToolListing;
+use super::schema::{self, ConvertedSchema, MCP_SCHEMA_MAX, SchemaRemainder};
 use super::server::Trust;
 
 /// Maximum number of tools of one server; further ones are ignored.
@@ -47,7 +47,7 @@ pub(super) struct Remote {
 }
 
 impl Catalog {
-    pub(super) fn of(listed: Listed, about: Option<String>, trust: Trust) -> Self {
+    pub(super) fn of(listed: ToolListing, about: Option<String>, trust: Trust) -> Self {
         let mut notes = Vec::new();
         if listed.cut {
             notes.push(format!(
@@ -78,7 +78,7 @@ impl Catalog {
         });
         let mut tools = Vec::new();
         for tool in listed {
-            let Shown {
+            let ConvertedSchema {
                 schema,
                 left,
                 renamed,
@@ -95,11 +95,11 @@ impl Catalog {
             }
             let name = tool.name.into_owned();
             match left {
-                Left::Whole => {}
-                Left::WithoutWords => notes.push(format!(
+                SchemaRemainder::Whole => {}
+                SchemaRemainder::WithoutWords => notes.push(format!(
                     "the schema of `{name}` takes more than {MCP_SCHEMA_MAX} bytes and is sent without descriptions"
                 )),
-                Left::Nothing => {
+                SchemaRemainder::Nothing => {
                     notes.push(format!(
                         "the schema of `{name}` takes more than {MCP_SCHEMA_MAX} bytes and is not sent"
                     ));

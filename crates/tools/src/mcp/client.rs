@@ -33,7 +33,7 @@ pub(super) struct Client {
 }
 
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Answer<T> = Result<T, StreamableHttpError<reqwest::Error>>;
+type ClientResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
 impl Client {
     pub(super) fn new(server: &McpServer) -> Result<Self, String> {
@@ -70,7 +70,7 @@ impl Client {
         }
     }
 
-    async fn with<T>(&self, answer: impl Future<Output = Answer<T>>) -> Answer<T> {
+    async fn with<T>(&self, answer: impl Future<Output = ClientResult<T>>) -> ClientResult<T> {
         answer.await.map_err(|error| self.bare(error))
     }
 }
@@ -85,7 +85,7 @@ impl StreamableHttpClient for Client {
         session: Option<Arc<str>>,
         bearer: Option<String>,
         headers: Headers,
-    ) -> Answer<StreamableHttpPostResponse> {
+    ) -> ClientResult<StreamableHttpPostResponse> {
         let asked = asked(&message);
         let answer = self
             .inner
@@ -101,7 +101,7 @@ impl StreamableHttpClient for Client {
         bearer: Option<String>,
         headers: Headers,
         max: usize,
-    ) -> Answer<StreamableHttpPostResponse> {
+    ) -> ClientResult<StreamableHttpPostResponse> {
         let asked = asked(&message);
         let answer = self
             .inner
@@ -115,7 +115,7 @@ impl StreamableHttpClient for Client {
         session: Arc<str>,
         bearer: Option<String>,
         headers: Headers,
-    ) -> Answer<()> {
+    ) -> ClientResult<()> {
         let answer = self.inner.delete_session(uri, session, bearer, headers);
         self.with(answer).await
     }
@@ -127,7 +127,7 @@ impl StreamableHttpClient for Client {
         last: Option<String>,
         bearer: Option<String>,
         headers: Headers,
-    ) -> Answer<BoxedSseResponse> {
+    ) -> ClientResult<BoxedSseResponse> {
         let answer = self.inner.get_stream(uri, session, last, bearer, headers);
         self.with(answer).await
     }
@@ -140,7 +140,7 @@ impl StreamableHttpClient for Client {
         bearer: Option<String>,
         headers: Headers,
         max: usize,
-    ) -> Answer<BoxedSseResponse> {
+    ) -> ClientResult<BoxedSseResponse> {
         let answer = self
             .inner
             .get_stream_with_max_sse_event_size(uri, session, last, bearer, headers, max);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use plimsoll_context::Bytes;
 use plimsoll_core::Secret;
-use plimsoll_core::process::{Command, Ended, GRACE, Server};
+use plimsoll_core::process::{Command, GRACE, ProcessEnd, ServerProcess};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, ErrorCode, Implementation, ListToolsRequest,
@@ -32,7 +32,7 @@ use tokio::time::timeout;
 use super::bounded::{Bounded, MCP_MESSAGE_MAX};
 use super::catalog::{MCP_PAGES, MCP_TOOLS};
 use super::client::Client;
-use super::ear::{Ear, Heard, MCP_NOTICES, MCP_NOTICES_IN, Misuse};
+use super::ear::{Ear, MCP_NOTICES, MCP_NOTICES_IN, Misuse, ServerActivity};
 use super::error::{McpError, chain, short};
 use super::farewell::Farewells;
 use super::http::{self, ENDED, begun_badly, unsent};
@@ -56,8 +56,8 @@ type Service = RunningService<RoleClient, ClientConfig>;
 pub(super) struct Connection {
     // Dropped first, so that a child reads the end of its input before it is killed.
     pub(super) service: Service,
-    child: Mutex<Option<Server>>,
-    pub(super) heard: Arc<Heard>,
+    child: Mutex<Option<ServerProcess>>,
+    pub(super) activity: Arc<ServerActivity>,
     pub(super) farewells: Arc<Farewells>,
     /// Tools that are known to require a task; at most one entry for each tool.
     tasks: Lock<HashSet<String>>,
@@ -82,7 +82,7 @@ pub(super) enum Failure {
 }
 
 /// The listed tools, and whether the list was cut at the limit.
-pub(super) struct Listed {
+pub(super) struct ToolListing {
     pub(super) tools: Vec<Described>,
     pub(super) cut: bool,
     /// Number of tools that cannot be parsed.
@@ -113,7 +113,7 @@ impl Connection {
 
     /// Returns `true` if the connection is open, but the server does not answer any more.
     pub(super) fn is_silent(&self) -> bool {
-        self.heard.silences() >= MCP_SILENCES
+        self.activity.silences() >= MCP_SILENCES
     }
 
     /// Checks whether this tool is known to require a task.
@@ -132,8 +132,8 @@ impl Connection {
         self.is_elsewhere && self.is_open()
     }
 
-    pub(super) fn heard(&self) -> &Heard {
-        &self.heard
+    pub(super) fn activity(&self) -> &ServerActivity {
+        &self.activity
     }
 
     /// Returns the server's instructions.
@@ -143,7 +143,7 @@ impl Connection {
     }
 
     /// Returns the server's tools, page after page, within limits.
-    pub(super) async fn list(&self, limit: Duration) -> Result<Listed, Failure> {
+    pub(super) async fn list(&self, limit: Duration) -> Result<ToolListing, Failure> {
         let pages = async {
             let (mut tools, mut odd) = (Vec::new(), 0);
             let mut cursor = None;
@@ -158,7 +158,7 @@ impl Connection {
                 odd += page.odd;
                 if tools.len() > MCP_TOOLS {
                     tools.truncate(MCP_TOOLS);
-                    return Ok(Listed {
+                    return Ok(ToolListing {
                         tools,
                         cut: true,
                         odd,
@@ -166,14 +166,14 @@ impl Connection {
                 }
                 cursor = page.next.filter(|cursor| !cursor.is_empty());
                 if cursor.is_none() {
-                    return Ok(Listed {
+                    return Ok(ToolListing {
                         tools,
                         cut: false,
                         odd,
                     });
                 }
             }
-            Ok(Listed {
+            Ok(ToolListing {
                 tools,
                 cut: true,
                 odd,
@@ -181,7 +181,7 @@ impl Connection {
         };
         let wait = self.waits(limit);
         let late = |_| {
-            self.heard.was_in_vain(&wait);
+            self.activity.was_in_vain(&wait);
             Err(Failure::Broken(format!(
                 "no list of tools within {} s",
                 limit.as_secs_f32()
@@ -209,17 +209,17 @@ impl Connection {
     async fn child(server: &McpServer, command: &Command) -> Result<Self, McpError> {
         let started = command.talk(MCP_STDERR);
         let (mut child, talk) = started.map_err(|error| absent(server, chain(&error)))?;
-        let heard = Arc::new(Heard::default());
-        let output = Bounded::new(talk.output, Arc::clone(&heard));
+        let activity = Arc::new(ServerActivity::default());
+        let output = Bounded::new(talk.output, Arc::clone(&activity));
         let max = usize::try_from(MCP_MESSAGE_MAX.0).unwrap_or(usize::MAX);
         // The limit of the transport is never reached: the reader ends before.
         let transport = AsyncRwTransport::new_client(output, talk.input);
         let transport = transport.with_max_line_length(max.saturating_add(2));
-        let transport = Ear::new(transport, Arc::clone(&heard));
+        let transport = Ear::new(transport, Arc::clone(&activity));
         match timeout(server.timeout, greet(transport)).await {
-            Ok(Ok(service)) => Ok(Self::new(service, Some(child), heard)),
+            Ok(Ok(service)) => Ok(Self::new(service, Some(child), activity)),
             Ok(Err(error)) => {
-                let why = match heard.misuse() {
+                let why = match activity.misuse() {
                     Some(misuse) => misuse_text(misuse),
                     // The server ended before the message could be written.
                     None => match error {
@@ -242,23 +242,23 @@ impl Connection {
         server: &McpServer,
         config: StreamableHttpClientTransportConfig,
     ) -> Result<Self, McpError> {
-        let heard = Arc::new(Heard::default());
+        let activity = Arc::new(ServerActivity::default());
         let client = Client::new(server).map_err(|why| absent(server, why))?;
         let transport = StreamableHttpClientTransport::with_client(client, config);
-        let transport = Ear::new(transport, Arc::clone(&heard));
+        let transport = Ear::new(transport, Arc::clone(&activity));
         match timeout(server.timeout, greet(transport)).await {
-            Ok(Ok(service)) => Ok(Self::new(service, None, heard)),
+            Ok(Ok(service)) => Ok(Self::new(service, None, activity)),
             Ok(Err(error)) => Err(absent(server, begun_badly(&error))),
             Err(_) => Err(late(server, String::new())),
         }
     }
 
-    fn new(service: Service, child: Option<Server>, heard: Arc<Heard>) -> Self {
+    fn new(service: Service, child: Option<ServerProcess>, activity: Arc<ServerActivity>) -> Self {
         Self {
             service,
             is_elsewhere: child.is_none(),
             child: Mutex::new(child),
-            heard,
+            activity,
             farewells: Arc::default(),
             tasks: Lock::default(),
         }
@@ -268,7 +268,7 @@ impl Connection {
     pub(super) async fn ask(&self, request: ClientRequest) -> Result<ServerResult, Failure> {
         let handle = self.send(request).await?;
         let answer = {
-            let _asked = Asked(&self.heard, handle.id.clone());
+            let _asked = PendingRequest(&self.activity, handle.id.clone());
             handle.await_response().await
         };
         match answer {
@@ -314,7 +314,7 @@ impl Connection {
     /// Describes how the server ended.
     async fn end(&self, error: &ServiceError) -> String {
         let child = self.child.lock().await.take();
-        if let Some(misuse) = self.heard.misuse() {
+        if let Some(misuse) = self.activity.misuse() {
             return misuse_text(misuse);
         }
         match (child, error) {
@@ -332,12 +332,12 @@ impl Connection {
 }
 
 /// A request that waits for its answer until it is dropped.
-struct Asked<'a>(&'a Heard, RequestId);
+struct PendingRequest<'a>(&'a ServerActivity, RequestId);
 
-impl Drop for Asked<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        let Self(heard, id) = self;
-        heard.gives_up(id);
+        let Self(activity, id) = self;
+        activity.gives_up(id);
     }
 }
 
@@ -383,18 +383,18 @@ fn misuse_text(misuse: Misuse) -> String {
 }
 
 /// Describes how a child ended, with its last output.
-async fn last_words(mut child: Server) -> String {
+async fn last_words(mut child: ServerProcess) -> String {
     let _ = timeout(GRACE, child.exited()).await;
     let words = said(&mut child);
     let ended = match child.stop().await {
-        Some(Ended::Exited(code)) => format!(" (exit {code})"),
-        Some(Ended::Signalled(signal)) => format!(" (signal {signal})"),
+        Some(ProcessEnd::Exited(code)) => format!(" (exit {code})"),
+        Some(ProcessEnd::Signalled(signal)) => format!(" (signal {signal})"),
         _ => String::new(),
     };
     format!("{ended}{words}")
 }
 
-fn said(child: &mut Server) -> String {
+fn said(child: &mut ServerProcess) -> String {
     let text = child.log().text();
     let text = format!("{}{}", text.head, text.tail);
     match text.trim() {

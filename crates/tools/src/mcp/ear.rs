@@ -31,9 +31,9 @@ pub const MCP_SILENCE: Duration = Duration::from_secs(10);
 
 /// The state of a server besides its answers.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct ServerActivity {
     has_changed: AtomicBool,
-    inner: Mutex<Inner>,
+    inner: Mutex<ActivityState>,
 }
 
 /// The start of waiting for a request, and the state of the server at that time.
@@ -47,7 +47,7 @@ pub(super) struct Wait {
 }
 
 #[derive(Default)]
-struct Inner {
+struct ActivityState {
     /// Total number of messages.
     messages: u64,
     /// Number of consecutive unanswered waits since the last message.
@@ -81,10 +81,10 @@ pub(super) struct Listener(pub(super) ToolContext);
 /// A transport that inspects messages first.
 pub(super) struct Ear<T> {
     transport: T,
-    heard: Arc<Heard>,
+    activity: Arc<ServerActivity>,
 }
 
-impl Heard {
+impl ServerActivity {
     /// Returns `true` if the server has reported a change of its tools.
     pub(super) fn has_changed(&self) -> bool {
         self.has_changed.load(Ordering::Acquire)
@@ -196,12 +196,12 @@ impl Heard {
     }
 
     /// Locks the state. No code that panics runs under the lock, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ActivityState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl ActivityState {
     /// Resets the counters at the start of a new period.
     fn renew(&mut self) {
         let now = Instant::now();
@@ -229,8 +229,11 @@ impl Wait {
 }
 
 impl<T> Ear<T> {
-    pub(super) fn new(transport: T, heard: Arc<Heard>) -> Self {
-        Self { transport, heard }
+    pub(super) fn new(transport: T, activity: Arc<ServerActivity>) -> Self {
+        Self {
+            transport,
+            activity,
+        }
     }
 }
 
@@ -243,7 +246,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let asked = match &item {
             JsonRpcMessage::Request(request) => {
-                self.heard.asks(&request.id);
+                self.activity.asks(&request.id);
                 Some(request.id.clone())
             }
             _ => None,
@@ -252,13 +255,13 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
             && let Some(Listener(cx)) = request.request.extensions().get::<Listener>()
             && let Some(token) = request.request.get_meta().get_progress_token()
         {
-            self.heard.listen(token, cx.clone());
+            self.activity.listen(token, cx.clone());
         }
-        let (sent, heard) = (self.transport.send(item), Arc::clone(&self.heard));
+        let (sent, activity) = (self.transport.send(item), Arc::clone(&self.activity));
         async move {
             let sent = sent.await;
             if let (Err(_), Some(asked)) = (&sent, asked) {
-                heard.gives_up(&asked);
+                activity.gives_up(&asked);
             }
             sent
         }
@@ -267,17 +270,17 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let mut message = self.transport.receive().await?;
-            if !self.heard.hears(&mut message) {
-                self.heard.misused(Misuse::Flood);
+            if !self.activity.hears(&mut message) {
+                self.activity.misused(Misuse::Flood);
                 return None;
             }
             match message {
                 JsonRpcMessage::Notification(said) => match said.notification {
                     ServerNotification::ProgressNotification(progress) => {
-                        self.heard.tell(&progress.params);
+                        self.activity.tell(&progress.params);
                     }
                     ServerNotification::ToolListChangedNotification(_) => {
-                        self.heard.set_changed(true);
+                        self.activity.set_changed(true);
                     }
                     // Log messages and resources are ignored.
                     _ => {}
@@ -327,29 +330,33 @@ mod tests {
             (4, 1, 0),
             (4, 2, 1),
         ] {
-            let heard = Heard::default();
+            let activity = ServerActivity::default();
             for round in 1..=2 {
-                let waits = [(); 3].map(|()| heard.waits(Duration::from_secs(limit)));
+                let waits = [(); 3].map(|()| activity.waits(Duration::from_secs(limit)));
                 tokio::time::advance(Duration::from_secs(waited)).await;
                 for wait in &waits {
-                    heard.was_in_vain(wait);
+                    activity.was_in_vain(wait);
                 }
-                assert_eq!(heard.silences(), silences * round, "{waited} of {limit} s");
+                assert_eq!(
+                    activity.silences(),
+                    silences * round,
+                    "{waited} of {limit} s"
+                );
             }
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_word_that_was_heard_meanwhile_begins_the_count_anew() {
-        let heard = Heard::default();
+        let activity = ServerActivity::default();
         let limit = Duration::from_secs(30);
         let word = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
         for _ in 0..3 {
-            let wait = heard.waits(limit);
-            assert!(heard.hears(&mut serde_json::from_str(word).unwrap()));
+            let wait = activity.waits(limit);
+            assert!(activity.hears(&mut serde_json::from_str(word).unwrap()));
             tokio::time::advance(limit).await;
-            heard.was_in_vain(&wait);
-            assert_eq!(heard.silences(), 1);
+            activity.was_in_vain(&wait);
+            assert_eq!(activity.silences(), 1);
         }
     }
 }

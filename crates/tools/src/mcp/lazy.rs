@@ -41,7 +41,7 @@ struct Naming {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Calling {
+struct CallInput {
     /// The tool, as listed
     name: String,
     /// Its arguments, by its own schema
@@ -51,7 +51,7 @@ struct Calling {
 
 /// The kind of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum LazyAction {
     List,
     Describe,
     Call,
@@ -60,7 +60,7 @@ enum Does {
 /// One of the three tools.
 pub(super) struct LazyTool {
     spec: ToolSpec,
-    does: Does,
+    does: LazyAction,
     link: Arc<Link>,
     /// `true` if no tool of the server needs approval.
     is_harmless: bool,
@@ -95,15 +95,15 @@ pub(super) fn tools(link: &Arc<Link>, mut name: impl FnMut(&str) -> String) -> V
     };
     vec![
         make(
-            Does::Call,
+            LazyAction::Call,
             &call,
             format!(
                 "Calls a tool of `{server}`. `{list}` lists them, `{describe}` gives a tool's schema."
             ),
-            schema_of::<Calling>(),
+            schema_of::<CallInput>(),
         ),
         make(
-            Does::Describe,
+            LazyAction::Describe,
             &describe,
             format!(
                 "Describes a tool of `{server}`: what it does, and the schema of its arguments."
@@ -111,7 +111,7 @@ pub(super) fn tools(link: &Arc<Link>, mut name: impl FnMut(&str) -> String) -> V
             schema_of::<Naming>(),
         ),
         make(
-            Does::List,
+            LazyAction::List,
             &list,
             format!("Lists the tools of `{server}`, one a line.{about}"),
             schema_of::<Listing>(),
@@ -134,7 +134,7 @@ impl LazyTool {
     async fn run(
         &self,
         catalog: &Catalog,
-        input: Calling,
+        input: CallInput,
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let tool = self.find(catalog, &input.name)?;
@@ -157,11 +157,11 @@ impl Tool for LazyTool {
     }
 
     fn idempotent(&self) -> bool {
-        self.does != Does::Call || self.is_idempotent
+        self.does != LazyAction::Call || self.is_idempotent
     }
 
     fn asks(&self) -> bool {
-        self.does == Does::Call && !self.is_harmless
+        self.does == LazyAction::Call && !self.is_harmless
     }
 
     fn timeout(&self) -> Duration {
@@ -170,7 +170,7 @@ impl Tool for LazyTool {
 
     fn target(&self, arguments: &Value) -> CallTarget {
         let name = arguments.get("name").and_then(Value::as_str);
-        let Some(name) = name.filter(|_| self.does == Does::Call) else {
+        let Some(name) = name.filter(|_| self.does == LazyAction::Call) else {
             return CallTarget::Arguments;
         };
         let server = &self.link.server.name;
@@ -185,7 +185,7 @@ impl Tool for LazyTool {
 
     fn calls(&self) -> Option<String> {
         let server = &self.link.server.name;
-        (self.does == Does::Call).then(|| names::name(server, "", &mut HashSet::new()))
+        (self.does == LazyAction::Call).then(|| names::name(server, "", &mut HashSet::new()))
     }
 
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
@@ -195,17 +195,17 @@ impl Tool for LazyTool {
             catalog = self.link.read() => catalog.map_err(ToolError::new)?,
         };
         match self.does {
-            Does::List => {
+            LazyAction::List => {
                 let input: Listing = parse_arguments(&self.spec, arguments)?;
                 Ok(listing(&catalog, input.search.as_deref().unwrap_or("")).into())
             }
-            Does::Describe => {
+            LazyAction::Describe => {
                 let input: Naming = parse_arguments(&self.spec, arguments)?;
                 let tool = self.find(&catalog, &input.name)?;
                 let about = json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema });
                 Ok(about.to_string().into())
             }
-            Does::Call => {
+            LazyAction::Call => {
                 let input = parse_arguments(&self.spec, arguments)?;
                 self.run(&catalog, input, &cx).await
             }

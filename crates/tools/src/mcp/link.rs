@@ -34,12 +34,12 @@ const SILENT: &str = "it said nothing while it was waited for";
 /// A server with its current state.
 pub(super) struct Link {
     pub(super) server: McpServer,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     catalog: Lock<Arc<Catalog>>,
 }
 
 #[derive(Default)]
-struct State {
+struct LinkState {
     connection: Option<Arc<Connection>>,
     /// Number of starts since the last answered call.
     starts: u32,
@@ -97,7 +97,7 @@ impl Link {
                 () = cx.cancel.cancelled() => return Err(ToolError::new("cancelled")),
                 connection = self.connection() => connection.map_err(ToolError::new)?,
             };
-            if connection.heard().has_changed() {
+            if connection.activity().has_changed() {
                 let catalog = self.current(&connection).await.map_err(ToolError::new)?;
                 if catalog.find(&tool.name).is_none() {
                     return Err(self.vanished(&tool.name, &catalog));
@@ -183,7 +183,7 @@ impl Link {
         match Connection::open(&self.server).await {
             Ok(connection) => {
                 // The server's tools may have changed.
-                connection.heard().set_changed(true);
+                connection.activity().set_changed(true);
                 let connection = Arc::new(connection);
                 state.connection = Some(Arc::clone(&connection));
                 Ok(connection)
@@ -198,11 +198,11 @@ impl Link {
     }
 
     async fn current(&self, connection: &Connection) -> Result<Arc<Catalog>, McpError> {
-        if !connection.heard().has_changed() {
+        if !connection.activity().has_changed() {
             return Ok(self.catalog());
         }
         // Before reading, so that a change in the meantime is not lost.
-        connection.heard().set_changed(false);
+        connection.activity().set_changed(false);
         match connection.list(self.server.timeout).await {
             Ok(listed) => {
                 let about = connection.instructions();
@@ -211,7 +211,7 @@ impl Link {
                 Ok(catalog)
             }
             Err(failure) => {
-                connection.heard().set_changed(true);
+                connection.activity().set_changed(true);
                 let why = match failure {
                     Failure::Broken(text) | Failure::Odd(text) => text,
                     Failure::Refused(text) | Failure::NoMethod(text) => {

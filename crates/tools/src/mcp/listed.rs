@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// A page.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Page {
+pub(super) struct ToolsPage {
     pub(super) tools: Vec<Described>,
     pub(super) next: Option<String>,
     /// Number of tools that cannot be parsed.
@@ -13,9 +13,9 @@ pub(super) struct Page {
 }
 
 /// Parses a server's answer as a page; `None` if it is not one.
-pub(super) fn page(result: ServerResult) -> Option<Page> {
+pub(super) fn page(result: ServerResult) -> Option<ToolsPage> {
     if let ServerResult::ListToolsResult(page) = result {
-        return Some(Page {
+        return Some(ToolsPage {
             tools: page.tools,
             next: page.next_cursor,
             odd: 0,
@@ -30,7 +30,7 @@ pub(super) fn page(result: ServerResult) -> Option<Page> {
     let count = all.len();
     let tools: Vec<Described> = all.into_iter().filter_map(tool).collect();
     let odd = count - tools.len();
-    Some(Page { tools, next, odd })
+    Some(ToolsPage { tools, next, odd })
 }
 
 /// Parses one tool as far as possible. Only its name is required.

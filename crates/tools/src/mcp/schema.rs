@@ -26,9 +26,9 @@ const DATA: [&str; 2] = ["enum", "const"];
 
 /// A converted schema.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct ConvertedSchema {
     pub(super) schema: Value,
-    pub(super) left: Left,
+    pub(super) left: SchemaRemainder,
     /// Pairs of the new and the server's name of renamed properties.
     pub(super) renamed: Vec<(String, String)>,
     /// The allowed forms of the arguments in words, if the schema cannot express them.
@@ -37,14 +37,14 @@ pub(super) struct Shown {
 
 /// How much of a schema is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum SchemaRemainder {
     Whole,
     WithoutWords,
     Nothing,
 }
 
 /// Converts a schema.
-pub(super) fn shown(schema: &Map<String, Value>) -> Shown {
+pub(super) fn shown(schema: &Map<String, Value>) -> ConvertedSchema {
     let mut smallest = None;
     for depth in DEPTHS {
         let shown = formed(schema, depth);
@@ -55,21 +55,21 @@ pub(super) fn shown(schema: &Map<String, Value>) -> Shown {
     }
     let mut shown = smallest.unwrap_or_else(|| formed(schema, 0));
     strip(&mut shown.schema);
-    shown.left = Left::WithoutWords;
+    shown.left = SchemaRemainder::WithoutWords;
     if !fits(&shown.schema) {
         shown.schema = json!({ "type": "object", "properties": {} });
-        shown.left = Left::Nothing;
+        shown.left = SchemaRemainder::Nothing;
         shown.renamed = Vec::new();
     }
     shown
 }
 
-fn formed(schema: &Map<String, Value>, depth: usize) -> Shown {
+fn formed(schema: &Map<String, Value>, depth: usize) -> ConvertedSchema {
     let (mut schema, forms) = fit::flat(inlined(schema, depth));
     let renamed = fit::renamed(&mut schema);
-    Shown {
+    ConvertedSchema {
         schema: Value::Object(schema),
-        left: Left::Whole,
+        left: SchemaRemainder::Whole,
         forms: fit::told(&forms, &renamed),
         renamed,
     }
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn of(schema: Value) -> (Value, Left) {
+    fn of(schema: Value) -> (Value, SchemaRemainder) {
         let Value::Object(schema) = schema else {
             unreachable!()
         };
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_schema_is_an_object_within_bounds() {
         let plain = json!({"type": "object", "properties": {"a": {"type": "string", "description": "A"}}, "required": ["a"]});
-        assert_eq!(of(plain.clone()), (plain, Left::Whole));
+        assert_eq!(of(plain.clone()), (plain, SchemaRemainder::Whole));
         let empty = json!({"type": "object", "properties": {}});
         for bare in [
             json!({}),
@@ -131,9 +131,9 @@ mod tests {
         let words = "x".repeat(40_000);
         let wordy = json!({"type": "object", "properties": {"title": {"type": "string", "description": words, "enum": [{"title": 1}]}}});
         let short = json!({"type": "object", "properties": {"title": {"type": "string", "enum": [{"title": 1}]}}});
-        assert_eq!(of(wordy), (short, Left::WithoutWords));
+        assert_eq!(of(wordy), (short, SchemaRemainder::WithoutWords));
         let huge = json!({"type": "object", "properties": {"a": {"enum": [words]}}});
-        assert_eq!(of(huge), (empty, Left::Nothing));
+        assert_eq!(of(huge), (empty, SchemaRemainder::Nothing));
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             (0..10).map(|at| (format!("k{at}"), kind(at + 1))).collect();
         let schema = json!({ "properties": { "first": { "$ref": "#/$defs/k0" } }, "$defs": kinds });
         let (schema, left) = of(schema);
-        assert_eq!(left, Left::Whole);
+        assert_eq!(left, SchemaRemainder::Whole);
         assert!(!schema.to_string().contains("$ref"));
         assert_eq!(
             schema["properties"]["first"]["properties"]["p9"]["type"],

@@ -19,7 +19,7 @@ use super::tool::McpTool;
 /// dropped, their processes are killed.
 pub struct McpServers {
     links: Vec<Arc<Link>>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<KnownServer>>,
 }
 
 /// The status of a server.
@@ -46,7 +46,7 @@ pub enum McpState {
 
 /// The known state of a server: the tools that were last offered, and the error if it is unavailable.
 #[derive(Default)]
-struct Seen {
+struct KnownServer {
     offered: Option<Arc<Catalog>>,
     absent: Option<McpError>,
 }
@@ -66,7 +66,7 @@ impl McpServers {
             .map(|server| Arc::new(Link::new(server)))
             .collect();
         let mut seen = Vec::new();
-        seen.resize_with(links.len(), Seen::default);
+        seen.resize_with(links.len(), KnownServer::default);
         let servers = Self {
             links,
             seen: Mutex::new(seen),
@@ -195,7 +195,7 @@ impl McpServers {
     }
 
     /// Locks the list. No code that panics runs under the lock, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, Vec<Seen>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<KnownServer>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

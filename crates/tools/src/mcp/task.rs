@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 
 use super::call::unwanted;
 use super::connection::{Connection, Failure};
-use super::ear::{Heard, Listener, Wait};
+use super::ear::{Listener, ServerActivity, Wait};
 use super::error::short;
 use super::farewell::{Farewells, MCP_FAREWELL};
 
@@ -46,7 +46,7 @@ const DEMANDS: [&str; 2] = ["requires task augmentation", "requires task-augment
 /// the server.
 struct Wish {
     peer: Peer<RoleClient>,
-    heard: Arc<Heard>,
+    activity: Arc<ServerActivity>,
     farewells: Arc<Farewells>,
     wait: Wait,
     token: ProgressToken,
@@ -93,7 +93,7 @@ impl Connection {
         let handle = self.send(request).await?;
         let mut wish = Wish {
             peer: self.service.peer().clone(),
-            heard: Arc::clone(&self.heard),
+            activity: Arc::clone(&self.activity),
             farewells: Arc::clone(&self.farewells),
             wait,
             token: handle.progress_token.clone(),
@@ -224,14 +224,14 @@ impl Wish {
 
 impl Drop for Wish {
     fn drop(&mut self) {
-        self.heard.forget(&self.token);
+        self.activity.forget(&self.token);
         let (peer, id) = (self.peer.clone(), self.id.take());
         match (id, self.asked.take()) {
             (Some(id), _) => self.farewells.say(cancelled(peer, id)),
             // The task's id is not known yet, so its answer is awaited a little longer.
             (None, Some(handle)) => {
-                self.heard.gives_up(&handle.id);
-                self.heard.was_in_vain(&self.wait);
+                self.activity.gives_up(&handle.id);
+                self.activity.was_in_vain(&self.wait);
                 self.farewells.say(async move {
                     let asked = handle.id.clone();
                     match timeout(MCP_FAREWELL / 2, handle.await_response()).await {

@@ -3,7 +3,7 @@
 use plimsoll_agent::ShellText;
 use rable::{Node, NodeKind};
 
-use super::word::Word;
+use super::word::ShellWord;
 use super::{parse, quoted};
 
 /// Maximum length of all found commands, in characters and words. A longer script counts as not
@@ -98,11 +98,11 @@ impl Finder {
                 self.all(words);
                 let words = words
                     .iter()
-                    .map(|word| Word::of(word).unwrap_or_else(Word::unknown));
+                    .map(|word| ShellWord::of(word).unwrap_or_else(ShellWord::unknown));
                 self.command(&words.collect::<Vec<_>>());
             }
             NodeKind::Word { .. } => {
-                if let Some(word) = Word::of(node) {
+                if let Some(word) = ShellWord::of(node) {
                     self.is_opaque |= word.is_odd;
                     if let Some(elements) = word.elements {
                         self.elements(elements);
@@ -261,7 +261,7 @@ impl Finder {
     }
 
     /// Handles a command, and the commands that it runs.
-    fn command(&mut self, words: &[Word<'_>]) {
+    fn command(&mut self, words: &[ShellWord<'_>]) {
         self.one(words, false);
         let Some(program) = words.first().and_then(program) else {
             return;
@@ -276,13 +276,13 @@ impl Finder {
             }
             self.one(words.get(at..).unwrap_or_default(), adds);
         }
-        let scripts = words.iter().skip(1).filter_map(Word::literal);
+        let scripts = words.iter().skip(1).filter_map(ShellWord::literal);
         for script in scripts.filter(|text| text.contains(char::is_whitespace)) {
             self.script(script);
         }
     }
 
-    fn one(&mut self, words: &[Word<'_>], adds: bool) {
+    fn one(&mut self, words: &[ShellWord<'_>], adds: bool) {
         let Some((first, arguments)) = words.split_first() else {
             return;
         };
@@ -299,7 +299,7 @@ impl Finder {
     }
 
     /// Handles the arguments of a shell.
-    fn shell(&mut self, arguments: &[Word<'_>]) {
+    fn shell(&mut self, arguments: &[ShellWord<'_>]) {
         let mut has_script = false;
         for (word, at) in arguments.iter().zip(0..) {
             match word.literal() {
@@ -321,8 +321,8 @@ impl Finder {
     }
 
     /// Handles words that form a script together.
-    fn texts(&mut self, words: &[Word<'_>]) {
-        let texts: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
+    fn texts(&mut self, words: &[ShellWord<'_>]) {
+        let texts: Option<Vec<&str>> = words.iter().map(ShellWord::literal).collect();
         match texts {
             Some(texts) => self.script(&texts.join(" ")),
             None => self.is_opaque = true,
@@ -331,13 +331,13 @@ impl Finder {
 
     /// Adds a command in each spelling that a rule may use: with and without quotes, with and without
     /// the directory of the program.
-    fn add(&mut self, words: &[Word<'_>], adds: bool) {
+    fn add(&mut self, words: &[ShellWord<'_>], adds: bool) {
         let Some((first, arguments)) = words.split_first() else {
             return;
         };
         let name = match program(first) {
-            Some(name) => Word::of_text(name),
-            None => Word::unknown(),
+            Some(name) => ShellWord::of_text(name),
+            None => ShellWord::unknown(),
         };
         let mut spellings = Vec::new();
         for first in [first, &name] {
@@ -364,7 +364,7 @@ impl Finder {
 /// Joins the words with spaces. An unknown word may be several words or none, so it also replaces the
 /// spaces around it.
 fn joined<'a>(
-    words: impl Iterator<Item = &'a Word<'a>>,
+    words: impl Iterator<Item = &'a ShellWord<'a>>,
     with_quotes: bool,
     adds: bool,
 ) -> Vec<ShellText> {
@@ -393,6 +393,6 @@ fn joined<'a>(
 }
 
 /// Returns the name of a program without its directory.
-fn program<'a>(word: &'a Word<'_>) -> Option<&'a str> {
+fn program<'a>(word: &'a ShellWord<'_>) -> Option<&'a str> {
     word.literal()?.rsplit('/').next()
 }

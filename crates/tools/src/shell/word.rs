@@ -1,5 +1,5 @@
-//! [`Word`]: a word of a shell command as the program would receive it, as far as it is known before
-//! the command runs.
+//! [`ShellWord`]: a word of a shell command as the program would receive it, as far as it is known
+//! before the command runs.
 
 use plimsoll_agent::ShellText;
 use rable::{Node, NodeKind};
@@ -9,7 +9,7 @@ const METACHARACTERS: &str = " \t\n;&|<>()";
 
 /// A word without its quotes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Word<'a> {
+pub(super) struct ShellWord<'a> {
     /// The text; parts may be unknown.
     pub(super) text: Vec<ShellText>,
     /// Commands in substitutions within the word.
@@ -33,7 +33,7 @@ enum Quote {
     Double,
 }
 
-impl<'a> Word<'a> {
+impl<'a> ShellWord<'a> {
     /// Parses a word. Returns `None` if the node is not a word.
     pub(super) fn of(node: &'a Node) -> Option<Self> {
         let NodeKind::Word { value, parts, .. } = &node.kind else {

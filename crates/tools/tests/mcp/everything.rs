@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_core::process::{Command, Server};
+use plimsoll_core::process::{Command, ServerProcess};
 use plimsoll_tools::mcp::McpServer;
 use serde_json::json;
 
@@ -116,7 +116,7 @@ async fn it_is_found_again_where_it_has_forgotten_us() {
 }
 
 /// The server at this port, once it takes a connection.
-async fn listen(script: &Path, port: u16) -> Server {
+async fn listen(script: &Path, port: u16) -> ServerProcess {
     let command = Command::new("node").arg(script).arg("streamableHttp");
     let command = command.env("PORT", port.to_string());
     let server = command.serve(plimsoll_context::Bytes(10_000)).unwrap();

@@ -15,12 +15,12 @@ use plimsoll_tools::mcp::{McpServer, McpServers, McpState};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::stage::{Serving, call, connect, context, names, serve, tool};
+use crate::stage::{ServerGuard, call, connect, context, names, serve, tool};
 
 const TOKEN: &str = "tok-0123456789-hush";
 
 #[derive(Default)]
-struct Shared {
+struct HttpState {
     heard: Mutex<Vec<String>>,
     sessions: Mutex<BTreeSet<String>>,
     cancelled: Notify,
@@ -28,14 +28,14 @@ struct Shared {
 }
 
 struct Elsewhere {
-    shared: Arc<Shared>,
+    shared: Arc<HttpState>,
     url: String,
-    _serving: Serving,
+    _serving: ServerGuard,
 }
 
 impl Elsewhere {
     async fn start() -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(HttpState::default());
         let app = Router::new()
             .route("/mcp", any(answer))
             .route(
@@ -69,7 +69,7 @@ impl Elsewhere {
 }
 
 async fn answer(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<HttpState>>,
     method: Method,
     headers: HeaderMap,
     body: Bytes,

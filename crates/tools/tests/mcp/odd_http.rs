@@ -14,10 +14,10 @@ use plimsoll_tools::mcp::McpServer;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::stage::{Serving, call, connect, context, serve, tool};
+use crate::stage::{ServerGuard, call, connect, context, serve, tool};
 
 #[derive(Default)]
-struct Shared {
+struct OddHttpState {
     heard: Mutex<Vec<String>>,
     session: Mutex<usize>,
     /// The request whose answer a stream still owes.
@@ -26,14 +26,14 @@ struct Shared {
 }
 
 struct Odd {
-    shared: Arc<Shared>,
+    shared: Arc<OddHttpState>,
     url: String,
-    _serving: Serving,
+    _serving: ServerGuard,
 }
 
 impl Odd {
     async fn start() -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(OddHttpState::default());
         let app = Router::new()
             .route("/mcp", any(answer))
             .with_state(Arc::clone(&shared));
@@ -71,7 +71,7 @@ fn error(id: &Value, message: &str) -> Response {
 }
 
 async fn answer(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<OddHttpState>>,
     method: Method,
     headers: HeaderMap,
     body: Bytes,

@@ -117,17 +117,17 @@ pub(crate) async fn connect(server: McpServer) -> McpServers {
 }
 
 /// A server of HTTP under way. Dropping it ends it.
-pub(crate) struct Serving(JoinHandle<()>);
+pub(crate) struct ServerGuard(JoinHandle<()>);
 
 /// Serves on loopback; with the address at which it does.
-pub(crate) async fn serve(app: Router) -> (String, Serving) {
+pub(crate) async fn serve(app: Router) -> (String, ServerGuard) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    (url, Serving(serving))
+    (url, ServerGuard(serving))
 }
 
-impl Drop for Serving {
+impl Drop for ServerGuard {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -6,7 +6,7 @@ use plimsoll_context::{Message, Opaque, Part, Reply, ToolSpec};
 use serde::Serialize;
 
 use super::ORIGIN;
-use super::profile::Profile;
+use super::profile::MessagesProfile;
 use crate::object::Object;
 use crate::raw::RawObject;
 use crate::request::RenderInput;
@@ -25,13 +25,13 @@ pub struct Prefix {
 
 /// A thinking block, with its model and prefix if they are known.
 #[derive(Debug)]
-pub(super) struct Bound<'a> {
+pub(super) struct LocatedThinking<'a> {
     pub(super) block: &'a str,
     pub(super) model: Option<String>,
     pub(super) hash: Option<String>,
 }
 
-impl<'a> Bound<'a> {
+impl<'a> LocatedThinking<'a> {
     /// Parses a block. Returns `None` for another provider's data, and for data that is not a block.
     pub(super) fn of(opaque: &'a Opaque) -> Option<Self> {
         if opaque.origin != ORIGIN {
@@ -88,7 +88,11 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn new(input: &RenderInput<'_>, tools: &[&ToolSpec], profile: &Profile) -> Self {
+    pub(super) fn new(
+        input: &RenderInput<'_>,
+        tools: &[&ToolSpec],
+        profile: &MessagesProfile,
+    ) -> Self {
         let bound = profile.binds_prefix;
         let mut trace = Self {
             hasher: bound.then(blake3::Hasher::new),
@@ -102,14 +106,16 @@ impl Trace {
     }
 
     /// Adds a message, with or without its thinking.
-    pub(super) fn message(&mut self, message: &Message, thinking: Told) {
+    pub(super) fn message(&mut self, message: &Message, thinking: ThinkingIncluded) {
         match (message, thinking) {
-            (Message::Assistant { parts }, Told::No) => {
+            (Message::Assistant { parts }, ThinkingIncluded::No) => {
                 let said = |part: &&Part| !matches!(part, Part::Thinking(_));
                 let parts: Vec<&Part> = parts.iter().filter(said).collect();
                 self.take(&("assistant", parts));
             }
-            (Message::Assistant { parts }, Told::Yes) => self.take(&("assistant", parts)),
+            (Message::Assistant { parts }, ThinkingIncluded::Yes) => {
+                self.take(&("assistant", parts))
+            }
             (message, _) => self.take(message),
         }
     }
@@ -145,7 +151,7 @@ impl Trace {
 
 /// Whether thinking is included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ThinkingIncluded {
     Yes,
     No,
 }

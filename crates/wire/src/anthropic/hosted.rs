@@ -14,36 +14,36 @@ pub struct Family {
     pub kind: &'static str,
     /// The required tool name. `None` if several names are allowed.
     pub name: Option<&'static str>,
-    runs: Runs,
+    runs: ToolHost,
 }
 
 /// The side that runs a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Runs {
+enum ToolHost {
     Provider,
     Client,
 }
 
 /// All families.
 pub const FAMILIES: [Family; 10] = [
-    family("web_search", Some("web_search"), Runs::Provider),
-    family("web_fetch", Some("web_fetch"), Runs::Provider),
-    family("code_execution", Some("code_execution"), Runs::Provider),
-    family("advisor", Some("advisor"), Runs::Provider),
+    family("web_search", Some("web_search"), ToolHost::Provider),
+    family("web_fetch", Some("web_fetch"), ToolHost::Provider),
+    family("code_execution", Some("code_execution"), ToolHost::Provider),
+    family("advisor", Some("advisor"), ToolHost::Provider),
     family(
         "tool_search_tool_regex",
         Some("tool_search_tool_regex"),
-        Runs::Provider,
+        ToolHost::Provider,
     ),
     family(
         "tool_search_tool_bm25",
         Some("tool_search_tool_bm25"),
-        Runs::Provider,
+        ToolHost::Provider,
     ),
-    family("memory", Some("memory"), Runs::Client),
-    family("bash", Some("bash"), Runs::Client),
-    family("text_editor", None, Runs::Client),
-    family("computer", Some("computer"), Runs::Client),
+    family("memory", Some("memory"), ToolHost::Client),
+    family("bash", Some("bash"), ToolHost::Client),
+    family("text_editor", None, ToolHost::Client),
+    family("computer", Some("computer"), ToolHost::Client),
 ];
 
 /// Versions that are, or were at their release, not part of the API, with their beta headers.
@@ -53,14 +53,14 @@ const ANNOUNCED: [(&str, &str); 3] = [
     (MCP_TOOLSET, MCP),
 ];
 
-const fn family(kind: &'static str, name: Option<&'static str>, runs: Runs) -> Family {
+const fn family(kind: &'static str, name: Option<&'static str>, runs: ToolHost) -> Family {
     Family { kind, name, runs }
 }
 
 /// Returns the families of tools that the provider runs.
 pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
     let families = FAMILIES.iter();
-    let hosted = families.filter(|family| family.runs == Runs::Provider);
+    let hosted = families.filter(|family| family.runs == ToolHost::Provider);
     hosted.map(|family| family.kind)
 }
 
@@ -69,7 +69,7 @@ pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();
-    let clients = family_of(kind).is_some_and(|family| family.runs == Runs::Client);
+    let clients = family_of(kind).is_some_and(|family| family.runs == ToolHost::Client);
     let why = match kind {
         "custom" => "is a definition of the client's own",
         _ if clients => "runs at the client, not at the provider",

@@ -4,9 +4,9 @@
 use plimsoll_context::{Message, Part};
 use serde_json::Value;
 
-use super::binding::{Bound, Prefix, Told, Trace};
+use super::binding::{LocatedThinking, Prefix, ThinkingIncluded, Trace};
 use super::pause;
-use super::profile::{Profile, ThinkingStyle};
+use super::profile::{MessagesProfile, ThinkingStyle};
 use crate::compose::History;
 use crate::frames;
 use crate::request::LeftOut;
@@ -59,7 +59,7 @@ impl Judge {
     }
 
     /// Judges the new messages.
-    pub(super) fn take(&mut self, messages: &dyn History, profile: &Profile) {
+    pub(super) fn take(&mut self, messages: &dyn History, profile: &MessagesProfile) {
         let first = self.without.len();
         for (new, message) in messages.since(first).enumerate() {
             self.message(message, messages, first + new, profile);
@@ -71,7 +71,7 @@ impl Judge {
         message: &Message,
         messages: &dyn History,
         index: usize,
-        profile: &Profile,
+        profile: &MessagesProfile,
     ) {
         if asks(message) && self.newest.answered {
             // Only the newest loop is certain not to have been edited.
@@ -89,9 +89,9 @@ impl Judge {
         let fault = known.or_else(|| self.fault(message, profile));
         self.without.push(fault);
         match (known, fault) {
-            (None, None) => self.trace.message(message, Told::Yes),
+            (None, None) => self.trace.message(message, ThinkingIncluded::Yes),
             (None, Some(fault)) => self.leave_out(fault, messages),
-            (Some(_), _) => self.trace.message(message, Told::No),
+            (Some(_), _) => self.trace.message(message, ThinkingIncluded::No),
         }
     }
 
@@ -101,14 +101,14 @@ impl Judge {
         self.trace = self.newest.before.clone();
         let loop_so_far = self.without.iter_mut().skip(first);
         for (without, message) in loop_so_far.zip(messages.since(first)) {
-            self.trace.message(message, Told::No);
+            self.trace.message(message, ThinkingIncluded::No);
             *without = Some(fault);
         }
         self.newest.fault = Some(fault);
     }
 
     /// Returns the reason why the newest loop loses its thinking because of a message.
-    fn fault(&mut self, message: &Message, profile: &Profile) -> Option<LeftOut> {
+    fn fault(&mut self, message: &Message, profile: &MessagesProfile) -> Option<LeftOut> {
         let Message::Assistant { parts } = message else {
             return None;
         };
@@ -116,7 +116,7 @@ impl Judge {
             let Part::Thinking(thinking) = part else {
                 continue;
             };
-            let bound = thinking.opaque.as_ref().and_then(Bound::of);
+            let bound = thinking.opaque.as_ref().and_then(LocatedThinking::of);
             let Some(bound) = bound.filter(|bound| is_signed(bound.block)) else {
                 return Some(LeftOut::ForeignThinking);
             };

@@ -1,9 +1,9 @@
-//! The [`Profile`] of each model: a table by name, without prices and windows. An unknown name gets the
-//! requirements of the newest models, which older models accept, too.
+//! The [`MessagesProfile`] of each model: a table by name, without prices and windows. An unknown
+//! name gets the requirements of the newest models, which older models accept, too.
 
 use plimsoll_context::Tokens;
 
-use super::profile::{EffortSupport, NoThinking, Profile, ThinkingStyle};
+use super::profile::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 
 /// One family of models.
 struct Family {
@@ -113,15 +113,15 @@ const BOTH_SAMPLERS: [&str; 9] = [
 ];
 
 /// Returns the profile of a model by its name.
-pub(super) fn profile(name: &str) -> Profile {
+pub(super) fn profile(name: &str) -> MessagesProfile {
     let name = name.to_ascii_lowercase().replace(['.', '_', '@'], "-");
     let Some((_, rest)) = name.split_once("claude-") else {
-        return Profile::compatible();
+        return MessagesProfile::compatible();
     };
     let found = FAMILIES.iter().find(|family| begins(rest, family.prefix));
     match found {
         Some(family) => family.profile(),
-        None => Profile {
+        None => MessagesProfile {
             name: "claude".into(),
             max_output: None,
             later_system: true,
@@ -139,9 +139,9 @@ fn begins(name: &str, prefix: &str) -> bool {
 }
 
 impl Family {
-    fn profile(&self) -> Profile {
+    fn profile(&self) -> MessagesProfile {
         let since = |era: Era| self.era >= era;
-        Profile {
+        MessagesProfile {
             name: format!("claude-{}", self.prefix),
             prefill: !since(Era::Adaptive),
             thinking: match self.era {
@@ -168,14 +168,14 @@ impl Family {
             later_system: LATER_SYSTEM.contains(&self.prefix),
             forced_tools: !since(Era::Bound),
             max_output: Some(self.max_output),
-            default_output: Profile::compatible()
-                .default_output
-                .min(match self.max_output {
+            default_output: MessagesProfile::compatible().default_output.min(
+                match self.max_output {
                     0 => u64::MAX,
                     max => max,
-                }),
+                },
+            ),
             min_cacheable: Tokens(self.min_cacheable),
-            ..Profile::compatible()
+            ..MessagesProfile::compatible()
         }
     }
 }
@@ -201,13 +201,13 @@ mod tests {
             ("claude-opus-9", "claude"),
             ("kimi-k3", "compatible"),
         ] {
-            assert_eq!(Profile::of_model(name).name, family, "{name}");
+            assert_eq!(MessagesProfile::of_model(name).name, family, "{name}");
         }
     }
 
     #[test]
     fn demands_came_one_after_the_other() {
-        let of = Profile::of_model;
+        let of = MessagesProfile::of_model;
         assert_eq!(of("claude-3-5-haiku-latest").thinking, ThinkingStyle::None);
         assert!(of("claude-sonnet-4-5").prefill);
         assert!(!of("claude-sonnet-4-6").prefill);

@@ -9,7 +9,7 @@ use super::read_block::{self, parts};
 use super::write::{MessagesParts, MessagesWriter, RULES, block_json};
 use crate::aligned::{PiecePatcher, is_thinking};
 use crate::arguments;
-use crate::compose::Writer;
+use crate::compose::TurnWriter;
 use crate::document::{DocumentFormat, Member, WHOLE};
 use crate::error::WireError;
 use crate::frames;

@@ -17,14 +17,14 @@ const COMPACTION: &str = "compaction";
 /// The open calls of the provider's own tools, while a request is read from its beginning. `T` is the
 /// reader's data for a call.
 #[derive(Debug)]
-pub struct Waiting<T> {
-    open: Vec<Open<T>>,
+pub struct OpenCalls<T> {
+    open: Vec<HostedCall<T>>,
     /// Whether the newest message ends with a call of the provider's or the host's tool.
     ends: Ends,
 }
 
 #[derive(Debug)]
-struct Open<T> {
+struct HostedCall<T> {
     id: String,
     what: T,
     /// Whether something other than tool results followed its message.
@@ -43,7 +43,7 @@ enum Ends {
 
 /// The provider's calls and results in a transcript that do not belong together.
 #[derive(Debug, Default)]
-pub struct Parted {
+pub struct SeparatedCalls {
     /// Calls without a result, each with its place, kind and id.
     pub calls: Vec<(At, String, String)>,
     /// Results without a call, each with its place and kind.
@@ -53,7 +53,7 @@ pub struct Parted {
 /// The place of a block: the index of its message and of the part in it.
 pub type At = (usize, usize);
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for OpenCalls<T> {
     fn default() -> Self {
         Self {
             open: Vec::new(),
@@ -62,7 +62,7 @@ impl<T> Default for Waiting<T> {
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> OpenCalls<T> {
     /// Begins an assistant message. Calls from which it continues are answered or named in it.
     pub fn turn(&mut self) {
         self.said();
@@ -72,7 +72,7 @@ impl<T> Waiting<T> {
     /// Takes a call of the provider's own tool.
     pub fn call(&mut self, id: &str, what: T) {
         self.ends = Ends::InCall;
-        self.open.push(Open {
+        self.open.push(HostedCall {
             id: id.to_owned(),
             what,
             passed: false,
@@ -128,7 +128,7 @@ impl<T> Waiting<T> {
 
     /// Returns the calls that the API would refuse.
     pub fn refused(&self) -> impl Iterator<Item = (&str, &T)> {
-        let refused = |open: &&Open<T>| {
+        let refused = |open: &&HostedCall<T>| {
             let under_way = !open.passed && (!open.newest || self.ends == Ends::InCall);
             !under_way && !open.calls
         };
@@ -158,7 +158,7 @@ pub(super) fn is_paused(messages: &dyn History) -> bool {
 pub fn parted<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
     gone: impl Fn(At) -> bool,
-) -> Parted {
+) -> SeparatedCalls {
     let mut calls = ServerCalls::default();
     for message in messages {
         calls.message(message, &gone);
@@ -172,8 +172,8 @@ pub fn parted<'m>(
 /// The calls of the provider's own tools in a transcript, which may grow.
 #[derive(Debug, Default)]
 pub(super) struct ServerCalls {
-    waiting: Waiting<(At, String)>,
-    parted: Parted,
+    waiting: OpenCalls<(At, String)>,
+    parted: SeparatedCalls,
     /// The number of messages that were read.
     messages: usize,
 }

@@ -1,4 +1,5 @@
-//! [`Profile`]: the requirements of one model, or one family of models, for a Messages request.
+//! [`MessagesProfile`]: the requirements of one model, or one family of models, for a Messages
+//! request.
 //! `render.rs` and `validate.rs` follow it. `models.rs` assigns a profile to each model.
 
 use plimsoll_context::{Bytes, Tokens, USUAL_MINIMUM};
@@ -15,7 +16,7 @@ const DEFAULT_OUTPUT: u64 = 8_192;
 /// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Profile {
+pub struct MessagesProfile {
     /// The name of the model, or `compatible`.
     pub name: String,
     /// Whether the last message may be the assistant's (AM8).
@@ -92,7 +93,7 @@ pub enum NoThinking {
     Unknown,
 }
 
-impl Profile {
+impl MessagesProfile {
     /// Returns the profile of a model by its name, with or without a date, an alias (`-latest`), dots
     /// instead of dashes, or a cloud's prefix. An unknown Claude gets the profile of a new one, and any
     /// other name that of a compatible server.
@@ -125,7 +126,7 @@ impl Profile {
     }
 }
 
-impl Default for Profile {
+impl Default for MessagesProfile {
     fn default() -> Self {
         Self::compatible()
     }

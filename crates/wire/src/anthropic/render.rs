@@ -11,7 +11,7 @@ use super::MARK;
 use super::binding::Trace;
 use super::loops::Judge;
 use super::pause::{self, At, ServerCalls};
-use super::profile::Profile;
+use super::profile::MessagesProfile;
 use super::settings::{LoopBegan, Settings};
 use super::write::{
     MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
@@ -21,7 +21,7 @@ use crate::compose::{History, WrittenMessages, cache_control};
 use crate::frames;
 use crate::object::{Object, array};
 use crate::renderer::RequestRenderer;
-use crate::request::{LeftOut, Note, RenderInput, Rendered};
+use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
 
@@ -32,7 +32,7 @@ pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 /// The decisions about the messages as a whole.
 #[derive(Debug, Default)]
-pub struct Decided {
+pub struct MessagesDecisions {
     judge: Option<Judge>,
     server_calls: ServerCalls,
     /// The reason why the thinking of each message is left out. `None` if it is sent.
@@ -43,15 +43,15 @@ pub struct Decided {
     files: bool,
 }
 
-impl RequestRenderer for Profile {
-    type Decided = Decided;
+impl RequestRenderer for MessagesProfile {
+    type Decisions = MessagesDecisions;
 
     fn render(
         &self,
-        written: &mut WrittenMessages<Decided>,
+        written: &mut WrittenMessages<MessagesDecisions>,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
         let mut left_out = Vec::new();
         let tools = tools::named(input.tools, legal_name, &mut left_out);
         // A paused turn is sent back unchanged, and no message may follow it.
@@ -118,12 +118,12 @@ impl RequestRenderer for Profile {
             &MessagesWriter,
             &rest,
         );
-        let rendered = Rendered {
+        let rendered = EncodedRequest {
             body,
             notes,
             prefix,
             betas: betas(input, files),
-            ..Rendered::default()
+            ..EncodedRequest::default()
         };
         (rendered, end)
     }
@@ -132,7 +132,7 @@ impl RequestRenderer for Profile {
 /// Writes the new messages. If other parts of earlier messages are left out than before, all messages
 /// are written again.
 fn compose(
-    written: &mut WrittenMessages<Decided>,
+    written: &mut WrittenMessages<MessagesDecisions>,
     input: &RenderInput<'_>,
     messages: &dyn History,
     without: &[Option<LeftOut>],
@@ -155,11 +155,11 @@ fn compose(
         composer.message(message, &mut parts, &MessagesWriter);
     }
     let files = parts.files;
-    written.decided = Decided {
+    written.decided = MessagesDecisions {
         without: without.to_vec(),
         unanswered: places.collect(),
         files,
-        ..Decided::default()
+        ..MessagesDecisions::default()
     };
 }
 
@@ -199,7 +199,7 @@ fn retention(input: &RenderInput<'_>) -> CacheRetention {
 
 /// Adds a user turn if the model must not continue its own text (AM8), which is also the case while it
 /// thinks. If the last turn is the assistant's, trailing white space is removed (AM6).
-fn last_word(turns: &mut Vec<Turn>, profile: &Profile, settings: &Settings) {
+fn last_word(turns: &mut Vec<Turn>, profile: &MessagesProfile, settings: &Settings) {
     let Some(last) = turns.last_mut() else {
         return;
     };

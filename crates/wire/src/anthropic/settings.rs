@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{self, NoThinking, Profile, ThinkingStyle};
+use super::profile::{self, MessagesProfile, NoThinking, ThinkingStyle};
 use super::write::{legal_name, says};
 use crate::compose::Outline;
 use crate::object;
@@ -62,7 +62,7 @@ impl LoopBegan {
 }
 
 impl Settings {
-    pub(super) fn of(input: &RenderInput<'_>, profile: &Profile, began: LoopBegan) -> Self {
+    pub(super) fn of(input: &RenderInput<'_>, profile: &MessagesProfile, began: LoopBegan) -> Self {
         let mut settings = Self {
             keys: object::Settings::new(&[]),
             notes: Vec::new(),
@@ -93,7 +93,7 @@ impl Settings {
         settings
     }
 
-    fn output(&mut self, input: &RenderInput<'_>, profile: &Profile) -> u64 {
+    fn output(&mut self, input: &RenderInput<'_>, profile: &MessagesProfile) -> u64 {
         // Thinking is part of the output. Without a limit by the caller, there is space for both.
         let both = profile
             .default_output
@@ -110,7 +110,7 @@ impl Settings {
     }
 
     /// Returns `true` if a tool is forced.
-    fn tool_choice(&mut self, input: &RenderInput<'_>, profile: &Profile) -> bool {
+    fn tool_choice(&mut self, input: &RenderInput<'_>, profile: &MessagesProfile) -> bool {
         if input.tools.is_empty() && input.hosted_tools.is_empty() {
             return false;
         }
@@ -134,7 +134,7 @@ impl Settings {
     fn thinking(
         &mut self,
         input: &RenderInput<'_>,
-        profile: &Profile,
+        profile: &MessagesProfile,
         (began, forced): (LoopBegan, bool),
         max: u64,
     ) {
@@ -169,7 +169,7 @@ impl Settings {
     }
 
     /// Turns thinking off, or reduces it as far as possible.
-    fn no_thinking(&mut self, profile: &Profile) {
+    fn no_thinking(&mut self, profile: &MessagesProfile) {
         match (profile.thinking, profile.no_thinking) {
             (ThinkingStyle::None, _) => {}
             (_, NoThinking::Supported) => self.set("thinking", json!({"type": "disabled"})),
@@ -185,7 +185,7 @@ impl Settings {
         }
     }
 
-    fn temperature(&mut self, input: &RenderInput<'_>, profile: &Profile) {
+    fn temperature(&mut self, input: &RenderInput<'_>, profile: &MessagesProfile) {
         let Some(wanted) = input.temperature.filter(|wanted| wanted.is_finite()) else {
             return;
         };
@@ -218,7 +218,7 @@ fn usual_budget(effort: Option<Effort>) -> u64 {
 ///
 /// Each change of the budget invalidates the cache of all messages. So if the available space shrinks
 /// from request to request, the budget is halved each time it no longer fits.
-fn budget(input: &RenderInput<'_>, profile: &Profile, max: u64) -> u64 {
+fn budget(input: &RenderInput<'_>, profile: &MessagesProfile, max: u64) -> u64 {
     let fits = |max: u64| max.saturating_sub(max / 4 + 1);
     let most = fits(max);
     if input.room.is_none_or(|room| max < room) {

@@ -15,7 +15,7 @@ use crate::open_reply::{OpenContent, OpenReply};
 use crate::raw::{RawObject, parse};
 
 /// A reply while it arrives.
-pub type StreamState = decoder::StreamState<MessagesEvents>;
+pub type MessagesStreamState = decoder::StreamState<MessagesEvents>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +31,7 @@ pub struct MessagesEvents {
 /// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
 /// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
-    StreamState::new().read_whole(body)
+    MessagesStreamState::new().read_whole(body)
 }
 
 impl ReplyEvents for MessagesEvents {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use plimsoll_context::{Opaque, Part, Thinking, ToolCall};
 
-use super::binding::Bound;
+use super::binding::LocatedThinking;
 use super::pause::At;
 use super::{MARK, ORIGIN, media};
 use crate::arguments;
@@ -14,7 +14,7 @@ use crate::object::{Object, array};
 use crate::raw::RawObject;
 use crate::request::LeftOut;
 use crate::server_rules::{ResultContent, ServerRules};
-use crate::turns::{Answer, Block, Call, Content, Role};
+use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
 /// The maximum length of a tool's name.
 const MAX_NAME: usize = 128;
@@ -85,7 +85,7 @@ impl Native for MessagesParts<'_> {
         if let Some(why) = self.without.get(message).copied().flatten() {
             return Err(why);
         }
-        let bound = thinking.opaque.as_ref().and_then(Bound::of);
+        let bound = thinking.opaque.as_ref().and_then(LocatedThinking::of);
         blocks.extend(bound.map(|bound| Content::Thinking(bound.block.to_owned()).into()));
         Ok(())
     }
@@ -125,7 +125,7 @@ impl BlockWriter for MessagesWriter {
         Object::of("text").text("text", text).end()
     }
 
-    fn call(&self, call: &Call, _: bool) -> String {
+    fn call(&self, call: &TurnCall, _: bool) -> String {
         Object::of("tool_use")
             .text("id", &call.id)
             .text("name", &call.name)
@@ -134,7 +134,7 @@ impl BlockWriter for MessagesWriter {
             .end()
     }
 
-    fn result(&self, answer: &Answer, blocks: &[Block]) -> String {
+    fn result(&self, answer: &AnsweredCall, blocks: &[Block]) -> String {
         let mut result = Object::of("tool_result").text("tool_use_id", &answer.id);
         match blocks {
             [] => {}

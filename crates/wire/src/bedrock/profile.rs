@@ -1,4 +1,5 @@
-//! [`Profile`]: the requirements of one maker's models for a Converse request, besides Bedrock's own.
+//! [`ConverseProfile`]: the requirements of one maker's models for a Converse request, besides
+//! Bedrock's own.
 //! `validate.rs` follows it. Windows and prices are configured elsewhere.
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ const CACHING: [&str; 5] = [
 /// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Profile {
+pub struct ConverseProfile {
     /// The id of the model.
     pub name: String,
     /// Whether results of tools may share their message with other content (BR4).
@@ -39,7 +40,7 @@ pub struct Profile {
 #[serde(rename_all = "snake_case")]
 pub enum Maker {
     /// Anthropic, with the model's requirements for Messages.
-    Anthropic(Box<anthropic::Profile>),
+    Anthropic(Box<anthropic::MessagesProfile>),
     /// Amazon.
     Amazon,
     /// OpenAI.
@@ -48,14 +49,14 @@ pub enum Maker {
     Other,
 }
 
-impl Profile {
+impl ConverseProfile {
     /// Returns the profile of a model by its id in the URL of a request, with or without a region
     /// (`eu.`) or the beginning of an ARN. An unknown model gets the strictest requirements.
     #[must_use]
     pub fn of_model(id: &str) -> Self {
         let id = id.to_ascii_lowercase();
         let maker = if id.contains("anthropic.") {
-            Maker::Anthropic(Box::new(anthropic::Profile::of_model(&id)))
+            Maker::Anthropic(Box::new(anthropic::MessagesProfile::of_model(&id)))
         } else if id.contains("amazon.") {
             Maker::Amazon
         } else if id.contains("openai.") {
@@ -76,7 +77,7 @@ impl Profile {
     }
 }
 
-impl Default for Profile {
+impl Default for ConverseProfile {
     fn default() -> Self {
         Self::of_model("")
     }
@@ -95,7 +96,7 @@ mod tests {
             ("mistral.mistral-large-2407-v1:0", false, false),
             ("", false, false),
         ] {
-            let profile = Profile::of_model(id);
+            let profile = ConverseProfile::of_model(id);
             assert_eq!(profile.mixed_turn, mixed_turn, "{id}");
             assert_eq!(profile.prefill, prefill, "{id}");
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use plimsoll_context::{Breakpoint, Message};
 use serde_json::{Map, Value, json};
 
-use super::profile::{Maker, Profile};
+use super::profile::{ConverseProfile, Maker};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
 use crate::anthropic::settings::MAX_BUDGET;
 use crate::anthropic::{self, MIN_BUDGET, ThinkingStyle};
@@ -15,7 +15,7 @@ use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
 use crate::object::{Object, array, members, merge, some_members};
 use crate::renderer::RequestRenderer;
-use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
 
@@ -26,7 +26,7 @@ const REASONING_NOVA: &str = "nova-2";
 
 /// The decisions about the messages as a whole.
 #[derive(Debug, Default)]
-pub struct Decided {
+pub struct ConverseDecisions {
     /// Whether reasoning is sent back.
     replays: bool,
     /// The number of documents so far. Their names must differ within a turn.
@@ -35,15 +35,15 @@ pub struct Decided {
     called: BTreeSet<String>,
 }
 
-impl RequestRenderer for Profile {
-    type Decided = Decided;
+impl RequestRenderer for ConverseProfile {
+    type Decisions = ConverseDecisions;
 
     fn render(
         &self,
-        written: &mut WrittenMessages<Decided>,
+        written: &mut WrittenMessages<ConverseDecisions>,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
         let budget = match &self.maker {
             Maker::Anthropic(claude) => budget(input, claude)
                 .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
@@ -97,10 +97,10 @@ impl RequestRenderer for Profile {
         let body = composer.body(head, &end, marks, &ConverseWriter(self), &rest);
         decided.documents = parts.documents;
         written.decided = decided;
-        let rendered = Rendered {
+        let rendered = EncodedRequest {
             body,
             notes,
-            ..Rendered::default()
+            ..EncodedRequest::default()
         };
         (rendered, end)
     }
@@ -158,7 +158,7 @@ fn declaration(tool: Object, schema: &Value) -> String {
 fn settings(
     input: &RenderInput<'_>,
     budget: Option<u64>,
-    profile: &Profile,
+    profile: &ConverseProfile,
     notes: &mut Vec<Note>,
 ) -> Map<String, Value> {
     let mut temperature = input.temperature.filter(|wanted| wanted.is_finite());
@@ -199,7 +199,7 @@ fn settings(
 }
 
 /// Returns the additional keys that set the effort of a model without a budget.
-fn effort(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
+fn effort(input: &RenderInput<'_>, profile: &ConverseProfile) -> Option<Value> {
     let name = Some(input.effort?).filter(|effort| *effort != Effort::None);
     let name = name.map(Effort::name_of_three);
     match (&profile.maker, name) {
@@ -216,7 +216,7 @@ fn effort(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
     }
 }
 
-fn by_budget(claude: &anthropic::Profile) -> bool {
+fn by_budget(claude: &anthropic::MessagesProfile) -> bool {
     matches!(
         claude.thinking,
         ThinkingStyle::Budget | ThinkingStyle::Either | ThinkingStyle::Unknown
@@ -224,7 +224,7 @@ fn by_budget(claude: &anthropic::Profile) -> bool {
 }
 
 /// Returns the thinking budget of a Claude in tokens. `None` if no budget leaves space for an answer.
-fn budget(input: &RenderInput<'_>, claude: &anthropic::Profile) -> Option<u64> {
+fn budget(input: &RenderInput<'_>, claude: &anthropic::MessagesProfile) -> Option<u64> {
     let wanted = input.effort?.budget(MIN_BUDGET, MAX_BUDGET)?;
     let most = output_limit(input, claude, wanted);
     let budget = wanted.min(most.saturating_sub(most / 4 + 1));
@@ -232,7 +232,7 @@ fn budget(input: &RenderInput<'_>, claude: &anthropic::Profile) -> Option<u64> {
 }
 
 /// Returns the output limit of a Claude. Thinking is a part of the output.
-fn output_limit(input: &RenderInput<'_>, claude: &anthropic::Profile, budget: u64) -> u64 {
+fn output_limit(input: &RenderInput<'_>, claude: &anthropic::MessagesProfile, budget: u64) -> u64 {
     let usual = claude.default_output.saturating_add(budget);
     let wanted = input.max_output.unwrap_or(usual).max(1);
     claude.max_output.map_or(wanted, |most| wanted.min(most))

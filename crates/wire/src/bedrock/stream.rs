@@ -15,7 +15,7 @@ use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
 use crate::raw::parse;
 
 /// A reply while it arrives.
-pub type StreamState = decoder::StreamState<ConverseEvents>;
+pub type ConverseStreamState = decoder::StreamState<ConverseEvents>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct ConverseBlock {
     redacted: String,
 }
 
-impl StreamState {
+impl ConverseStreamState {
     /// Creates the state of a reply of a model, by its id.
     #[must_use]
     pub fn new(model: &str, maker: &Maker) -> Self {
@@ -248,7 +248,7 @@ mod tests {
     use crate::decoder::StreamDecoder;
 
     fn read(reason: &str, calls: &[&str]) -> plimsoll_context::Reply {
-        let mut state = StreamState::new("m", &Maker::Other);
+        let mut state = ConverseStreamState::new("m", &Maker::Other);
         for (index, id) in calls.iter().enumerate() {
             let start = json!({"toolUse": {"toolUseId": id, "name": "f"}});
             let start = json!({"contentBlockIndex": index, "start": start});
@@ -282,7 +282,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_event_is_a_panic(text in ".{0,200}", name in "[a-zA-Z]{1,16}", index in 0u64..) {
-            let mut state = StreamState::new("m", &Maker::Other);
+            let mut state = ConverseStreamState::new("m", &Maker::Other);
             let _ = state.push(&text);
             for event in ["contentBlockStart", "contentBlockDelta", "messageStop", "metadata"] {
                 let payload = json!({"contentBlockIndex": index, "delta": {(&name): 1},

@@ -4,14 +4,14 @@ use plimsoll_context::{Message, Opaque, Part, Source, Thinking, ToolCall};
 use serde::Deserialize;
 
 use super::ORIGIN;
-use super::profile::{Maker, Profile};
+use super::profile::{ConverseProfile, Maker};
 use crate::block_list::BlockWriter;
 use crate::compose::History;
 use crate::normalize::Native;
 use crate::object::{Object, array};
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
-use crate::turns::{Answer, Block, Call, Content, Role};
+use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
 /// The maximum length of a tool's name.
 pub(super) const MAX_NAME: usize = 64;
@@ -43,7 +43,7 @@ const DOCUMENTS: [(&str, &str); 9] = [
     ("text/markdown", "md"),
 ];
 
-impl Profile {
+impl ConverseProfile {
     /// Returns the requirements of the API for the messages of a request.
     pub(super) fn rules(&self) -> ServerRules {
         ServerRules {
@@ -166,10 +166,10 @@ impl Native for ConverseParts<'_> {
 
 /// Writes for a model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ConverseWriter<'p>(pub(super) &'p Profile);
+pub(super) struct ConverseWriter<'p>(pub(super) &'p ConverseProfile);
 
 impl BlockWriter for ConverseWriter<'_> {
-    fn call(&self, call: &Call, _: bool) -> String {
+    fn call(&self, call: &TurnCall, _: bool) -> String {
         let call = Object::new()
             .text("toolUseId", &call.id)
             .text("name", &call.name)
@@ -177,7 +177,7 @@ impl BlockWriter for ConverseWriter<'_> {
         Object::new().raw("toolUse", &call.end()).end()
     }
 
-    fn result(&self, answer: &Answer, blocks: &[Block]) -> String {
+    fn result(&self, answer: &AnsweredCall, blocks: &[Block]) -> String {
         let text = self.text(&answer.text(blocks));
         let mut result = Object::new()
             .text("toolUseId", &answer.id)

@@ -1,5 +1,5 @@
-//! [`Profile`]: the requirements of one generation of Gemini for a request. `validate.rs` follows it.
-//! Windows and prices are configured elsewhere.
+//! [`GeminiProfile`]: the requirements of one generation of Gemini for a request. `validate.rs`
+//! follows it. Windows and prices are configured elsewhere.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use crate::request::Effort;
 /// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Profile {
+pub struct GeminiProfile {
     /// The name of the model.
     pub name: String,
     /// Whether thought signatures must be sent back (GM3).
@@ -88,7 +88,7 @@ const GENERATIONS: [Generation; 6] = [
     generation("3-7", (3, 7)..=(3, 7), true, false, 4_096),
 ];
 
-impl Profile {
+impl GeminiProfile {
     /// Returns the profile of a model by its name, with or without the prefix `models/`. An unknown
     /// name gets the requirements of the newest models, which older models accept, too.
     #[must_use]
@@ -178,7 +178,7 @@ fn version(name: &str) -> Option<Version> {
     Some((major, minor.unwrap_or_default()))
 }
 
-impl Default for Profile {
+impl Default for GeminiProfile {
     fn default() -> Self {
         Self::newest()
     }
@@ -205,9 +205,9 @@ mod tests {
             ("gemini-4", "gemini"),
             ("gemini-flash-latest", "gemini"),
         ] {
-            assert_eq!(Profile::of_model(name).name, generation, "{name}");
+            assert_eq!(GeminiProfile::of_model(name).name, generation, "{name}");
         }
-        let newer = Profile::of_model("gemini-3.8-pro");
+        let newer = GeminiProfile::of_model("gemini-3.8-pro");
         assert!(!newer.prefill);
     }
 
@@ -221,7 +221,7 @@ mod tests {
             ("gemini-9", "gemini", true, false, 4_096),
             ("learnlm", "gemini", true, false, 4_096),
         ] {
-            let profile = Profile::of_model(name);
+            let profile = GeminiProfile::of_model(name);
             assert_eq!(profile.name, generation, "{name}");
             assert_eq!(profile.signatures_required, signatures, "{name}");
             assert_eq!(profile.prefill, prefill, "{name}");

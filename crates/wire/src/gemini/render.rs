@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::profile::{Profile, Thinking};
+use super::profile::{GeminiProfile, Thinking};
 use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
 use crate::object::{Object, array, members, merge, some_members};
 use crate::renderer::RequestRenderer;
-use crate::request::{Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
 
@@ -23,15 +23,15 @@ const MAX_BUDGET: u64 = 24_576;
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 4] = ["model", "contents", "systemInstruction", "tools"];
 
-impl RequestRenderer for Profile {
-    type Decided = ();
+impl RequestRenderer for GeminiProfile {
+    type Decisions = ();
 
     fn render(
         &self,
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
         let composer = written.composer(RULES, input.system);
         for message in messages.since(composer.messages) {
             composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
@@ -63,10 +63,10 @@ impl RequestRenderer for Profile {
         }
         rest.push(b'}');
         let (head, end) = (head.open_list("contents"), composer.end(input.context));
-        let rendered = Rendered {
+        let rendered = EncodedRequest {
             body: composer.body(head, &end, (&[], ""), &GeminiWriter(self), &rest),
             notes,
-            ..Rendered::default()
+            ..EncodedRequest::default()
         };
         (rendered, end)
     }
@@ -92,7 +92,7 @@ fn declarations(input: &RenderInput<'_>, notes: &mut Vec<Note>) -> Option<String
 fn settings(
     input: &RenderInput<'_>,
     callable: bool,
-    profile: &Profile,
+    profile: &GeminiProfile,
     notes: &mut Vec<Note>,
 ) -> Map<String, Value> {
     let mut settings = Map::new();
@@ -136,7 +136,7 @@ fn settings(
 }
 
 /// Returns the thinking settings. `None` if the model has none or the request sets none.
-fn thinking(input: &RenderInput<'_>, profile: &Profile) -> Option<Value> {
+fn thinking(input: &RenderInput<'_>, profile: &GeminiProfile) -> Option<Value> {
     let effort = input.effort?;
     let (key, value) = match &profile.thinking {
         Thinking::None => return None,

@@ -33,7 +33,7 @@ const FILTERED: [&str; 8] = [
 ];
 
 /// A reply while it arrives.
-pub type StreamState = decoder::StreamState<GeminiEvents>;
+pub type GeminiStreamState = decoder::StreamState<GeminiEvents>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub struct GeminiBlock {
     part: Option<Part>,
 }
 
-impl StreamState {
+impl GeminiStreamState {
     /// Creates the state of a reply to a transcript with this many calls. Calls without an id are
     /// numbered from there.
     #[must_use]

@@ -6,7 +6,7 @@ use plimsoll_context::{Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
 use super::ORIGIN;
-use super::profile::Profile;
+use super::profile::GeminiProfile;
 use super::signed::{TextSignature, UNSIGNED, members_of_call, text_parts};
 use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
@@ -14,7 +14,7 @@ use crate::normalize::Native;
 use crate::object::Object;
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
-use crate::turns::{Answer, Block, Call, Content, Role};
+use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
 /// The maximum length of a tool's name.
 pub(super) const MAX_NAME: usize = 64;
@@ -144,14 +144,14 @@ impl Native for GeminiParts {
 
 /// Writes for a model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct GeminiWriter<'p>(pub(super) &'p Profile);
+pub(super) struct GeminiWriter<'p>(pub(super) &'p GeminiProfile);
 
 impl BlockWriter for GeminiWriter<'_> {
     const ASSISTANT: &'static str = "model";
     const LIST: &'static str = "parts";
 
     /// The first call of a turn must be signed.
-    fn call(&self, call: &Call, is_first: bool) -> String {
+    fn call(&self, call: &TurnCall, is_first: bool) -> String {
         let function = function(&call.id, &call.name).raw("args", &call.arguments);
         let is_first = is_first && self.0.signatures_required;
         let members = match call.members.as_str() {
@@ -162,7 +162,7 @@ impl BlockWriter for GeminiWriter<'_> {
         part.members(members).end()
     }
 
-    fn result(&self, answer: &Answer, blocks: &[Block]) -> String {
+    fn result(&self, answer: &AnsweredCall, blocks: &[Block]) -> String {
         let key = if answer.is_error { "error" } else { "output" };
         let response = Object::new().text(key, &answer.text(blocks)).end();
         let function = function(&answer.id, &answer.name).raw("response", &response);

@@ -22,7 +22,7 @@ use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 use crate::open_reply::OpenReply;
 use crate::renderer::RequestRenderer;
-use crate::request::{LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::request::{EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 
 /// The maximum number of characters in a string of a turn. Otherwise a confused small model may fill
 /// its whole output with one string. Grammars of llama.cpp count only up to 2,000.
@@ -37,7 +37,7 @@ pub(super) fn render<'m>(
     input: &RenderInput<'_>,
     messages: impl Iterator<Item = &'m Message>,
     dialect: &Dialect,
-) -> Rendered<BodyChunks> {
+) -> EncodedRequest<BodyChunks> {
     let system = match input.format {
         Some(_) => input.system.unwrap_or_default().to_owned(),
         None => system(input),

@@ -14,7 +14,7 @@ pub struct CallState {
     /// The id that the server sent, if it sent one.
     given: Option<String>,
     /// The state of scanning the arguments.
-    scan: Scan,
+    scan: JsonScan,
     form: PieceForm,
     /// Whether the name was sent again after the arguments were complete. The next arguments may belong
     /// to another call.
@@ -35,7 +35,7 @@ enum PieceForm {
 /// Finds the end of a JSON value in a text by its brackets. It keeps its state, so no text is scanned
 /// twice.
 #[derive(Debug, Clone, Copy, Default)]
-struct Scan {
+struct JsonScan {
     depth: usize,
     quoted: bool,
     escaped: bool,
@@ -105,7 +105,7 @@ impl CallState {
         } else {
             if call.arguments.trim() == "{}" && more.trim_start().starts_with('{') {
                 call.arguments.clear();
-                self.scan = Scan::default();
+                self.scan = JsonScan::default();
             } else if !call.arguments.is_empty() && !more.is_empty() {
                 self.form = PieceForm::New;
             }
@@ -167,7 +167,7 @@ impl CallState {
     }
 }
 
-impl Scan {
+impl JsonScan {
     fn take(&mut self, text: &str) {
         for byte in text.bytes() {
             self.beyond |= self.is_over() && !byte.is_ascii_whitespace();

@@ -15,7 +15,7 @@ use crate::chunks::BodyChunks;
 use crate::compose::{Composer, History, WrittenMessages, cache_control};
 use crate::object::{Object, Settings, array};
 use crate::renderer::RequestRenderer;
-use crate::request::{Delivery, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::request::{Delivery, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
 
@@ -46,30 +46,30 @@ struct StreamOptions {
 }
 
 /// Renders messages alone. The body is a list.
-pub fn render_list(messages: &[Message], dialect: &Dialect) -> Rendered {
+pub fn render_list(messages: &[Message], dialect: &Dialect) -> EncodedRequest {
     let mut composer = Composer::new(dialect.rules());
     for message in messages {
         composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
     let notes = std::mem::take(&mut composer.normalizer.notes);
     let (body, from) = composer.into_list(&ChatWriter(dialect));
-    Rendered {
+    EncodedRequest {
         body,
         notes,
         from,
-        ..Rendered::default()
+        ..EncodedRequest::default()
     }
 }
 
 impl RequestRenderer for Dialect {
-    type Decided = ();
+    type Decisions = ();
 
     fn render(
         &self,
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
         if self.tools == ToolStyle::JsonSchema {
             let rendered = json_turns::render(input, messages.since(0), self);
             return (rendered, Vec::new());
@@ -96,10 +96,10 @@ impl RequestRenderer for Dialect {
         settings(input, !tools.is_empty(), self, &mut notes).write(&mut rest);
         rest.push(b'}');
         let (head, end) = (head.open_list("messages"), composer.end(input.context));
-        let rendered = Rendered {
+        let rendered = EncodedRequest {
             body: composer.body(head, &end, (marks, mark), &ChatWriter(self), &rest),
             notes,
-            ..Rendered::default()
+            ..EncodedRequest::default()
         };
         (rendered, end)
     }

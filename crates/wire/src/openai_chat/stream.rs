@@ -19,7 +19,7 @@ const THINKING: usize = 0;
 const TEXT: usize = 1;
 
 /// A reply while it arrives.
-pub type StreamState = decoder::StreamState<ChatEvents>;
+pub type ChatStreamState = decoder::StreamState<ChatEvents>;
 
 /// Reads the chunks of a reply.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ pub struct ChatEvents {
 /// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
 /// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
-    StreamState::new().read_whole(body)
+    ChatStreamState::new().read_whole(body)
 }
 
 impl ReplyEvents for ChatEvents {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::details;
 use super::dialect::{Dialect, EchoReasoning, EmptyReasoning, NoContent};
 use super::parts::{CUSTOM, ContentPart, MAX_NAME, file_part, image_part, is_elsewhere, own};
-use crate::compose::{Spot, Spots, Writer};
+use crate::compose::{Spot, Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{members, push_text};
 use crate::request::LeftOut;
@@ -15,7 +15,7 @@ use crate::server_rules::{
     Arguments, Breakpoints, Neighbors, ReasoningRule, ResultContent, Results, ServerRules,
     SystemMessages,
 };
-use crate::turns::{Block, Call, Content, Role, Turn};
+use crate::turns::{Block, Content, Role, Turn, TurnCall};
 
 /// Writes for the server of a dialect.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ impl Native for ChatWriter<'_> {
     }
 }
 
-impl Writer for ChatWriter<'_> {
+impl TurnWriter for ChatWriter<'_> {
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, spots: &mut Spots) {
         let role = match (turn.role, self.0.developer_role) {
             (Role::System, false) => "system",
@@ -155,7 +155,7 @@ impl ChatWriter<'_> {
     }
 }
 
-fn write_call(call: &Call, out: &mut Vec<u8>) {
+fn write_call(call: &TurnCall, out: &mut Vec<u8>) {
     let (kind, taken) = match call.custom {
         true => (CUSTOM, "input"),
         false => ("function", "arguments"),

@@ -180,7 +180,7 @@ pub fn opaque(raw: &str) -> Opaque {
 /// `None` for a block of another protocol, and for data that is not a JSON object.
 pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
     #[derive(Deserialize)]
-    struct Typed {
+    struct TypedItem {
         #[serde(rename = "type", default)]
         kind: Option<String>,
     }
@@ -192,6 +192,6 @@ pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
     if !raw.get().starts_with('{') {
         return None;
     }
-    let typed: Typed = serde_json::from_str(raw.get()).ok()?;
+    let typed: TypedItem = serde_json::from_str(raw.get()).ok()?;
     Some((typed.kind.unwrap_or_default(), raw))
 }

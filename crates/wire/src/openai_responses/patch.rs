@@ -7,11 +7,11 @@ use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::Value;
 
 use super::items;
-use super::profile::{Profile, ReasoningItems};
+use super::profile::{ReasoningItems, ResponsesProfile};
 use super::read;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::aligned::PiecePatcher;
-use crate::compose::Writer;
+use crate::compose::TurnWriter;
 use crate::document::{DocumentFormat, Member};
 use crate::error::WireError;
 use crate::frames;
@@ -61,10 +61,10 @@ fn write(messages: &[&Message], kept: &[&str]) -> Result<Vec<Vec<String>>, WireE
 }
 
 /// Returns a profile that leaves no reasoning out. The caller decides which reasoning may be sent.
-fn whole() -> Profile {
-    Profile {
+fn whole() -> ResponsesProfile {
+    ResponsesProfile {
         reasoning: ReasoningItems::Plain,
-        ..Profile::openai()
+        ..ResponsesProfile::openai()
     }
 }
 

@@ -1,4 +1,5 @@
-//! [`Profile`]: the requirements of one family of models, or one server, for a Responses request.
+//! [`ResponsesProfile`]: the requirements of one family of models, or one server, for a Responses
+//! request.
 //! `render.rs` and `validate.rs` follow it. Model names, windows and prices are configured elsewhere.
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use crate::request::Effort;
 /// named profile and change single fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Profile {
+pub struct ResponsesProfile {
     /// The name of the profile.
     pub name: String,
     /// Whether and how reasoning is sent back.
@@ -46,8 +47,8 @@ pub enum ReasoningItems {
     Plain,
 }
 
-impl Profile {
-    /// The names that [`Profile::named`] knows.
+impl ResponsesProfile {
+    /// The names that [`ResponsesProfile::named`] knows.
     pub const NAMES: [&'static str; 3] = ["openai", "openai-plain", "compatible"];
 
     /// Returns the profile of that name.
@@ -114,7 +115,7 @@ impl Profile {
     }
 }
 
-impl Default for Profile {
+impl Default for ResponsesProfile {
     fn default() -> Self {
         Self::openai()
     }
@@ -126,40 +127,48 @@ mod tests {
 
     #[test]
     fn every_name_has_its_profile() {
-        for name in Profile::NAMES {
-            assert_eq!(Profile::named(name).map(|p| p.name), Some(name.to_owned()));
+        for name in ResponsesProfile::NAMES {
+            assert_eq!(
+                ResponsesProfile::named(name).map(|p| p.name),
+                Some(name.to_owned())
+            );
         }
-        assert_eq!(Profile::named("gopher"), None);
+        assert_eq!(ResponsesProfile::named("gopher"), None);
     }
 
     #[test]
     fn a_configuration_changes_single_fields() {
-        let profile: Profile = serde_json::from_str(r#"{"efforts":["none","xhigh"]}"#).unwrap();
+        let profile: ResponsesProfile =
+            serde_json::from_str(r#"{"efforts":["none","xhigh"]}"#).unwrap();
         let efforts = vec![Effort::None, Effort::Xhigh];
         assert_eq!(
             profile,
-            Profile {
+            ResponsesProfile {
                 efforts,
-                ..Profile::openai()
+                ..ResponsesProfile::openai()
             }
         );
-        assert!(serde_json::from_str::<Profile>(r#"{"effort":"low"}"#).is_err());
+        assert!(serde_json::from_str::<ResponsesProfile>(r#"{"effort":"low"}"#).is_err());
     }
 
     #[test]
     fn an_effort_is_the_nearest_that_is_accepted() {
-        let of = |efforts: &[Effort]| Profile {
+        let of = |efforts: &[Effort]| ResponsesProfile {
             efforts: efforts.to_vec(),
-            ..Profile::openai()
+            ..ResponsesProfile::openai()
         };
         let newer = of(&[Effort::None, Effort::Low, Effort::Medium, Effort::High]);
         for (profile, asked, sent) in [
             (&newer, Effort::Minimal, Some(Effort::None)),
             (&newer, Effort::Low, Some(Effort::Low)),
             (&newer, Effort::Max, Some(Effort::High)),
-            (&Profile::openai(), Effort::Minimal, Some(Effort::Low)),
+            (
+                &ResponsesProfile::openai(),
+                Effort::Minimal,
+                Some(Effort::Low),
+            ),
             (&of(&[Effort::High]), Effort::Minimal, Some(Effort::High)),
-            (&Profile::plain(), Effort::High, None),
+            (&ResponsesProfile::plain(), Effort::High, None),
         ] {
             assert_eq!(profile.effort(asked), sent);
         }

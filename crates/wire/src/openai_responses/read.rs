@@ -41,7 +41,7 @@ pub(super) fn instructions(raw: &str) -> Result<Option<Message>, WireError> {
 
 /// Reads the items of a list.
 pub(super) fn messages(entries: &[&str], _: Option<Vec<Value>>, place: Places<'_>) -> ReadEntries {
-    let mut reader = Reader {
+    let mut reader = ItemReader {
         messages: Vec::new(),
         items: 0,
         last: Last::Else,
@@ -86,14 +86,14 @@ enum Last {
     Else,
 }
 
-struct Reader {
+struct ItemReader {
     messages: Vec<(Message, MessageSpan)>,
     /// The number of items that were read.
     items: usize,
     last: Last,
 }
 
-impl Reader {
+impl ItemReader {
     fn item(&mut self, raw: &str, place: &str) -> Result<(), WireError> {
         let item: Value = parse(raw)?;
         if !item.is_object() {

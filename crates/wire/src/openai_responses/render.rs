@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::ids;
 use super::items;
-use super::profile::{Profile, ReasoningItems};
+use super::profile::{ReasoningItems, ResponsesProfile};
 use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
 use crate::renderer::RequestRenderer;
-use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, Rendered, ToolChoice};
+use crate::request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
 
@@ -38,15 +38,15 @@ const ORDER: [&str; 10] = [
     "stream",
 ];
 
-impl RequestRenderer for Profile {
-    type Decided = ();
+impl RequestRenderer for ResponsesProfile {
+    type Decisions = ();
 
     fn render(
         &self,
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (Rendered<BodyChunks>, Vec<Turn>) {
+    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
         let writer = InputWriter(self);
         let composer = written.composer(RULES, None);
         for message in messages.since(composer.messages) {
@@ -65,10 +65,10 @@ impl RequestRenderer for Profile {
         settings(input, !tools.is_empty(), self, &mut notes).write(&mut rest);
         rest.push(b'}');
         let end = composer.end(input.context);
-        let rendered = Rendered {
+        let rendered = EncodedRequest {
             body: composer.body(head.open_list("input"), &end, (&[], ""), &writer, &rest),
             notes,
-            ..Rendered::default()
+            ..EncodedRequest::default()
         };
         (rendered, end)
     }
@@ -77,7 +77,7 @@ impl RequestRenderer for Profile {
 fn settings(
     input: &RenderInput<'_>,
     has_tools: bool,
-    profile: &Profile,
+    profile: &ResponsesProfile,
     notes: &mut Vec<Note>,
 ) -> Settings {
     let mut settings = Settings::new(&ORDER);
@@ -161,7 +161,11 @@ fn set(settings: &mut Settings, key: &str, value: &Value) {
     settings.set(key, value);
 }
 
-fn tools(input: &RenderInput<'_>, profile: &Profile, notes: &mut Vec<Note>) -> Vec<String> {
+fn tools(
+    input: &RenderInput<'_>,
+    profile: &ResponsesProfile,
+    notes: &mut Vec<Note>,
+) -> Vec<String> {
     let specs = tools::named(input.tools, ids::name, notes);
     let functions = specs.iter().map(|(name, spec)| {
         let parameters = schema::object(&spec.schema);

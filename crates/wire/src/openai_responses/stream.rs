@@ -21,7 +21,7 @@ use crate::open_reply::{MAX_PARTS, MAX_REPLY, OpenReply};
 use crate::raw::parse;
 
 /// A reply while it arrives.
-pub type StreamState = decoder::StreamState<ResponsesEvents>;
+pub type ResponsesStreamState = decoder::StreamState<ResponsesEvents>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub struct ResponsesEvents {
 /// [`WireError::NotJson`], [`WireError::Expected`], [`WireError::TooLarge`] or
 /// [`WireError::TooManyParts`].
 pub fn read_reply(body: &str) -> Result<Reply, WireError> {
-    StreamState::new().read_whole(body)
+    ResponsesStreamState::new().read_whole(body)
 }
 
 /// One event.

@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 
 use super::ids::{self, MAX_ID};
 use super::items;
-use super::profile::{Profile, ReasoningItems};
+use super::profile::{ReasoningItems, ResponsesProfile};
 use super::reply::OF_MESSAGE;
 use crate::call_ids::CallIdForm;
-use crate::compose::{Spots, Writer};
+use crate::compose::{Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{Object, array, members};
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
-use crate::turns::{Answer, Block, Call, Content, Role, Turn};
+use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The detail for an image without one: the published types require it.
 pub(super) const AUTO: &str = "auto";
@@ -43,7 +43,7 @@ pub(super) const RULES: ServerRules = ServerRules {
 /// Converts the parts of one message.
 #[derive(Debug)]
 pub(super) struct ResponsesParts<'p> {
-    profile: &'p Profile,
+    profile: &'p ResponsesProfile,
     /// Reasoning that is sent with the item after it, because the API refuses it alone.
     waiting: Vec<String>,
     /// Whether the next items belong to reasoning that is sent.
@@ -51,7 +51,7 @@ pub(super) struct ResponsesParts<'p> {
 }
 
 impl<'p> ResponsesParts<'p> {
-    pub(super) fn new(profile: &'p Profile) -> Self {
+    pub(super) fn new(profile: &'p ResponsesProfile) -> Self {
         Self {
             profile,
             waiting: Vec::new(),
@@ -180,9 +180,9 @@ impl Native for ResponsesParts<'_> {
 
 /// Writes for a server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct InputWriter<'p>(pub(super) &'p Profile);
+pub(super) struct InputWriter<'p>(pub(super) &'p ResponsesProfile);
 
-impl Writer for InputWriter<'_> {
+impl TurnWriter for InputWriter<'_> {
     fn write(&self, turn: &Turn, out: &mut Vec<u8>, _: &mut Spots) {
         let first = turn.blocks.first().map(|block| &block.content);
         let item = match (&turn.answers, first) {
@@ -228,7 +228,7 @@ fn list(blocks: &[Block], text: &str) -> String {
     array(parts.iter().map(AsRef::as_ref))
 }
 
-fn call_item(call: &Call) -> String {
+fn call_item(call: &TurnCall) -> String {
     let (kind, taken) = match call.custom {
         true => (CUSTOM, "input"),
         false => ("function_call", "arguments"),
@@ -244,7 +244,7 @@ fn call_item(call: &Call) -> String {
         .end()
 }
 
-fn output(answer: &Answer, blocks: &[Block]) -> String {
+fn output(answer: &AnsweredCall, blocks: &[Block]) -> String {
     let kind = match answer.custom {
         true => "custom_tool_call_output",
         false => "function_call_output",

@@ -8,7 +8,7 @@ const MAX_STEPS: usize = 20_000;
 
 /// The numbers found in a text, by the names of their placeholders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct MatchedNumbers {
     pub(super) used: Option<u64>,
     pub(super) tool: Option<u64>,
     pub(super) output: Option<u64>,
@@ -20,7 +20,7 @@ pub(super) struct Numbers {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Piece<'p> {
+enum PatternPiece<'p> {
     Literal(&'p str),
     Number(&'p str),
     Gap,
@@ -28,7 +28,7 @@ enum Piece<'p> {
 
 /// Finds a pattern in a lower-case text. `{name}` is a number, `*` a gap of at most [`GAP`] bytes, and
 /// everything else is literal.
-pub(super) fn find(pattern: &str, text: &str) -> Option<Numbers> {
+pub(super) fn find(pattern: &str, text: &str) -> Option<MatchedNumbers> {
     let pieces = pieces(pattern);
     let mut search = Search {
         text,
@@ -36,11 +36,11 @@ pub(super) fn find(pattern: &str, text: &str) -> Option<Numbers> {
     };
     let mut from = 0;
     // A leading number or gap has no anchor; patterns begin with a literal.
-    let Some(Piece::Literal(first)) = pieces.first().copied() else {
+    let Some(PatternPiece::Literal(first)) = pieces.first().copied() else {
         return None;
     };
     while let Some(at) = text.get(from..)?.find(first) {
-        let mut numbers = Numbers::default();
+        let mut numbers = MatchedNumbers::default();
         if search.rest(&pieces, from + at, &mut numbers) {
             return Some(numbers);
         }
@@ -56,7 +56,12 @@ struct Search<'t> {
 
 impl Search<'_> {
     /// Returns `true` if the pieces match at this position.
-    fn rest(&mut self, pieces: &[Piece<'_>], at: usize, numbers: &mut Numbers) -> bool {
+    fn rest(
+        &mut self,
+        pieces: &[PatternPiece<'_>],
+        at: usize,
+        numbers: &mut MatchedNumbers,
+    ) -> bool {
         let Some((piece, rest)) = pieces.split_first() else {
             return true;
         };
@@ -68,21 +73,21 @@ impl Search<'_> {
             return false;
         };
         match piece {
-            Piece::Literal(literal) => {
+            PatternPiece::Literal(literal) => {
                 here.starts_with(literal) && self.rest(rest, at + literal.len(), numbers)
             }
-            Piece::Number(name) => match number(here) {
+            PatternPiece::Number(name) => match number(here) {
                 Some((value, length)) => {
                     numbers.set(name, value);
                     self.rest(rest, at + length, numbers)
                 }
                 None => false,
             },
-            Piece::Gap => self.gap(rest, at, numbers),
+            PatternPiece::Gap => self.gap(rest, at, numbers),
         }
     }
 
-    fn gap(&mut self, rest: &[Piece<'_>], at: usize, numbers: &mut Numbers) -> bool {
+    fn gap(&mut self, rest: &[PatternPiece<'_>], at: usize, numbers: &mut MatchedNumbers) -> bool {
         for skip in 0..=GAP {
             let Some(here) = self.text.get(at + skip..) else {
                 // Inside a character, or beyond the end.
@@ -92,7 +97,7 @@ impl Search<'_> {
                 continue;
             };
             let plausible = match rest.first() {
-                Some(Piece::Literal(literal)) => here.starts_with(literal),
+                Some(PatternPiece::Literal(literal)) => here.starts_with(literal),
                 _ => true,
             };
             let mut trial = *numbers;
@@ -105,7 +110,7 @@ impl Search<'_> {
     }
 }
 
-impl Numbers {
+impl MatchedNumbers {
     fn set(&mut self, name: &str, value: u64) {
         let hole = match name {
             "used" => &mut self.used,
@@ -122,27 +127,27 @@ impl Numbers {
     }
 }
 
-fn pieces(pattern: &str) -> Vec<Piece<'_>> {
+fn pieces(pattern: &str) -> Vec<PatternPiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
     while let Some(at) = rest.find(['{', '*']) {
         let (literal, hole) = rest.split_at(at);
         if !literal.is_empty() {
-            pieces.push(Piece::Literal(literal));
+            pieces.push(PatternPiece::Literal(literal));
         }
         rest = match hole.strip_prefix('{').and_then(|hole| hole.split_once('}')) {
             Some((name, after)) => {
-                pieces.push(Piece::Number(name));
+                pieces.push(PatternPiece::Number(name));
                 after
             }
             None => {
-                pieces.push(Piece::Gap);
+                pieces.push(PatternPiece::Gap);
                 hole.get(1..).unwrap_or_default()
             }
         };
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Literal(rest));
+        pieces.push(PatternPiece::Literal(rest));
     }
     pieces
 }

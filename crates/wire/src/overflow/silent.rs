@@ -34,7 +34,7 @@ pub enum Silent {
 
 /// Known facts besides the reply.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Known {
+pub struct ReplyContext {
     /// The window.
     pub window: Option<Tokens>,
     /// The output limit of the request or, if it had none, the tokens reserved for the reply. A longer
@@ -48,7 +48,7 @@ pub struct Known {
 
 /// Detects a silent overflow. The most reliable sign comes first.
 #[must_use]
-pub fn detect(reply: &Reply, known: &Known) -> Option<Silent> {
+pub fn detect(reply: &Reply, known: &ReplyContext) -> Option<Silent> {
     let Some(usage) = reply.usage else {
         return match reply.stop {
             StopReason::Window => Some(Silent::WindowEnded(Overflow {
@@ -65,13 +65,13 @@ pub fn detect(reply: &Reply, known: &Known) -> Option<Silent> {
 }
 
 /// Detects more input than the window.
-fn over_window(usage: &Usage, known: &Known) -> Option<Silent> {
+fn over_window(usage: &Usage, known: &ReplyContext) -> Option<Silent> {
     let over = usage.processed() > known.window?;
     over.then(|| Silent::OverWindow(overflow(usage, known)))
 }
 
 /// Detects no output together with at least 99 % of the window read.
-fn no_room(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
+fn no_room(reply: &Reply, usage: &Usage, known: &ReplyContext) -> Option<Silent> {
     let window = known.window?;
     let empty = usage.output == Tokens::ZERO || reply.parts.is_empty();
     let full = wide(usage.processed()) * 100 >= wide(window) * 99;
@@ -80,7 +80,7 @@ fn no_room(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
 
 /// Detects a reply that ended with the window, or because of its length below the output limit, within
 /// 1 % of the window.
-fn window_ended(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
+fn window_ended(reply: &Reply, usage: &Usage, known: &ReplyContext) -> Option<Silent> {
     if reply.stop == StopReason::Window {
         return Some(Silent::WindowEnded(overflow(usage, known)));
     }
@@ -94,7 +94,7 @@ fn window_ended(reply: &Reply, usage: &Usage, known: &Known) -> Option<Silent> {
 }
 
 /// Detects an input of less than 70 % of the estimate although the request grew.
-fn input_cut(usage: &Usage, known: &Known) -> Option<Silent> {
+fn input_cut(usage: &Usage, known: &ReplyContext) -> Option<Silent> {
     let (sent, previous) = (known.estimate?, known.previous?);
     let read = usage.processed();
     let can_be = sent >= LEAST_CUT && read >= LEAST_READ;
@@ -102,7 +102,7 @@ fn input_cut(usage: &Usage, known: &Known) -> Option<Silent> {
     cut.then_some(Silent::InputCut { read, sent })
 }
 
-fn overflow(usage: &Usage, known: &Known) -> Overflow {
+fn overflow(usage: &Usage, known: &ReplyContext) -> Overflow {
     Overflow {
         used: Some(usage.processed()),
         window: known.window,
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn signs_of_a_silent_overflow() {
-        let known = Known {
+        let known = ReplyContext {
             window: Some(Tokens(4096)),
             max_output: Some(Tokens(1000)),
             estimate: Some(Tokens(3000)),
@@ -195,27 +195,27 @@ mod tests {
             (1_000_000, 0, StopReason::Length),
             (4_000, 96, StopReason::Length),
         ] {
-            let found = detect(&reply(input, output, stop), &Known::default());
+            let found = detect(&reply(input, output, stop), &ReplyContext::default());
             assert_eq!(found, None, "{input} {output}");
         }
     }
 
     #[test]
     fn a_smaller_request_that_reads_less_is_no_cut() {
-        let known = Known {
+        let known = ReplyContext {
             estimate: Some(Tokens(3000)),
             previous: Some(Tokens(9000)),
-            ..Known::default()
+            ..ReplyContext::default()
         };
         assert_eq!(detect(&reply(2000, 1, StopReason::Stop), &known), None);
     }
 
     #[test]
     fn a_small_request_is_never_cut() {
-        let known = Known {
+        let known = ReplyContext {
             estimate: Some(Tokens(2_000)),
             previous: Some(Tokens(600)),
-            ..Known::default()
+            ..ReplyContext::default()
         };
         assert_eq!(detect(&reply(700, 1, StopReason::Stop), &known), None);
     }
@@ -224,6 +224,9 @@ mod tests {
     fn nothing_at_all_is_a_sign() {
         let mut nothing = reply(0, 0, StopReason::Stop);
         nothing.usage = None;
-        assert_eq!(detect(&nothing, &Known::default()), Some(Silent::Nothing));
+        assert_eq!(
+            detect(&nothing, &ReplyContext::default()),
+            Some(Silent::Nothing)
+        );
     }
 }

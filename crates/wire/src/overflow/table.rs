@@ -1,13 +1,13 @@
 //! The table of providers' error codes and texts, with their meanings. In lower case, because providers
 //! change theirs. `tests/overflow.rs` contains the original texts.
 
-use Says::{
+use OverflowMeaning::{
     Auth, Body, Invalid, NotFound, Output, Overflow, PerMinute, Quota, RateLimited, Transient,
 };
 
 /// The meaning of a code or a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum OverflowMeaning {
     Overflow,
     /// The output limit alone is too large; `{limit}` is the largest.
     Output,
@@ -24,18 +24,18 @@ pub(super) enum Says {
 
 /// A text and its meaning.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(super) struct OverflowRow {
     pub(super) pattern: &'static str,
-    pub(super) says: Says,
+    pub(super) says: OverflowMeaning,
 }
 
-const fn row(says: Says, pattern: &'static str) -> Row {
-    Row { pattern, says }
+const fn row(says: OverflowMeaning, pattern: &'static str) -> OverflowRow {
+    OverflowRow { pattern, says }
 }
 
 /// Codes, types and statuses that decide alone. Overflows come first, so that a wrapped one wins. Codes
 /// with several meanings (`invalid_request_error`, `server_error`) are not included.
-pub(super) const CODES: [(&str, Says); 64] = [
+pub(super) const CODES: [(&str, OverflowMeaning); 64] = [
     ("context_length_exceeded", Overflow),
     ("exceed_context_size_error", Overflow),
     ("model_context_window_exceeded", Overflow),
@@ -105,7 +105,7 @@ pub(super) const CODES: [(&str, Says); 64] = [
 ];
 
 /// Texts that look like an overflow, or like a temporary fault, and are neither.
-pub(super) const LOOKALIKES: [Row; 53] = [
+pub(super) const LOOKALIKES: [OverflowRow; 53] = [
     // One request that exceeds the tokens per minute, or many requests that together do.
     row(
         PerMinute,
@@ -211,7 +211,7 @@ pub(super) const LOOKALIKES: [Row; 53] = [
 ];
 
 /// Providers' own texts. If one text begins with another, the one with more numbers comes first.
-pub(super) const PROVIDERS: [Row; 69] = [
+pub(super) const PROVIDERS: [OverflowRow; 69] = [
     // OpenAI, DeepSeek, vLLM.
     row(
         Overflow,
@@ -444,7 +444,7 @@ pub(super) const PROVIDERS: [Row; 69] = [
 ];
 
 /// Likely texts of unknown servers.
-pub(super) const GENERAL: [Row; 13] = [
+pub(super) const GENERAL: [OverflowRow; 13] = [
     row(Overflow, "please reduce the length of the messages"),
     row(Overflow, "context length exceeded"),
     row(Overflow, "context_length_exceeded"),

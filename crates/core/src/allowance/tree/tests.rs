@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn all(amount: u64) -> Used {
+fn all(amount: u64) -> UsedAmounts {
     Amounts {
         tokens: amount,
         money: amount,
@@ -19,15 +19,15 @@ fn tokens(amount: u64) -> Limit {
     }
 }
 
-fn used(tokens: u64) -> Used {
+fn used(tokens: u64) -> UsedAmounts {
     Amounts {
         tokens,
-        ..Used::default()
+        ..UsedAmounts::default()
     }
 }
 
-fn left(tree: &Tree, place: Place) -> Option<u64> {
-    tree.ledger(place).unwrap().left().tokens
+fn left(tree: &Tree, node: NodeId) -> Option<u64> {
+    tree.ledger(node).unwrap().left().tokens
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
     assert_eq!((left(&tree, root), left(&tree, two)), (Some(0), Some(40)));
     assert_eq!(
         tree.reserve(root, tokens(1), 1),
-        Err(Refused::UsedUp(Kind::Tokens))
+        Err(ReserveError::UsedUp(AllowanceKind::Tokens))
     );
     tree.spend(one, used(10));
     assert_eq!((left(&tree, root), left(&tree, one)), (Some(0), Some(50)));
@@ -48,7 +48,7 @@ fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
     assert_eq!(left(&tree, root), Some(50));
     tree.settle(two);
     assert_eq!(left(&tree, root), Some(90));
-    assert_eq!(tree.reserve(one, tokens(1), 1), Err(Refused::Settled));
+    assert_eq!(tree.reserve(one, tokens(1), 1), Err(ReserveError::Settled));
 }
 
 /// Usage beyond an agent's part comes out of its safety margin.
@@ -75,8 +75,8 @@ fn what_is_not_asked_for_is_an_equal_share() {
     let (mut tree, root) = Tree::new(tokens(100));
     let shares: Vec<_> = (0..3)
         .map(|begun| {
-            let place = tree.reserve(root, Limit::default(), 3 - begun).unwrap();
-            left(&tree, place)
+            let node = tree.reserve(root, Limit::default(), 3 - begun).unwrap();
+            left(&tree, node)
         })
         .collect();
     assert_eq!(shares, [Some(34), Some(33), Some(33)]);
@@ -118,9 +118,9 @@ fn a_promise_is_not_given_away() {
         tool_calls: Some(5),
         ..Limit::default()
     });
-    let promised = Used {
+    let promised = UsedAmounts {
         tool_calls: 2,
-        ..Used::default()
+        ..UsedAmounts::default()
     };
     tree.meter(root, promised, promised);
     let one = tree.reserve(root, Limit::default(), 1).unwrap();
@@ -134,12 +134,12 @@ fn a_promise_is_not_given_away() {
 #[test]
 fn there_is_an_end_to_places() {
     let (mut tree, root) = Tree::new(Limit::default());
-    for _ in 1..MAX_PLACES {
+    for _ in 1..MAX_NODES {
         tree.reserve(root, Limit::default(), 1).unwrap();
     }
     assert_eq!(
         tree.reserve(root, Limit::default(), 1),
-        Err(Refused::TooMany)
+        Err(ReserveError::TooMany)
     );
 }
 
@@ -163,23 +163,23 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// Returns a share of the remaining amount, or of a thousand if there is no limit.
-fn part(ledger: &Ledger, thousandths: u64) -> Used {
+fn part(ledger: &Ledger, thousandths: u64) -> UsedAmounts {
     ledger
         .left()
         .map(|left| left.unwrap_or(1_000) * thousandths / 1_000)
 }
 
 fn sums_hold(tree: &Tree) {
-    for (place, ledger) in &tree.places {
-        let below = tree.places.values().filter(|l| l.parent == Some(*place));
-        let held = below.fold(Used::default(), |sum, below| sum.plus(below.held()));
-        assert_eq!(ledger.reserved, held, "{place:?}");
+    for (node, ledger) in &tree.nodes {
+        let below = tree.nodes.values().filter(|l| l.parent == Some(*node));
+        let held = below.fold(UsedAmounts::default(), |sum, below| sum.plus(below.held()));
+        assert_eq!(ledger.reserved, held, "{node:?}");
         let taken = ledger.taken();
         ledger.limit.with(
             taken.with(ledger.left(), |taken, left| (taken, left)),
             |limit, (taken, left)| {
                 let sum = limit.map(|_| taken + left.unwrap());
-                assert_eq!(sum, limit, "{place:?}");
+                assert_eq!(sum, limit, "{node:?}");
             },
         );
     }
@@ -195,16 +195,16 @@ proptest! {
             tokens, money, turns, tool_calls,
         };
         let (mut tree, root) = Tree::new(limits(limit));
-        let mut spent = Used::default();
+        let mut spent = UsedAmounts::default();
         for op in ops {
-            let places: Vec<Place> = tree.places.keys().copied().collect();
-            let at = |index: usize| places[index % places.len()];
+            let nodes: Vec<NodeId> = tree.nodes.keys().copied().collect();
+            let at = |index: usize| nodes[index % nodes.len()];
             match op {
                 Op::Reserve(index, wanted, shares) => {
                     let (above, wanted) = (at(index), limits(wanted));
                     let before = tree.ledger(above).unwrap().left();
-                    if let Ok(place) = tree.reserve(above, wanted, shares) {
-                        let got = tree.ledger(place).unwrap().limit;
+                    if let Ok(node) = tree.reserve(above, wanted, shares) {
+                        let got = tree.ledger(node).unwrap().limit;
                         let after = tree.ledger(above).unwrap().left();
                         got.with(wanted, |got, wanted| {
                             assert!(wanted.is_none_or(|wanted| got.is_some_and(|got| got <= wanted)));
@@ -221,23 +221,23 @@ proptest! {
                     spent = spent.plus(more);
                 }
                 Op::Promise(index, thousandths) => {
-                    tree.meter(at(index), Used::default(), Used::default());
+                    tree.meter(at(index), UsedAmounts::default(), UsedAmounts::default());
                     let promised = part(tree.ledger(at(index)).unwrap(), thousandths);
-                    tree.meter(at(index), Used::default(), promised);
+                    tree.meter(at(index), UsedAmounts::default(), promised);
                 }
                 Op::Settle(index) => tree.settle(at(index)),
             }
             sums_hold(&tree);
         }
         // Settle the remaining nodes in any order.
-        let places: Vec<Place> = tree.places.keys().copied().collect();
-        for place in places {
-            tree.settle(place);
+        let nodes: Vec<NodeId> = tree.nodes.keys().copied().collect();
+        for node in nodes {
+            tree.settle(node);
             sums_hold(&tree);
         }
         let root = *tree.ledger(root).unwrap();
         prop_assert_eq!(root.used(), spent);
-        prop_assert_eq!(root.reserved, Used::default());
+        prop_assert_eq!(root.reserved, UsedAmounts::default());
         root.limit.with(spent, |limit, spent| assert!(limit.is_none_or(|limit| spent <= limit)));
     }
 
@@ -248,23 +248,23 @@ proptest! {
         let (mut tree, root) = Tree::new(all(1_000).map(Some));
         let mut spent = 0;
         for (index, amount, settles) in ops {
-            let places: Vec<Place> = tree.places.keys().copied().collect();
-            let place = places[index % places.len()];
-            let _ = tree.reserve(place, all(amount).map(Some), 1);
-            tree.spend(place, all(amount));
+            let nodes: Vec<NodeId> = tree.nodes.keys().copied().collect();
+            let node = nodes[index % nodes.len()];
+            let _ = tree.reserve(node, all(amount).map(Some), 1);
+            tree.spend(node, all(amount));
             spent += amount;
             if settles {
-                tree.settle(place);
+                tree.settle(node);
             }
-            for (place, ledger) in &tree.places {
-                let below = tree.places.values().filter(|l| l.parent == Some(*place));
-                let held = below.fold(Used::default(), |sum, below| sum.plus(below.held()));
+            for (node, ledger) in &tree.nodes {
+                let below = tree.nodes.values().filter(|l| l.parent == Some(*node));
+                let held = below.fold(UsedAmounts::default(), |sum, below| sum.plus(below.held()));
                 assert_eq!(ledger.reserved, held);
             }
         }
-        let places: Vec<Place> = tree.places.keys().rev().copied().collect();
-        for place in places {
-            tree.settle(place);
+        let nodes: Vec<NodeId> = tree.nodes.keys().rev().copied().collect();
+        for node in nodes {
+            tree.settle(node);
         }
         prop_assert_eq!(tree.ledger(root).unwrap().used(), all(spent));
     }

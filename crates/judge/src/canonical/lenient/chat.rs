@@ -1,13 +1,13 @@
 //! Converts the values of one message of Chat Completions.
 
 use super::part::{Voice, Wire, content};
-use super::{Converted, Notes, RawObject, id, is_said, list, name, note, object};
+use super::{Notes, ObjectConversion, RawObject, id, is_said, list, name, note, object};
 
 /// Converts a message. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
     let whose = (Wire::Chat, Voice::of(message.get("role")));
-    let mut converted = Converted::new(&message, place, notes);
+    let mut converted = ObjectConversion::new(&message, place, notes);
     converted.value("content", |raw, place, notes| {
         content(raw?, place, whose, notes)
     });
@@ -58,7 +58,7 @@ fn call(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
         true => ("custom", "input"),
         false => ("function", "arguments"),
     };
-    let mut converted = Converted::new(&call, place, notes);
+    let mut converted = ObjectConversion::new(&call, place, notes);
     converted.value("id", id);
     match call.get(key).and_then(object) {
         Some(function) => converted.value(key, |_, place, notes| {
@@ -100,7 +100,7 @@ fn function_of(
     place: &str,
     notes: &mut Notes,
 ) -> Option<String> {
-    let mut converted = Converted::new(function, place, notes);
+    let mut converted = ObjectConversion::new(function, place, notes);
     converted.value("name", name);
     converted.value(taken, arguments);
     converted.end()

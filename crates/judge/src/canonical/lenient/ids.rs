@@ -6,16 +6,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 
-use super::super::form::Form;
-use super::{Entry, Notes, RawObject, list, note, object, quoted, text};
+use super::super::form::WireForm;
+use super::{LenientEntry, Notes, RawObject, list, note, object, quoted, text};
 
 /// One call or result of the list.
-struct Asked {
+struct IdUse {
     /// The index of its entry.
     entry: usize,
     /// Its position among the calls or among the results of the entry.
     nth: usize,
-    what: What,
+    what: IdOwner,
     id: Option<String>,
     /// Whether an earlier result of the same turn has the same id.
     again: bool,
@@ -25,7 +25,7 @@ struct Asked {
 
 /// The two kinds of thing that have an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum IdOwner {
     Call,
     Result,
 }
@@ -40,19 +40,19 @@ pub(crate) enum IdPlace {
 }
 
 /// Assigns an id to each call and result that has none.
-pub(super) fn give(entries: &mut [Entry<'_>], form: &dyn Form, notes: &mut Notes) {
-    let mut all: Vec<Asked> = Vec::new();
+pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes: &mut Notes) {
+    let mut all: Vec<IdUse> = Vec::new();
     let mut in_turn = false;
     for (entry, one) in entries.iter().enumerate() {
         let found = object(&one.raw).map(|entry| form.pairs(&entry));
         let found = found.unwrap_or_default();
-        let is_model = found.iter().any(|(what, _)| *what == What::Call);
+        let is_model = found.iter().any(|(what, _)| *what == IdOwner::Call);
         // Items of one turn follow each other. In a protocol with messages, each assistant message is a
         // turn.
         let mut begins = is_model && (!in_turn || !form.has_items());
         in_turn = is_model;
         for (nth, (what, id)) in found.into_iter().enumerate() {
-            all.push(Asked {
+            all.push(IdUse {
                 entry,
                 nth,
                 what,
@@ -77,13 +77,13 @@ pub(super) fn give(entries: &mut [Entry<'_>], form: &dyn Form, notes: &mut Notes
     }
 }
 
-fn assign(all: &mut [Asked], form: &dyn Form) {
-    let in_lists = matches!(form.id_place(What::Result), IdPlace::List(..));
-    let ids = |what: What| {
+fn assign(all: &mut [IdUse], form: &dyn WireForm) {
+    let in_lists = matches!(form.id_place(IdOwner::Result), IdPlace::List(..));
+    let ids = |what: IdOwner| {
         let of = all.iter().filter(move |one| one.what == what);
         of.filter_map(|one| one.id.clone()).collect::<BTreeSet<_>>()
     };
-    let (asked, answered) = (ids(What::Call), ids(What::Result));
+    let (asked, answered) = (ids(IdOwner::Call), ids(IdOwner::Result));
     let mut taken: BTreeSet<String> = asked.union(&answered).cloned().collect();
     let mut at = 0;
     while at < all.len() {
@@ -93,7 +93,7 @@ fn assign(all: &mut [Asked], form: &dyn Form) {
         let (turn, _) = rest.split_at_mut(end - at);
         at = end;
         let mut named: BTreeSet<String> = BTreeSet::new();
-        for one in turn.iter_mut().filter(|one| one.what == What::Result) {
+        for one in turn.iter_mut().filter(|one| one.what == IdOwner::Result) {
             one.again = one.id.clone().is_some_and(|id| !named.insert(id));
         }
         if !in_order(turn, &asked, &answered, &mut taken) {
@@ -109,9 +109,9 @@ fn assign(all: &mut [Asked], form: &dyn Form) {
 }
 
 /// Returns `true` if a result names an unknown call. It is treated as a result without an id.
-fn is_unknown(one: &Asked, asked: &BTreeSet<String>) -> bool {
+fn is_unknown(one: &IdUse, asked: &BTreeSet<String>) -> bool {
     let id = one.id.as_ref().filter(|_| !one.again);
-    one.what == What::Result && id.is_some_and(|id| !asked.contains(id))
+    one.what == IdOwner::Result && id.is_some_and(|id| !asked.contains(id))
 }
 
 /// Pairs the calls of a turn with its results in their order.
@@ -119,15 +119,15 @@ fn is_unknown(one: &Asked, asked: &BTreeSet<String>) -> bool {
 /// Does so only if the number of results without a call equals the number of calls without an id, and
 /// nothing else in the turn is unpaired.
 fn in_order(
-    turn: &mut [Asked],
+    turn: &mut [IdUse],
     asked: &BTreeSet<String>,
     answered: &BTreeSet<String>,
     taken: &mut BTreeSet<String>,
 ) -> bool {
-    let calls = turn.iter().filter(|one| one.what == What::Call);
+    let calls = turn.iter().filter(|one| one.what == IdOwner::Call);
     let mut waiting = calls.filter(|one| one.id.as_ref().is_none_or(|id| !answered.contains(id)));
-    let is_open = |one: &&mut Asked| {
-        one.what == What::Result && (one.id.is_none() || one.again || is_unknown(one, asked))
+    let is_open = |one: &&mut IdUse| {
+        one.what == IdOwner::Result && (one.id.is_none() || one.again || is_unknown(one, asked))
     };
     let nameless = waiting.clone().filter(|one| one.id.is_none()).count();
     let is_named = waiting.any(|one| one.id.is_some());
@@ -138,7 +138,7 @@ fn in_order(
         return false;
     }
     let mut given: VecDeque<String> = VecDeque::new();
-    let calls = turn.iter_mut().filter(|one| one.what == What::Call);
+    let calls = turn.iter_mut().filter(|one| one.what == IdOwner::Call);
     for call in calls.filter(|one| one.id.is_none()) {
         let id = known.pop_front().flatten();
         let id = id.unwrap_or_else(|| spare(call, taken));
@@ -154,7 +154,7 @@ fn in_order(
 /// Gives the calls of a turn the ids that its results name, and the remaining results the remaining
 /// calls.
 fn as_they_wait(
-    turn: &mut [Asked],
+    turn: &mut [IdUse],
     asked: &BTreeSet<String>,
     answered: &BTreeSet<String>,
     taken: &mut BTreeSet<String>,
@@ -165,8 +165,8 @@ fn as_they_wait(
     let mut spares: BTreeSet<String> = BTreeSet::new();
     for one in turn.iter_mut() {
         match (one.what, &one.id) {
-            (What::Call, Some(id)) if !answered.contains(id) => open.push_back(id.clone()),
-            (What::Call, None) => {
+            (IdOwner::Call, Some(id)) if !answered.contains(id) => open.push_back(id.clone()),
+            (IdOwner::Call, None) => {
                 let id = unknown.pop_front().unwrap_or_else(|| {
                     let id = spare(one, taken);
                     open.push_back(id.clone());
@@ -189,7 +189,7 @@ fn as_they_wait(
 }
 
 /// Creates an id from the position.
-fn spare(one: &Asked, taken: &mut BTreeSet<String>) -> String {
+fn spare(one: &IdUse, taken: &mut BTreeSet<String>) -> String {
     let mut id = format!("call_{}_{}", one.entry, one.nth);
     while !taken.insert(id.clone()) {
         id.push('_');
@@ -199,25 +199,25 @@ fn spare(one: &Asked, taken: &mut BTreeSet<String>) -> String {
 
 /// Returns the entry with the missing ids. `None` if none is missing.
 fn with_ids(
-    entry: &Entry<'_>,
-    asked: &[Asked],
-    form: &dyn Form,
+    entry: &LenientEntry<'_>,
+    asked: &[IdUse],
+    form: &dyn WireForm,
     notes: &mut Notes,
 ) -> Option<String> {
     let whole = object(&entry.raw)?;
     let mut changed = false;
-    let mut give = |object: &RawObject<'_>, one: Option<&Asked>, key: &str| {
+    let mut give = |object: &RawObject<'_>, one: Option<&IdUse>, key: &str| {
         let one = one?;
         let id = one
             .id
             .as_deref()
             .filter(|id| text(object.get(key)).as_deref() != Some(*id))?;
         let done = match one.what {
-            What::Call => format!("gave its call the id `{id}`: it had none"),
-            What::Result if one.again => {
+            IdOwner::Call => format!("gave its call the id `{id}`: it had none"),
+            IdOwner::Result if one.again => {
                 format!("took it for the result of `{id}`: another had its id before it")
             }
-            What::Result => format!("took it for the result of `{id}`: it named no call"),
+            IdOwner::Result => format!("took it for the result of `{id}`: it named no call"),
         };
         note(notes, entry.place.clone(), done);
         changed = true;

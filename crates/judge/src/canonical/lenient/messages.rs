@@ -1,7 +1,7 @@
 //! Converts the values of one message of Anthropic Messages.
 
 use super::part::{Voice, Wire, content};
-use super::{Converted, Notes, id, list, name, note, object, quoted, text};
+use super::{Notes, ObjectConversion, id, list, name, note, object, quoted, text};
 
 /// Converts a message. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
@@ -47,7 +47,7 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
 /// Converts a call or a result.
 fn block(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let block = object(raw)?;
-    let mut converted = Converted::new(&block, place, notes);
+    let mut converted = ObjectConversion::new(&block, place, notes);
     match block.get("type") {
         Some("\"tool_use\"") => {
             converted.value("id", id);

@@ -34,7 +34,7 @@ impl Voice {
 }
 
 /// The result of converting a part.
-enum Part {
+enum PartConversion {
     Same,
     New(String),
     Gone,
@@ -56,12 +56,12 @@ pub(super) fn content(
         let mut all: Vec<String> = Vec::with_capacity(parts.len());
         for (index, raw) in parts.into_iter().enumerate() {
             match part(raw, &format!("{place}[{index}]"), (wire, voice), notes) {
-                Part::Same => all.push(raw.to_owned()),
-                Part::New(raw) => {
+                PartConversion::Same => all.push(raw.to_owned()),
+                PartConversion::New(raw) => {
                     changed = true;
                     all.push(raw);
                 }
-                Part::Gone => changed = true,
+                PartConversion::Gone => changed = true,
             }
         }
         let empty = all.is_empty();
@@ -77,26 +77,26 @@ pub(super) fn content(
     if is_part {
         note(notes, place, "put its one part into a list");
         return Some(match part(raw, place, (wire, voice), notes) {
-            Part::Same => format!("[{raw}]"),
-            Part::New(raw) => format!("[{raw}]"),
-            Part::Gone => quoted(""),
+            PartConversion::Same => format!("[{raw}]"),
+            PartConversion::New(raw) => format!("[{raw}]"),
+            PartConversion::Gone => quoted(""),
         });
     }
     note(notes, place, "wrote it as the text that it has to be");
     Some(quoted(raw))
 }
 
-fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes) -> Part {
+fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes) -> PartConversion {
     if raw.starts_with('"') {
-        return Part::Same;
+        return PartConversion::Same;
     }
     if raw == "null" {
         note(notes, place, "left it out: it says nothing");
-        return Part::Gone;
+        return PartConversion::Gone;
     }
     let as_text = |notes: &mut Notes| {
         note(notes, place, "made a part of it, with the text that it was");
-        Part::New(said(raw, wire, voice))
+        PartConversion::New(said(raw, wire, voice))
     };
     let Some(part) = object(raw) else {
         return as_text(notes);
@@ -106,23 +106,23 @@ fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes)
         None if is_text(part.get("text")) => {
             note(notes, place, "gave it the type of a text");
             let kind = quoted(text_kind(wire, voice));
-            Part::New(part.with(&[("type", Some(kind))]))
+            PartConversion::New(part.with(&[("type", Some(kind))]))
         }
         None if wire == Wire::Chat && is_said(part.get("image_url")) => {
             note(notes, place, "gave it the type of an image");
-            Part::New(part.with(&[("type", Some(quoted("image_url")))]))
+            PartConversion::New(part.with(&[("type", Some(quoted("image_url")))]))
         }
         None => as_text(notes),
         Some("text" | "input_text" | "output_text") => match part.get("text") {
-            Some(raw) if raw.starts_with('"') => Part::Same,
+            Some(raw) if raw.starts_with('"') => PartConversion::Same,
             None | Some("null") if says_more(&part) => as_text(notes),
             None | Some("null") => {
                 note(notes, place, "left it out: it says nothing");
-                Part::Gone
+                PartConversion::Gone
             }
             Some(raw) => {
                 note(notes, place, "wrote its text as the text that it has to be");
-                Part::New(part.with(&[("text", Some(quoted(raw)))]))
+                PartConversion::New(part.with(&[("text", Some(quoted(raw)))]))
             }
         },
         Some("image_url")
@@ -131,16 +131,16 @@ fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes)
             let image = part.get("image_url").unwrap_or("null");
             let address = object(image).map_or(text(Some(image)), |image| text(image.get("url")));
             match address {
-                Some(_) => Part::Same,
+                Some(_) => PartConversion::Same,
                 None => {
                     note(notes, place, "left it out: an image without an address");
-                    Part::Gone
+                    PartConversion::Gone
                 }
             }
         }
         Some(kind) if is_known(&part, kind, (wire, voice)) => match wire {
-            Wire::Responses => of_chat(raw, kind, place, notes).unwrap_or(Part::Same),
-            Wire::Chat | Wire::Messages => Part::Same,
+            Wire::Responses => of_chat(raw, kind, place, notes).unwrap_or(PartConversion::Same),
+            Wire::Chat | Wire::Messages => PartConversion::Same,
         },
         Some(kind)
             if is_elsewhere(&part, kind, voice)
@@ -148,16 +148,16 @@ fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes)
         {
             let done = format!("left it out: this API has no such part `{kind}`");
             note(notes, place, done);
-            Part::Gone
+            PartConversion::Gone
         }
         // Servers may know more kinds of message parts than we do.
-        Some(_) if wire != Wire::Responses && voice != Voice::Tool => Part::Same,
+        Some(_) if wire != Wire::Responses && voice != Voice::Tool => PartConversion::Same,
         Some(_) => as_text(notes),
     }
 }
 
 /// Converts a part of Chat Completions. Returns `None` for other kinds.
-fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Option<Part> {
+fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Option<PartConversion> {
     let value: Value = serde_json::from_str(raw).unwrap_or_default();
     let of = |key: &str| value.get(key).cloned();
     let new = match kind {
@@ -179,7 +179,7 @@ fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Option<Part
         _ => None,
     }?;
     note(notes, place, format!("wrote `{kind}` as this API has it"));
-    Some(Part::New(new.to_string()))
+    Some(PartConversion::New(new.to_string()))
 }
 
 /// Returns `true` if the protocol knows the part, or if it is a part of Chat Completions with another

@@ -1,7 +1,7 @@
 //! Converts the values of one item of Responses.
 
 use super::part::{Voice, Wire, content};
-use super::{Converted, Notes, arguments, id, name, note, object, quoted, text};
+use super::{Notes, ObjectConversion, arguments, id, name, note, object, quoted, text};
 
 /// Converts an item. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
@@ -20,7 +20,7 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
         ]);
         return Some(self::item(&new, place, notes).unwrap_or(new));
     }
-    let mut converted = Converted::new(&item, place, notes);
+    let mut converted = ObjectConversion::new(&item, place, notes);
     match kind.as_deref() {
         _ if is_message && item.get("role").is_some() => {
             let voice = Voice::of(item.get("role"));
@@ -53,7 +53,7 @@ fn said(raw: Option<&str>, voice: Voice, place: &str, notes: &mut Notes) -> Opti
     }
 }
 
-fn called(converted: &mut Converted<'_>, taken: &'static str) {
+fn called(converted: &mut ObjectConversion<'_>, taken: &'static str) {
     converted.value("call_id", id);
     converted.value("name", name);
     converted.value(taken, arguments);

@@ -1,9 +1,9 @@
 //! Finds settings in JSON and in fragments of JavaScript, Rust and C++.
 //!
 //! Three of the imported systems are configured by code. Nothing is executed: settings with a plain
-//! value are found with their lines, and any other expression becomes [`Written::Code`].
+//! value are found with their lines, and any other expression becomes [`WrittenValue::Code`].
 
-use super::super::document::{Entry, Node, Table, Written};
+use super::super::document::{Node, Table, TableEntry, WrittenValue};
 use super::MAX_DEPTH;
 
 /// The prefix of the name of a method that is called with one value: `.max_turns(3)`.
@@ -34,14 +34,14 @@ enum Token {
     Sign(char),
 }
 
-struct Lexed {
+struct LocatedToken {
     token: Token,
     line: usize,
 }
 
 /// Returns the settings of a text, or `None` if tables are nested too deeply.
 pub(super) fn read(text: &str) -> Option<Table> {
-    let mut reader = Reader {
+    let mut reader = CodeReader {
         tokens: tokens(text),
         at: 0,
         depth: 0,
@@ -52,16 +52,16 @@ pub(super) fn read(text: &str) -> Option<Table> {
     (!reader.is_too_deep).then_some(table)
 }
 
-struct Reader {
-    tokens: Vec<Lexed>,
+struct CodeReader {
+    tokens: Vec<LocatedToken>,
     at: usize,
     depth: usize,
     is_too_deep: bool,
     /// The method calls on values, which may be a builder's.
-    called: Vec<Entry>,
+    called: Vec<TableEntry>,
 }
 
-impl Reader {
+impl CodeReader {
     fn peek(&self, ahead: usize) -> Option<&Token> {
         self.tokens.get(self.at + ahead).map(|lexed| &lexed.token)
     }
@@ -93,7 +93,7 @@ impl Reader {
     }
 
     /// Returns the settings up to the closing sign, in this block and in its nameless inner blocks.
-    fn entries(&mut self, end: Option<char>) -> Vec<Entry> {
+    fn entries(&mut self, end: Option<char>) -> Vec<TableEntry> {
         let mut entries = Vec::new();
         if !self.enter() {
             return entries;
@@ -123,7 +123,7 @@ impl Reader {
         entries
     }
 
-    fn word(&mut self, word: &str, line: usize, entries: &mut Vec<Entry>) {
+    fn word(&mut self, word: &str, line: usize, entries: &mut Vec<TableEntry>) {
         let name = last(word).to_owned();
         let after_dot = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
         let is_method =
@@ -138,7 +138,7 @@ impl Reader {
             // A builder's method takes exactly one value.
             if self.is(0, ')') {
                 self.at += 1;
-                entries.extend(node.map(|node| Entry {
+                entries.extend(node.map(|node| TableEntry {
                     key: format!("{CALL}{name}"),
                     line,
                     node,
@@ -148,25 +148,25 @@ impl Reader {
             }
         } else if self.is(1, '{') {
             self.at += 2;
-            let value = Written::Table(Table(self.entries(Some('}'))));
+            let value = WrittenValue::Table(Table(self.entries(Some('}'))));
             let node = Node { line, value };
             let key = name;
-            entries.push(Entry { key, line, node });
+            entries.push(TableEntry { key, line, node });
         } else {
             self.at += 1;
         }
     }
 
-    fn set(&mut self, key: String, line: usize, entries: &mut Vec<Entry>) {
+    fn set(&mut self, key: String, line: usize, entries: &mut Vec<TableEntry>) {
         let node = self.expression();
-        entries.extend(node.map(|node| Entry { key, line, node }));
+        entries.extend(node.map(|node| TableEntry { key, line, node }));
         entries.append(&mut self.called);
     }
 
     /// Reads a value up to the end of its expression. Returns `None` if nothing is set.
     fn expression(&mut self) -> Option<Node> {
         let mut node = self.value();
-        let is_variable = matches!(&node, Some(Node { value: Written::Text(text), .. }) if text.starts_with("${"));
+        let is_variable = matches!(&node, Some(Node { value: WrittenValue::Text(text), .. }) if text.starts_with("${"));
         let ends = self.tokens.get(self.at.saturating_sub(1));
         let ends = ends.map_or(0, |lexed| lexed.line);
         while let Some(token) = self.peek(0) {
@@ -176,7 +176,7 @@ impl Reader {
             }
             // `process.env.KEY || "…"` still counts as the variable.
             if !is_variable {
-                let (line, value) = (self.line(), Written::Code);
+                let (line, value) = (self.line(), WrittenValue::Code);
                 node = Some(Node { line, value });
             }
             let opens = match token {
@@ -194,15 +194,15 @@ impl Reader {
     fn value(&mut self) -> Option<Node> {
         let line = self.line();
         let value = match self.next()? {
-            Token::Text(text) => Written::Text(text),
+            Token::Text(text) => WrittenValue::Text(text),
             Token::Number(digits) => number(&digits),
-            Token::Sign('{') => Written::Table(Table(self.entries(Some('}')))),
-            Token::Sign('[') => Written::List(self.values(']')),
+            Token::Sign('{') => WrittenValue::Table(Table(self.entries(Some('}')))),
+            Token::Sign('[') => WrittenValue::List(self.values(']')),
             Token::Sign('&') => return self.value(),
             Token::Word(word) => return self.named(&word, line),
             Token::Sign(_) => {
                 self.at -= 1;
-                Written::Code
+                WrittenValue::Code
             }
         };
         self.methods();
@@ -212,18 +212,18 @@ impl Reader {
     /// Reads a value that begins with a name.
     fn named(&mut self, word: &str, line: usize) -> Option<Node> {
         let name = last(word);
-        let text = |text: &str| Written::Text(text.to_owned());
+        let text = |text: &str| WrittenValue::Text(text.to_owned());
         let value = if NOTHING.contains(&name) {
             return None;
         } else if let Some(variable) = word.strip_prefix("process.env.") {
-            Written::Text(format!("${{{variable}}}"))
+            WrittenValue::Text(format!("${{{variable}}}"))
         } else if self.is(0, '(') {
             self.at += 1;
             let values = self.values(')');
             called(word, values)?
         } else if self.is(0, '{') {
             self.at += 1;
-            let table = Written::Table(Table(self.entries(Some('}'))));
+            let table = WrittenValue::Table(Table(self.entries(Some('}'))));
             match word.contains("::") {
                 true => one(name, Node { line, value: table }),
                 false => table,
@@ -234,10 +234,10 @@ impl Reader {
             return self.value();
         } else {
             match name {
-                "true" => Written::Flag(true),
-                "false" => Written::Flag(false),
+                "true" => WrittenValue::Flag(true),
+                "false" => WrittenValue::Flag(false),
                 _ if word.contains("::") => text(name),
-                _ => Written::Code,
+                _ => WrittenValue::Code,
             }
         };
         self.methods();
@@ -274,7 +274,7 @@ impl Reader {
                     self.at += 1;
                     let mut values = self.values(')');
                     if let (Some(node), true) = (values.pop(), values.is_empty()) {
-                        self.called.push(Entry { key, line, node });
+                        self.called.push(TableEntry { key, line, node });
                     }
                 }
             } else {
@@ -285,7 +285,7 @@ impl Reader {
 }
 
 /// Returns the result of a call of a function, if it is known.
-fn called(word: &str, mut values: Vec<Node>) -> Option<Written> {
+fn called(word: &str, mut values: Vec<Node>) -> Option<WrittenValue> {
     let name = last(word);
     let first = match values.len() {
         0 => None,
@@ -293,24 +293,26 @@ fn called(word: &str, mut values: Vec<Node>) -> Option<Written> {
     };
     Some(match (name, first) {
         // `Engine::OpenAI(Settings { .. })` counts as these settings.
-        (_, Some(table @ Written::Table(_))) => table,
+        (_, Some(table @ WrittenValue::Table(_))) => table,
         (name, Some(value)) if SAME.contains(&name) => value,
         (name, None) if SAME.contains(&name) => return None,
-        ("from_millis", Some(Written::Whole(Some(millis)))) => Written::Text(format!("{millis}ms")),
-        (name, Some(Written::Text(variable))) if VARIABLE.contains(&name) => {
-            Written::Text(format!("${{{variable}}}"))
+        ("from_millis", Some(WrittenValue::Whole(Some(millis)))) => {
+            WrittenValue::Text(format!("{millis}ms"))
         }
-        (name, Some(Written::Whole(Some(count)))) if word.contains("::") => {
-            Written::Text(format!("{name}({count})"))
+        (name, Some(WrittenValue::Text(variable))) if VARIABLE.contains(&name) => {
+            WrittenValue::Text(format!("${{{variable}}}"))
         }
-        _ => Written::Code,
+        (name, Some(WrittenValue::Whole(Some(count)))) if word.contains("::") => {
+            WrittenValue::Text(format!("{name}({count})"))
+        }
+        _ => WrittenValue::Code,
     })
 }
 
-fn one(name: &str, node: Node) -> Written {
+fn one(name: &str, node: Node) -> WrittenValue {
     let line = node.line;
     let key = name.to_owned();
-    Written::Table(Table(vec![Entry { key, line, node }]))
+    WrittenValue::Table(Table(vec![TableEntry { key, line, node }]))
 }
 
 fn closing(sign: char) -> Option<char> {
@@ -327,7 +329,7 @@ fn last(word: &str) -> &str {
     word.rsplit([':', '.']).next().unwrap_or(word)
 }
 
-fn number(digits: &str) -> Written {
+fn number(digits: &str) -> WrittenValue {
     let plain: String = digits
         .chars()
         .filter(|c| !matches!(c, '_' | '\''))
@@ -337,14 +339,14 @@ fn number(digits: &str) -> Written {
     let plain = plain.get(..end).unwrap_or_default();
     let is_whole = plain.chars().all(|c| c.is_ascii_digit() || c == '-');
     match (is_whole, plain.parse()) {
-        (true, _) => Written::Whole(plain.parse().ok()),
-        (false, Ok(number)) => Written::Number(number),
-        (false, Err(_)) => Written::Code,
+        (true, _) => WrittenValue::Whole(plain.parse().ok()),
+        (false, Ok(number)) => WrittenValue::Number(number),
+        (false, Err(_)) => WrittenValue::Code,
     }
 }
 
-fn tokens(text: &str) -> Vec<Lexed> {
-    let mut tokens: Vec<Lexed> = Vec::new();
+fn tokens(text: &str) -> Vec<LocatedToken> {
+    let mut tokens: Vec<LocatedToken> = Vec::new();
     let mut chars = text.chars().peekable();
     let mut line = 1;
     while let Some(c) = chars.next() {
@@ -391,16 +393,16 @@ fn tokens(text: &str) -> Vec<Lexed> {
                 let name = word.trim_end_matches(['.', ':']);
                 let rest: Vec<char> = word.chars().skip(name.chars().count()).collect();
                 let token = Token::Word(name.to_owned());
-                tokens.push(Lexed { token, line });
+                tokens.push(LocatedToken { token, line });
                 tokens.extend(rest.into_iter().map(|c| {
                     let token = Token::Sign(c);
-                    Lexed { token, line }
+                    LocatedToken { token, line }
                 }));
                 continue;
             }
             c => Token::Sign(c),
         };
-        tokens.push(Lexed { token, line: begin });
+        tokens.push(LocatedToken { token, line: begin });
     }
     tokens
 }

@@ -19,9 +19,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::document::{self, Table};
-use super::fault::{ConfigError, Fault, Faults};
+use super::fault::{ConfigError, ConfigFault, Faults};
 use super::file::{self, Config, MAX_CONFIG_FILE};
-use rows::{How, ROWS, Row};
+use rows::{ImportRow, ROWS, ValueConversion};
 use translate::Translation;
 
 /// Maximum nesting depth of tables in an imported file.
@@ -105,7 +105,7 @@ impl Import {
     ) -> Result<Self, ConfigError> {
         let wrong = |text: String| ConfigError {
             path: path.map(Path::to_owned),
-            faults: vec![Fault {
+            faults: vec![ConfigFault {
                 line: Some(1),
                 text,
             }],
@@ -125,7 +125,7 @@ impl Import {
                         all the same, say whose with --from";
             return Err(wrong(text.to_owned()));
         }
-        let form = Form::read(text, path).map_err(|faults| faults.error(path))?;
+        let form = ParsedText::read(text, path).map_err(|faults| faults.error(path))?;
         let system = from.or_else(|| form.system());
         let Some(system) = system else {
             let names: Vec<String> = System::ALL.iter().map(ToString::to_string).collect();
@@ -143,13 +143,13 @@ impl Import {
 const GIVE: &str = "give the configuration file, or the piece of code with the settings";
 
 /// A parsed text.
-struct Form {
+struct ParsedText {
     table: Table,
     /// Whether names of variables and types precede those of settings.
     is_code: bool,
 }
 
-impl Form {
+impl ParsedText {
     fn read(text: &str, path: Option<&Path>) -> Result<Self, Faults> {
         let kind = path
             .and_then(Path::extension)
@@ -168,7 +168,7 @@ impl Form {
         let too_deep = || {
             let line = Some(1);
             let text = format!("tables stand in each other more than {MAX_DEPTH} deep; {GIVE}");
-            Faults(vec![Fault { line, text }])
+            Faults(vec![ConfigFault { line, text }])
         };
         let as_code = || {
             let table = code::read(text).ok_or_else(too_deep)?;
@@ -223,7 +223,8 @@ pub(super) fn hint(path: &str) -> Option<(String, bool)> {
         let rest = row.strip_prefix(wrapped(system, &path).as_str());
         rest.is_some_and(|rest| rest.starts_with('.'))
     };
-    let ours = |row: &Row| !row.ours.is_empty() && !matches!(row.how, How::Model(_));
+    let ours =
+        |row: &ImportRow| !row.ours.is_empty() && !matches!(row.how, ValueConversion::Model(_));
     let setting = ROWS
         .iter()
         .find(|((system, path), row)| ours(row) && is_it(*system, path));

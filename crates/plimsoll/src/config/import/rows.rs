@@ -1,7 +1,9 @@
-//! [`Row`]: a setting of another system with its counterpart. The rows are data, in `systems.txt`.
+//! [`ImportRow`]: a setting of another system with its counterpart. The rows are data, in
+//! `systems.txt`.
 //!
 //! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
-//! conversion of the value (see [`How`]). `OTHER=VALUE` are other settings that it implies.
+//! conversion of the value (see [`ValueConversion`]). `OTHER=VALUE` are other settings that it
+//! implies.
 //! `FROM=TO` after NAME replaces a value. `PATH = - WHY` has no counterpart. Paths are always in
 //! snake case, and those of the system's agents begin with `agents.`.
 
@@ -14,8 +16,8 @@ const SYSTEMS: &str = include_str!("systems.txt");
 
 /// A setting of another system.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
-    pub(super) how: How,
+pub(super) struct ImportRow {
+    pub(super) how: ValueConversion,
     /// The counterpart. Empty if there is none.
     pub(super) ours: &'static str,
     /// A value of the other system and its counterpart.
@@ -28,7 +30,7 @@ pub(super) struct Row {
 
 /// The conversion of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum ValueConversion {
     /// The value stays unchanged.
     Same,
     /// Unchanged, for the agent that calls the others.
@@ -54,14 +56,14 @@ pub(super) enum How {
     /// Tool servers.
     Servers,
     /// A part of the model, of its provider or its prices.
-    Model(Part),
+    Model(ModelField),
     /// No counterpart.
     Nothing,
 }
 
 /// A part of the specification of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum ModelField {
     Provider,
     Api,
     Model,
@@ -71,36 +73,36 @@ pub(super) enum Part {
 }
 
 /// All rows by system and path.
-pub(super) static ROWS: LazyLock<BTreeMap<(System, &str), Row>> = LazyLock::new(|| {
+pub(super) static ROWS: LazyLock<BTreeMap<(System, &str), ImportRow>> = LazyLock::new(|| {
     let mut system = System::Heartbit;
     let mut rows = BTreeMap::new();
     for line in SYSTEMS.lines().filter(|line| !line.starts_with('#')) {
         if let Some(name) = line.strip_prefix('[') {
             system = name.trim_end_matches(']').parse().unwrap_or(system);
         } else if let Some((path, text)) = line.split_once(" = ") {
-            rows.insert((system, path.trim()), Row::of(text));
+            rows.insert((system, path.trim()), ImportRow::of(text));
         }
     }
     rows
 });
 
-impl Row {
+impl ImportRow {
     fn of(text: &'static str) -> Self {
         let (text, implies) = match text.split_once(" + ") {
             Some((text, implies)) => (text, implies.split_once('=')),
             None => (text, None),
         };
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-        let how = How::named(word);
+        let how = ValueConversion::named(word);
         let (ours, value) = match how {
             Some(_) => (rest, None),
             None => (word, rest.split_once('=')),
         };
         let (ours, why) = match how {
-            Some(How::Nothing) => ("", rest),
+            Some(ValueConversion::Nothing) => ("", rest),
             _ => (ours, ""),
         };
-        let how = how.unwrap_or(How::Same);
+        let how = how.unwrap_or(ValueConversion::Same);
         Self {
             how,
             ours,
@@ -111,7 +113,7 @@ impl Row {
     }
 }
 
-impl How {
+impl ValueConversion {
     fn named(word: &str) -> Option<Self> {
         Some(match word {
             "main" => Self::Main,
@@ -125,12 +127,12 @@ impl How {
             "tools" => Self::Tools,
             "permissions" => Self::Permissions,
             "servers" => Self::Servers,
-            "provider" => Self::Model(Part::Provider),
-            "api" => Self::Model(Part::Api),
-            "model" => Self::Model(Part::Model),
-            "base_url" => Self::Model(Part::BaseUrl),
-            "key" => Self::Model(Part::Key),
-            "price" => Self::Model(Part::Price),
+            "provider" => Self::Model(ModelField::Provider),
+            "api" => Self::Model(ModelField::Api),
+            "model" => Self::Model(ModelField::Model),
+            "base_url" => Self::Model(ModelField::BaseUrl),
+            "key" => Self::Model(ModelField::Key),
+            "price" => Self::Model(ModelField::Price),
             "-" => Self::Nothing,
             _ => return None,
         })

@@ -7,14 +7,14 @@ use plimsoll_agent::Permission;
 use plimsoll_core::process::looks_secret;
 use plimsoll_providers::{VENDORS, Vendor};
 
-use super::super::document::{Node, Written};
-use super::super::kind::{Value, quoted, text, texts};
+use super::super::document::{Node, WrittenValue};
+use super::super::kind::{SettingValue, quoted, text, texts};
 use super::super::permission::Rule;
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
-use super::rows::{Part, Row};
+use super::rows::{ImportRow, ModelField};
 use super::snake;
-use super::text::Place;
+use super::text::LinePosition;
 use super::translate::{Leaf, PartOfModel, Translation, clean};
 
 /// Tool names of other systems, and Plimsoll's.
@@ -42,10 +42,11 @@ impl Translation {
     /// Writes the settings of models.
     pub(super) fn put_models(&mut self) {
         for (agent, parts) in std::mem::take(&mut self.models) {
-            let place = agent.map_or(Place::Top, Place::Agent);
-            let url = said(&parts, Part::BaseUrl).filter(|url| is_public(url));
-            let model = said(&parts, Part::Model);
-            let named = said(&parts, Part::Provider).or(said(&parts, Part::Api).map(protocol));
+            let place = agent.map_or(LinePosition::Top, LinePosition::Agent);
+            let url = said(&parts, ModelField::BaseUrl).filter(|url| is_public(url));
+            let model = said(&parts, ModelField::Model);
+            let named =
+                said(&parts, ModelField::Provider).or(said(&parts, ModelField::Api).map(protocol));
             let provider = provider(named, model, url);
             for (part, leaf, row, now) in &parts {
                 self.now = *now;
@@ -60,16 +61,16 @@ impl Translation {
 
     fn put_part(
         &mut self,
-        part: Part,
+        part: ModelField,
         leaf: &Leaf,
-        row: Row,
+        row: ImportRow,
         provider: &str,
         parts: &Parts,
-        place: &Place,
+        place: &LinePosition,
     ) {
         let vendor = Vendor::named(provider).ok();
-        let own = Place::Provider(provider.to_owned());
-        let model = said(parts, Part::Model).map(|model| {
+        let own = LinePosition::Provider(provider.to_owned());
+        let model = said(parts, ModelField::Model).map(|model| {
             let name = model
                 .strip_prefix(provider)
                 .and_then(|rest| rest.strip_prefix('/'));
@@ -80,20 +81,24 @@ impl Translation {
             model,
             said(std::slice::from_ref(&(part, leaf.clone(), row, 0)), part),
         ) {
-            (Part::Provider | Part::Api, Some(_), _) => self.became(place.shown(row.ours)),
-            (Part::Model, Some(model), _) => {
-                let model = Written::Text(format!("{provider}/{model}"));
+            (ModelField::Provider | ModelField::Api, Some(_), _) => {
+                self.became(place.shown(row.ours))
+            }
+            (ModelField::Model, Some(model), _) => {
+                let model = WrittenValue::Text(format!("{provider}/{model}"));
                 self.set(leaf, row.ours, model, place);
             }
-            (Part::BaseUrl, _, Some(url)) if vendor.is_some_and(|vendor| is_at(vendor, url)) => {
+            (ModelField::BaseUrl, _, Some(url))
+                if vendor.is_some_and(|vendor| is_at(vendor, url)) =>
+            {
                 self.note("it is the provider's own address, which is known");
             }
-            (Part::BaseUrl, _, Some(url)) if is_public(url) => match place {
-                Place::Top => self.put(leaf, row.ours, quoted(url), own),
+            (ModelField::BaseUrl, _, Some(url)) if is_public(url) => match place {
+                LinePosition::Top => self.put(leaf, row.ours, quoted(url), own),
                 place => _ = self.set(leaf, row.ours, leaf.value.clone(), place),
             },
-            (Part::BaseUrl, ..) => self.note("write an address without a password"),
-            (Part::Key, _, key) => {
+            (ModelField::BaseUrl, ..) => self.note("write an address without a password"),
+            (ModelField::Key, _, key) => {
                 let usual = vendor.and_then(|vendor| vendor.key_variables.first());
                 let usual = usual.map_or_else(
                     || format!("{}_API_KEY", shouted(provider)),
@@ -102,13 +107,13 @@ impl Translation {
                 let name = self.variable(key.unwrap_or_default(), &usual);
                 self.put(leaf, row.ours, quoted(&name), own);
             }
-            (Part::Price, Some(model), _) if vendor.is_some() => {
+            (ModelField::Price, Some(model), _) if vendor.is_some() => {
                 let dollars = match &leaf.value {
-                    Written::Number(number) if *number >= 0.0 => format!("{number:?}"),
-                    Written::Whole(Some(whole)) if *whole >= 0 => format!("{whole}.0"),
+                    WrittenValue::Number(number) if *number >= 0.0 => format!("{number:?}"),
+                    WrittenValue::Whole(Some(whole)) if *whole >= 0 => format!("{whole}.0"),
                     _ => return self.note("give dollars for a million tokens"),
                 };
-                let place = Place::Model(provider.to_owned(), model.to_owned());
+                let place = LinePosition::Model(provider.to_owned(), model.to_owned());
                 self.put(leaf, row.ours, dollars, place);
             }
             _ => self.note("nobody says which model it is of"),
@@ -156,10 +161,10 @@ impl Translation {
         let line = 1;
         let tools = tools.into_iter().map(|name| Node {
             line,
-            value: Written::Text(name.to_owned()),
+            value: WrittenValue::Text(name.to_owned()),
         });
-        let place = leaf.agent.map_or(Place::Top, Place::Agent);
-        self.set(leaf, "tools", Written::List(tools.collect()), &place);
+        let place = leaf.agent.map_or(LinePosition::Top, LinePosition::Agent);
+        self.set(leaf, "tools", WrittenValue::List(tools.collect()), &place);
         if !others.is_empty() {
             let others: Vec<String> = others.into_iter().map(|name| clean(name)).collect();
             self.note(&format!(
@@ -186,8 +191,8 @@ impl Translation {
                 _ => self.note("a rule without `tool` or `action` is left out"),
             }
         }
-        let rules = Value::Rules(rules).to_string();
-        self.put(leaf, "permissions", rules, Place::Top);
+        let rules = SettingValue::Rules(rules).to_string();
+        self.put(leaf, "permissions", rules, LinePosition::Top);
     }
 
     /// Writes tool servers. In the other system they are part of the agents that use them.
@@ -203,12 +208,12 @@ impl Translation {
             };
             let args = inner(node, "args").and_then(|args| texts(&args.value));
             let args = args
-                .map(|args| Value::Texts(args).to_string())
+                .map(|args| SettingValue::Texts(args).to_string())
                 .unwrap_or_default();
             let (name, is_new) = self.text.server(&format!("{reach} {args}"), &reach);
             names.push(name.clone());
             if is_new {
-                let place = Place::Mcp(name.clone());
+                let place = LinePosition::Mcp(name.clone());
                 self.put(leaf, path, quoted(&reach), place.clone());
                 if !args.is_empty() {
                     self.put(leaf, "args", args, place.clone());
@@ -221,13 +226,13 @@ impl Translation {
                 self.environment(leaf, node, place);
             }
         }
-        let place = leaf.agent.map_or(Place::Top, Place::Agent);
-        self.put(leaf, "mcp", Value::Texts(names).to_string(), place);
+        let place = leaf.agent.map_or(LinePosition::Top, LinePosition::Agent);
+        self.put(leaf, "mcp", SettingValue::Texts(names).to_string(), place);
     }
 
     /// Writes the environment of a server. Variables that look like keys are inherited instead.
-    fn environment(&mut self, leaf: &Leaf, node: &Node, place: Place) {
-        let Some(Written::Table(table)) = inner(node, "env").map(|env| &env.value) else {
+    fn environment(&mut self, leaf: &Leaf, node: &Node, place: LinePosition) {
+        let Some(WrittenValue::Table(table)) = inner(node, "env").map(|env| &env.value) else {
             return;
         };
         let mut env = Vec::new();
@@ -250,10 +255,10 @@ impl Translation {
 }
 
 /// Returns the text of a part.
-fn said(parts: &Parts, part: Part) -> Option<&str> {
+fn said(parts: &Parts, part: ModelField) -> Option<&str> {
     let (_, leaf, ..) = parts.iter().find(|(other, ..)| *other == part)?;
     match &leaf.value {
-        Written::Text(text) => Some(text),
+        WrittenValue::Text(text) => Some(text),
         _ => None,
     }
 }
@@ -315,15 +320,15 @@ fn shouted(name: &str) -> String {
     name.to_ascii_uppercase().replace(|c| !is_good(c), "_")
 }
 
-fn list(value: &Written) -> &[Node] {
+fn list(value: &WrittenValue) -> &[Node] {
     match value {
-        Written::List(nodes) => nodes,
+        WrittenValue::List(nodes) => nodes,
         _ => &[],
     }
 }
 
 fn inner<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let Written::Table(table) = &node.value else {
+    let WrittenValue::Table(table) = &node.value else {
         return None;
     };
     let entry = table.0.iter().find(|entry| entry.key == name)?;

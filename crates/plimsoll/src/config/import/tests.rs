@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_agent::{AtLimit, ThinkingLevel, ToolExecutionStrategy};
 use plimsoll_context::{CompactionScope, ContextStrategy, Summarization, Threshold, Tokens};
 
-use super::rows::Part;
+use super::rows::ModelField;
 use super::*;
 use crate::config::{AgentSettings, Overrides};
 
@@ -402,7 +402,7 @@ fn every_row_becomes_something_that_is_read() {
                 }
             }
         }
-        let is_alone = !matches!(row.how, How::Model(_) | How::Batch);
+        let is_alone = !matches!(row.how, ValueConversion::Model(_) | ValueConversion::Batch);
         assert!(
             became || row.ours.is_empty() || !is_alone,
             "{system} {path}"
@@ -415,7 +415,10 @@ fn every_row_names_a_setting_of_ours() {
     assert!(ROWS.len() > 180);
     for ((system, path), row) in &*ROWS {
         let implied = row.implies.map(|(name, _)| name);
-        let other = matches!(row.how, How::Model(Part::Key | Part::Price) | How::Nothing);
+        let other = matches!(
+            row.how,
+            ValueConversion::Model(ModelField::Key | ModelField::Price) | ValueConversion::Nothing
+        );
         for name in [row.ours].into_iter().chain(implied).filter(|_| !other) {
             assert!(
                 crate::config::key(name).is_some(),
@@ -423,7 +426,7 @@ fn every_row_names_a_setting_of_ours() {
             );
         }
         assert!(
-            !row.why.is_empty() || row.how != How::Nothing,
+            !row.why.is_empty() || row.how != ValueConversion::Nothing,
             "{system}: {path}"
         );
     }

@@ -7,7 +7,7 @@ use super::{ImportedSetting, System};
 
 /// The position of a line, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum LinePosition {
     /// For all agents.
     Top,
     /// In `[providers.NAME]`.
@@ -24,8 +24,8 @@ pub(super) enum Place {
 
 /// A line with a comment about its origin.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
-    pub(super) place: Place,
+pub(super) struct ImportedLine {
+    pub(super) place: LinePosition,
     pub(super) path: String,
     pub(super) value: String,
     /// The line and the name in the other file; `None` for an added line.
@@ -35,7 +35,7 @@ pub(super) struct Line {
 /// All lines, in the order of the other file.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    lines: Vec<Line>,
+    lines: Vec<ImportedLine>,
     /// The default name of the agent that calls the others. `None` if there is no such agent; then
     /// its settings apply to all agents.
     pub(super) main: Option<&'static str>,
@@ -47,7 +47,7 @@ pub(super) struct Text {
     servers: BTreeMap<String, String>,
 }
 
-impl Place {
+impl LinePosition {
     /// Formats a path in this place for a person.
     pub(super) fn shown(&self, path: &str) -> String {
         match self {
@@ -63,13 +63,14 @@ impl Place {
 impl Text {
     /// Adds a line. If two lines set the same setting, the one in the outer table counts, then the
     /// later one. Returns the overridden line of the other file.
-    pub(super) fn put(&mut self, line: Line) -> Option<usize> {
-        let is_same = |other: &&mut Line| other.place == line.place && other.path == line.path;
+    pub(super) fn put(&mut self, line: ImportedLine) -> Option<usize> {
+        let is_same =
+            |other: &&mut ImportedLine| other.place == line.place && other.path == line.path;
         let Some(other) = self.lines.iter_mut().find(is_same) else {
             self.lines.push(line);
             return None;
         };
-        let depth = |line: &Line| {
+        let depth = |line: &ImportedLine| {
             line.from
                 .as_ref()
                 .map_or(0, |(_, name)| name.matches('.').count())
@@ -81,7 +82,7 @@ impl Text {
         loser.from.map(|(line, _)| line)
     }
 
-    pub(super) fn has(&self, place: &Place, path: &str) -> bool {
+    pub(super) fn has(&self, place: &LinePosition, path: &str) -> bool {
         let mut lines = self.lines.iter();
         lines.any(|line| line.place == *place && line.path == path)
     }
@@ -123,8 +124,8 @@ impl Text {
     ) -> (String, Vec<Option<usize>>) {
         if self.main.is_none() {
             for line in &mut self.lines {
-                if line.place == Place::Main {
-                    line.place = Place::Top;
+                if line.place == LinePosition::Main {
+                    line.place = LinePosition::Top;
                 }
             }
         }
@@ -135,15 +136,15 @@ impl Text {
             None,
         );
         // First the settings for all agents, then their tables, servers and finally agents.
-        let header_of = |line: &Line| {
+        let header_of = |line: &ImportedLine| {
             let table = line
                 .path
                 .split_once('.')
-                .filter(|_| line.place == Place::Top);
+                .filter(|_| line.place == LinePosition::Top);
             let table = table.map_or("", |(table, _)| table).to_owned();
             (line.place.clone(), table)
         };
-        let mut before = (Place::Top, String::new());
+        let mut before = (LinePosition::Top, String::new());
         self.lines.sort_by_cached_key(header_of);
         for line in &self.lines {
             let header = header_of(line);
@@ -153,7 +154,7 @@ impl Text {
                     table => format!("[{table}]"),
                 };
                 out.line(&format!("\n{}", title.trim_end()), None);
-                if let Place::Mcp(name) = &line.place {
+                if let LinePosition::Mcp(name) = &line.place {
                     out.line(&format!("name = {}", quoted(name)), None);
                 }
                 before = header;
@@ -183,19 +184,24 @@ impl Text {
     fn complete(&mut self) {
         if !self.passed.is_empty() {
             let names: Vec<String> = self.passed.iter().map(|name| quoted(name)).collect();
-            self.own(Place::Top, "pass_env", format!("[{}]", names.join(", ")));
+            self.own(
+                LinePosition::Top,
+                "pass_env",
+                format!("[{}]", names.join(", ")),
+            );
         }
-        let name_of = |text: &Self, place: &Place| {
+        let name_of = |text: &Self, place: &LinePosition| {
             let found = text
                 .lines
                 .iter()
                 .find(|line| line.place == *place && line.path == "name");
             found.map(|line| line.value.clone())
         };
-        let agents: BTreeSet<Place> = self.lines.iter().map(|line| line.place.clone()).collect();
-        let mut agents: Vec<Place> = agents
+        let agents: BTreeSet<LinePosition> =
+            self.lines.iter().map(|line| line.place.clone()).collect();
+        let mut agents: Vec<LinePosition> = agents
             .into_iter()
-            .filter(|place| matches!(place, Place::Agent(_)))
+            .filter(|place| matches!(place, LinePosition::Agent(_)))
             .collect();
         for (number, place) in agents.iter().enumerate() {
             if name_of(self, place).is_none() {
@@ -210,28 +216,30 @@ impl Text {
             .iter()
             .filter_map(|place| name_of(self, place))
             .collect();
-        let is_called =
-            |place: &Place| matches!(place, Place::Agent(at) if self.called.contains(at));
+        let is_called = |place: &LinePosition| matches!(place, LinePosition::Agent(at) if self.called.contains(at));
         let called = agents.iter().filter(|place| is_called(place));
         let called: Vec<String> = called.filter_map(|place| name_of(self, place)).collect();
-        let has_main =
-            self.lines.iter().any(|line| line.place == Place::Main) || !called.is_empty();
+        let has_main = self
+            .lines
+            .iter()
+            .any(|line| line.place == LinePosition::Main)
+            || !called.is_empty();
         if let Some(name) = self.main.filter(|_| has_main) {
-            if name_of(self, &Place::Main).is_none() {
+            if name_of(self, &LinePosition::Main).is_none() {
                 let mut name = name.to_owned();
                 while names.contains(&quoted(&name)) {
                     name.push_str("-main");
                 }
-                self.first(Place::Main, "name", quoted(&name));
+                self.first(LinePosition::Main, "name", quoted(&name));
             }
             if !called.is_empty() {
                 self.own(
-                    Place::Main,
+                    LinePosition::Main,
                     "sub_agents",
                     format!("[{}]", called.join(", ")),
                 );
             }
-            agents.push(Place::Main);
+            agents.push(LinePosition::Main);
         }
         // There, an agent that names no server has none; here it would have all.
         for place in agents {
@@ -241,10 +249,10 @@ impl Text {
         }
     }
 
-    fn own(&mut self, place: Place, path: &str, value: String) {
+    fn own(&mut self, place: LinePosition, path: &str, value: String) {
         let path = path.to_owned();
         let from = None;
-        self.lines.push(Line {
+        self.lines.push(ImportedLine {
             place,
             path,
             value,
@@ -253,7 +261,7 @@ impl Text {
     }
 
     /// Like [`Self::own`], before all other lines.
-    fn first(&mut self, place: Place, path: &str, value: String) {
+    fn first(&mut self, place: LinePosition, path: &str, value: String) {
         self.own(place, path, value);
         self.lines.rotate_right(1);
     }
@@ -274,8 +282,8 @@ impl Out {
         self.lines.extend(std::iter::repeat_n(from, count));
     }
 
-    fn setting(&mut self, path: &str, line: &Line) {
-        let Line { value, from, .. } = line;
+    fn setting(&mut self, path: &str, line: &ImportedLine) {
+        let ImportedLine { value, from, .. } = line;
         match from {
             Some((at, name)) => {
                 self.line(&format!("{path} = {value} # line {at}: {name}"), Some(*at))

@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::super::document::{Node, Table, Written};
-use super::super::fault::{ConfigError, Fault};
+use super::super::document::{Node, Table, WrittenValue};
+use super::super::fault::{ConfigError, ConfigFault};
 use super::super::file::Config;
 use super::super::key::{Scope, join};
 use super::super::keys;
-use super::super::kind::{Value, as_text};
+use super::super::kind::{SettingValue, as_text};
 use super::code::CALL;
-use super::rows::{How, Part, ROWS, Row};
-use super::text::{Line, Place, Text};
-use super::{Form, Import, ImportedSetting, System, snake, wrapped};
+use super::rows::{ImportRow, ModelField, ROWS, ValueConversion};
+use super::text::{ImportedLine, LinePosition, Text};
+use super::{Import, ImportedSetting, ParsedText, System, snake, wrapped};
 
 /// The smallest size of the loop detection's history, in batches of tool calls.
 const LEAST_HISTORY: u64 = plimsoll_agent::TOOL_CALL_HISTORY as u64;
@@ -26,13 +26,13 @@ pub(super) struct Leaf {
     /// The path as written.
     shown: String,
     line: usize,
-    pub(super) value: Written,
+    pub(super) value: WrittenValue,
     /// The agent that it belongs to, by its index in the file.
     pub(super) agent: Option<usize>,
 }
 
 /// A part of the specification of a model, with its row and its index in the settings.
-pub(super) type PartOfModel = (Part, Leaf, Row, usize);
+pub(super) type PartOfModel = (ModelField, Leaf, ImportRow, usize);
 
 /// The state of a translation.
 pub(super) struct Translation {
@@ -47,7 +47,7 @@ pub(super) struct Translation {
 }
 
 /// Returns the number of a system's settings in a file.
-pub(super) fn known(system: System, form: &Form) -> usize {
+pub(super) fn known(system: System, form: &ParsedText) -> usize {
     let leaves = leaves(system, form);
     let known = leaves
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn known(system: System, form: &Form) -> usize {
     known.count()
 }
 
-fn row(system: System, path: &str) -> Option<Row> {
+fn row(system: System, path: &str) -> Option<ImportRow> {
     ROWS.get(&(system, path)).copied()
 }
 
@@ -69,7 +69,7 @@ fn is_of_agents(system: System, path: &str) -> bool {
 }
 
 /// Returns the settings of a file, from its top.
-fn leaves(system: System, form: &Form) -> Vec<Leaf> {
+fn leaves(system: System, form: &ParsedText) -> Vec<Leaf> {
     let mut search = Search {
         system,
         is_code: form.is_code,
@@ -99,15 +99,15 @@ impl Search {
             let shown = join(shown, name);
             let shown = shown.splitn(dropped + 1, '.').last().unwrap_or_default();
             match &entry.node.value {
-                Written::List(nodes) if is_of_agents(self.system, &path) => {
+                WrittenValue::List(nodes) if is_of_agents(self.system, &path) => {
                     for node in nodes {
-                        if let Written::Table(table) = &node.value {
+                        if let WrittenValue::Table(table) = &node.value {
                             self.agents += 1;
                             self.table(table, "agents", shown, Some(self.agents));
                         }
                     }
                 }
-                Written::Table(table)
+                WrittenValue::Table(table)
                     if !table.0.is_empty() && (self.is_code || self.leads(&path)) =>
                 {
                     self.table(table, &path, shown, agent);
@@ -115,7 +115,7 @@ impl Search {
                 value => {
                     // Of computed values and calls in a program, only known settings are of
                     // interest.
-                    let is_plain = *value != Written::Code && !entry.key.starts_with(CALL);
+                    let is_plain = *value != WrittenValue::Code && !entry.key.starts_with(CALL);
                     if is_plain || !self.is_code || row(self.system, &path).is_some() {
                         self.found.push(Leaf {
                             path,
@@ -162,7 +162,7 @@ impl Search {
 }
 
 impl Translation {
-    pub(super) fn of(system: System, form: &Form) -> Self {
+    pub(super) fn of(system: System, form: &ParsedText) -> Self {
         let mut it = Self {
             system,
             leaves: leaves(system, form),
@@ -195,7 +195,7 @@ impl Translation {
         let (toml, lines) = self.text.write(self.system, &self.settings);
         let at = |line: usize| lines.get(line.saturating_sub(1)).copied().flatten();
         if let Err(error) = Config::parse(&toml) {
-            let faults = error.faults.into_iter().map(|fault| Fault {
+            let faults = error.faults.into_iter().map(|fault| ConfigFault {
                 line: fault.line.and_then(at),
                 text: format!(
                     "it cannot become a plimsoll.toml: {}",
@@ -221,37 +221,43 @@ impl Translation {
         }
     }
 
-    fn translate(&mut self, leaf: &Leaf, row: Row) {
-        let own = leaf.agent.map_or(Place::Top, Place::Agent);
+    fn translate(&mut self, leaf: &Leaf, row: ImportRow) {
+        let own = leaf.agent.map_or(LinePosition::Top, LinePosition::Agent);
         let place = match row.how {
-            How::Main => Place::Main,
+            ValueConversion::Main => LinePosition::Main,
             _ => own,
         };
         let whole = match &leaf.value {
-            Written::Whole(Some(whole)) => u64::try_from(*whole).ok(),
+            WrittenValue::Whole(Some(whole)) => u64::try_from(*whole).ok(),
             _ => None,
         };
         let changed = |whole: Option<u64>| match whole {
-            Some(whole) => Written::Whole(i64::try_from(whole).ok()),
-            None => Written::Code,
+            Some(whole) => WrittenValue::Whole(i64::try_from(whole).ok()),
+            None => WrittenValue::Code,
         };
         let value = match row.how {
-            How::Same | How::Main => leaf.value.clone(),
-            How::Millis => whole.map_or(Written::Code, |it| Written::Text(format!("{it}ms"))),
-            How::Retries => {
+            ValueConversion::Same | ValueConversion::Main => leaf.value.clone(),
+            ValueConversion::Millis => whole.map_or(WrittenValue::Code, |it| {
+                WrittenValue::Text(format!("{it}ms"))
+            }),
+            ValueConversion::Retries => {
                 self.note("the first attempt counts here, too");
                 changed(whole.map(|retries| retries.saturating_add(1)))
             }
-            How::Bytes => {
+            ValueConversion::Bytes => {
                 self.note("it is in tokens here, four bytes to one");
                 changed(whole.map(|bytes| bytes.div_ceil(4).max(1)))
             }
-            How::Summaries if self.says("summarization") || self.says("summarization.enable") => {
+            ValueConversion::Summaries
+                if self.says("summarization") || self.says("summarization.enable") =>
+            {
                 return self.note("it has no effect, there and here, as `summarization` is false");
             }
-            How::Limit if whole == Some(0) => return self.note("0 is no limit, as by default"),
-            How::Summaries | How::Limit => leaf.value.clone(),
-            How::History => {
+            ValueConversion::Limit if whole == Some(0) => {
+                return self.note("0 is no limit, as by default");
+            }
+            ValueConversion::Summaries | ValueConversion::Limit => leaf.value.clone(),
+            ValueConversion::History => {
                 if whole.is_some_and(|size| (1..LEAST_HISTORY).contains(&size)) {
                     self.note(&format!("{LEAST_HISTORY} is the least"));
                 }
@@ -263,12 +269,12 @@ impl Translation {
                     }
                 }))
             }
-            How::Batch => match (whole, &leaf.value) {
+            ValueConversion::Batch => match (whole, &leaf.value) {
                 (Some(size), _) if self.has_batches(leaf) => {
-                    Written::Text(format!("batched({size})"))
+                    WrittenValue::Text(format!("batched({size})"))
                 }
                 (Some(_), _) => return self.note("it counts for the strategy `batched` only"),
-                (None, Written::Text(name)) if snake(name) == "batched" => {
+                (None, WrittenValue::Text(name)) if snake(name) == "batched" => {
                     let has_size = self
                         .leaves
                         .iter()
@@ -280,58 +286,64 @@ impl Translation {
                 }
                 (None, value) => value.clone(),
             },
-            How::Tools => return self.tools(leaf),
-            How::Permissions => return self.permissions(leaf),
-            How::Servers => return self.servers(leaf),
-            How::Model(part) => {
+            ValueConversion::Tools => return self.tools(leaf),
+            ValueConversion::Permissions => return self.permissions(leaf),
+            ValueConversion::Servers => return self.servers(leaf),
+            ValueConversion::Model(part) => {
                 let parts = self.models.entry(leaf.agent).or_default();
                 return parts.push((part, leaf.clone(), row, self.now));
             }
-            How::Nothing => return self.note(row.why),
+            ValueConversion::Nothing => return self.note(row.why),
         };
         let value = match (row.value, value) {
-            (Some((theirs, ours)), Written::Text(text)) if text == theirs => {
-                Written::Text(ours.to_owned())
+            (Some((theirs, ours)), WrittenValue::Text(text)) if text == theirs => {
+                WrittenValue::Text(ours.to_owned())
             }
             (_, value) => value,
         };
         if self.set(leaf, row.ours, value, &place)
             && let Some((ours, value)) = row.implies
         {
-            self.set(leaf, ours, Written::Text(value.to_owned()), &place);
+            self.set(leaf, ours, WrittenValue::Text(value.to_owned()), &place);
         }
     }
 
     /// Returns `true` if a switch is off.
     fn says(&self, path: &str) -> bool {
         let mut leaves = self.leaves.iter();
-        leaves.any(|leaf| leaf.path == path && leaf.value == Written::Flag(false))
+        leaves.any(|leaf| leaf.path == path && leaf.value == WrittenValue::Flag(false))
     }
 
     /// Returns `true` if the size of a batch is used.
     fn has_batches(&self, leaf: &Leaf) -> bool {
         let is_it = |leaf: &Leaf| {
             leaf.path == "tools.tool_strategy"
-                && matches!(&leaf.value, Written::Text(text) if snake(text) == "batched")
+                && matches!(&leaf.value, WrittenValue::Text(text) if snake(text) == "batched")
         };
         leaf.path != "tools.batch_size" || self.leaves.iter().any(is_it)
     }
 
     /// Sets one of Plimsoll's settings. Returns `true` if the value is valid for it.
-    pub(super) fn set(&mut self, leaf: &Leaf, ours: &str, value: Written, place: &Place) -> bool {
+    pub(super) fn set(
+        &mut self,
+        leaf: &Leaf,
+        ours: &str,
+        value: WrittenValue,
+        place: &LinePosition,
+    ) -> bool {
         let Some(key) = keys::named(ours) else {
             return false;
         };
         let place = match (key.scope, place) {
-            (Scope::AgentOnly, Place::Top) => &Place::Main,
+            (Scope::AgentOnly, LinePosition::Top) => &LinePosition::Main,
             (_, place) => place,
         };
         let line = leaf.line;
         // Names may differ in case, and whole numbers may be written with a decimal point.
         let other = match &value {
-            Written::Text(text) => Some(Written::Text(snake(text))),
-            Written::Number(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
-                Some(Written::Whole(Some(*number as i64)))
+            WrittenValue::Text(text) => Some(WrittenValue::Text(snake(text))),
+            WrittenValue::Number(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
+                Some(WrittenValue::Whole(Some(*number as i64)))
             }
             _ => None,
         };
@@ -343,7 +355,7 @@ impl Translation {
         match read {
             // A value may be a misplaced secret, so it is not repeated.
             Err(expected) => self.note(&format!("give {expected}")),
-            Ok(Value::Text(text)) if text.contains("${") => {
+            Ok(SettingValue::Text(text)) if text.contains("${") => {
                 self.note("write the value of the variable yourself");
             }
             Ok(value) => {
@@ -361,9 +373,9 @@ impl Translation {
     }
 
     /// Adds a line to the text. Replaces an earlier line of the same setting.
-    pub(super) fn put(&mut self, leaf: &Leaf, path: &str, value: String, place: Place) {
+    pub(super) fn put(&mut self, leaf: &Leaf, path: &str, value: String, place: LinePosition) {
         self.became(place.shown(path));
-        let lost = self.text.put(Line {
+        let lost = self.text.put(ImportedLine {
             place,
             path: path.to_owned(),
             value,
@@ -391,10 +403,10 @@ impl Translation {
             return;
         };
         for (path, value) in [("max_total_tokens", "1000000"), ("max_duration", "600")] {
-            if !self.text.has(&Place::Top, path) {
+            if !self.text.has(&LinePosition::Top, path) {
                 let why = format!("the default of {} beside other limits", self.system);
-                self.text.put(Line {
-                    place: Place::Top,
+                self.text.put(ImportedLine {
+                    place: LinePosition::Top,
                     path: path.to_owned(),
                     value: value.to_owned(),
                     from: Some((line, why)),
@@ -427,11 +439,11 @@ pub(super) fn clean(name: &str) -> String {
 }
 
 /// Formats a value as TOML. A text of several lines stays on several lines.
-fn written(value: &Value) -> String {
+fn written(value: &SettingValue) -> String {
     let text = as_text(value);
     let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     match value {
-        Value::Text(_) if text.contains('\n') && text.chars().all(is_plain) => {
+        SettingValue::Text(_) if text.contains('\n') && text.chars().all(is_plain) => {
             let text = text.replace('\\', "\\\\").replace('"', "\\\"");
             format!("\"\"\"\n{text}\"\"\"")
         }

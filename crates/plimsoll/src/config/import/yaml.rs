@@ -4,12 +4,12 @@
 use yaml_rust2::parser::{Event, Parser};
 use yaml_rust2::scanner::TScalarStyle;
 
-use super::super::document::{Entry, Node, Table, Written};
-use super::super::fault::{Fault, Faults};
+use super::super::document::{Node, Table, TableEntry, WrittenValue};
+use super::super::fault::{ConfigFault, Faults};
 use super::MAX_DEPTH;
 
 /// An incomplete list or table.
-enum Open {
+enum OpenNode {
     List(Vec<Node>),
     /// With the key that waits for its value.
     Table(Table, Option<(String, usize)>),
@@ -19,10 +19,10 @@ enum Open {
 pub(super) fn read(text: &str) -> Result<Option<Table>, Faults> {
     let fault = |line: usize, text: String| {
         let line = Some(line);
-        Faults(vec![Fault { line, text }])
+        Faults(vec![ConfigFault { line, text }])
     };
     let mut parser = Parser::new_from_str(text);
-    let mut open: Vec<(Open, usize)> = Vec::new();
+    let mut open: Vec<(OpenNode, usize)> = Vec::new();
     loop {
         let (event, mark) = parser.next_token().map_err(|error| {
             fault(
@@ -39,23 +39,23 @@ pub(super) fn read(text: &str) -> Result<Option<Table>, Faults> {
                 ));
             }
             Event::SequenceStart(..) => {
-                open.push((Open::List(Vec::new()), line));
+                open.push((OpenNode::List(Vec::new()), line));
                 continue;
             }
             Event::MappingStart(..) => {
-                open.push((Open::Table(Table::default(), None), line));
+                open.push((OpenNode::Table(Table::default(), None), line));
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some((Open::List(nodes), line)) => Some((line, Written::List(nodes))),
-                Some((Open::Table(table, _), _)) if open.is_empty() => return Ok(Some(table)),
-                Some((Open::Table(table, _), line)) => Some((line, Written::Table(table))),
+                Some((OpenNode::List(nodes), line)) => Some((line, WrittenValue::List(nodes))),
+                Some((OpenNode::Table(table, _), _)) if open.is_empty() => return Ok(Some(table)),
+                Some((OpenNode::Table(table, _), line)) => Some((line, WrittenValue::Table(table))),
                 None => None,
             },
             Event::Scalar(text, style, ..) => {
                 Some((line, scalar(text, style == TScalarStyle::Plain)))
             }
-            Event::Alias(_) => Some((line, Written::Code)),
+            Event::Alias(_) => Some((line, WrittenValue::Code)),
             Event::StreamEnd => return Ok(None),
             _ => None,
         };
@@ -65,20 +65,20 @@ pub(super) fn read(text: &str) -> Result<Option<Table>, Faults> {
     }
 }
 
-fn put(open: &mut [(Open, usize)], line: usize, value: Written) {
-    let is_nothing = value == Written::Text(String::new());
+fn put(open: &mut [(OpenNode, usize)], line: usize, value: WrittenValue) {
+    let is_nothing = value == WrittenValue::Text(String::new());
     match open.last_mut() {
-        Some((Open::List(nodes), _)) => nodes.push(Node { line, value }),
-        Some((Open::Table(table, waiting), _)) => match waiting.take() {
+        Some((OpenNode::List(nodes), _)) => nodes.push(Node { line, value }),
+        Some((OpenNode::Table(table, waiting), _)) => match waiting.take() {
             Some(_) if is_nothing => {}
-            Some((key, at)) => table.0.push(Entry {
+            Some((key, at)) => table.0.push(TableEntry {
                 key,
                 line: at,
                 node: Node { line, value },
             }),
             None => {
                 let key = match value {
-                    Written::Text(text) => text,
+                    WrittenValue::Text(text) => text,
                     other => other.to_string(),
                 };
                 *waiting = Some((key, line));
@@ -88,19 +88,19 @@ fn put(open: &mut [(Open, usize)], line: usize, value: Written) {
     }
 }
 
-fn scalar(text: String, is_plain: bool) -> Written {
+fn scalar(text: String, is_plain: bool) -> WrittenValue {
     match text.as_str() {
-        _ if !is_plain => Written::Text(text),
-        "true" | "True" | "TRUE" => Written::Flag(true),
-        "false" | "False" | "FALSE" => Written::Flag(false),
-        "~" | "null" | "Null" | "NULL" => Written::Text(String::new()),
+        _ if !is_plain => WrittenValue::Text(text),
+        "true" | "True" | "TRUE" => WrittenValue::Flag(true),
+        "false" | "False" | "FALSE" => WrittenValue::Flag(false),
+        "~" | "null" | "Null" | "NULL" => WrittenValue::Text(String::new()),
         plain if plain.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.') => {
             match (plain.parse(), plain.parse()) {
-                (Ok(whole), _) => Written::Whole(Some(whole)),
-                (_, Ok(number)) => Written::Number(number),
-                _ => Written::Text(text),
+                (Ok(whole), _) => WrittenValue::Whole(Some(whole)),
+                (_, Ok(number)) => WrittenValue::Number(number),
+                _ => WrittenValue::Text(text),
             }
         }
-        _ => Written::Text(text),
+        _ => WrittenValue::Text(text),
     }
 }

@@ -4,17 +4,17 @@ use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
 
 use plimsoll_tools::SandboxMode;
 
-use super::super::key::{Key, Preset, key};
-use super::super::kind::Kind;
+use super::super::key::{Preset, SettingKey, key};
+use super::super::kind::SettingKind;
 use super::AGENT;
 
 const NAMES_OF_TOOLS: &str = "Tools the agent may use: all, none, or names such as read,grep,bash.";
 
-pub(super) const ROWS: &[Key] = &[
+pub(super) const ROWS: &[SettingKey] = &[
     key(
         AGENT,
         "name",
-        Kind::Text(|s, text| s.name = Some(text)),
+        SettingKind::Text(|s, text| s.name = Some(text)),
         Preset::Words("required in [[agents]]"),
         "The agent's name, for `--agent` and for agents that call it.",
     )
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "description",
-        Kind::Text(|s, text| s.description = Some(text)),
+        SettingKind::Text(|s, text| s.description = Some(text)),
         Preset::Words("none"),
         "A description of the agent, shown to agents that may call it.",
     )
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "system",
-        Kind::Text(|s, text| s.system = Some(text)),
+        SettingKind::Text(|s, text| s.system = Some(text)),
         Preset::Words("the built-in prompt"),
         "The system prompt.",
     )
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "system_file",
-        Kind::Path(|s, path| s.system_file = Some(path)),
+        SettingKind::Path(|s, path| s.system_file = Some(path)),
         Preset::Words("none"),
         "File with the system prompt. Replaces `system`.",
     )
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "dynamic_context",
-        Kind::Text(|s, text| s.dynamic_context = Some(text)),
+        SettingKind::Text(|s, text| s.dynamic_context = Some(text)),
         Preset::Words("none"),
         "Text sent after the history in every request. It is not stored in the history.",
     )
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "pins",
-        Kind::Texts(|s, pins| s.pins = pins),
+        SettingKind::Texts(|s, pins| s.pins = pins),
         Preset::Value("[]"),
         "Rules that are never evicted or shortened.",
     )
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "tools",
-        Kind::Names(|s, names| s.tools = names),
+        SettingKind::Names(|s, names| s.tools = names),
         Preset::Value("[\"all\"]"),
         NAMES_OF_TOOLS,
     )
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "root",
-        Kind::Path(|s, path| s.root = path),
+        SettingKind::Path(|s, path| s.root = path),
         Preset::Value("\".\""),
         "Directory that file tools cannot leave.",
     )
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "sub_agents",
-        Kind::Names(|s, names| s.sub_agents = names),
+        SettingKind::Names(|s, names| s.sub_agents = names),
         Preset::Value("[]"),
         "Agents in the same file that this agent may call. Each becomes a tool.",
     )
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "skills",
-        Kind::Paths(|s, folders| s.skills = Some(folders)),
+        SettingKind::Paths(|s, folders| s.skills = Some(folders)),
         Preset::Words("the usual folders at the command line, none in a library"),
         "Folders of skills (a folder each with a SKILL.md). The agent gets a tool that \
          loads one, unless it has no tools. [] for none.",
@@ -107,7 +107,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "mcp",
-        Kind::Names(|s, names| s.mcp = Some(names)),
+        SettingKind::Names(|s, names| s.mcp = Some(names)),
         Preset::Words("all of [[mcp]]"),
         "Names of the [[mcp]] servers whose tools the agent gets.",
     )
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "get_tool_response",
-        Kind::Flag(|s, on| s.get_tool_response = on),
+        SettingKind::Flag(|s, on| s.get_tool_response = on),
         Preset::Value("false"),
         "Also offers `recall` under the name `get_tool_response(execution_id)`.",
     )
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "hosted_tools",
-        Kind::Hosted(|s, tools| s.hosted_tools = tools),
+        SettingKind::Hosted(|s, tools| s.hosted_tools = tools),
         Preset::Value("[]"),
         "Tools that the provider runs itself, in the provider's format. They run without asking; \
          rules that deny them apply.",
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "permissions",
-        Kind::Rules(|s, rules| s.permissions = rules),
+        SettingKind::Rules(|s, rules| s.permissions = rules),
         Preset::Words("none"),
         "Rules that allow, deny or ask before tool calls. The first matching rule decides; without \
          one, `permission_mode` does.",
@@ -144,7 +144,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "permission_mode",
-        Kind::Choice(&PermissionMode::NAMES, |s, name| {
+        SettingKind::Choice(&PermissionMode::NAMES, |s, name| {
             s.permission_mode = name.parse().ok();
         }),
         Preset::Words("ask at the command line, auto-edit in a library"),
@@ -157,7 +157,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "sandbox",
-        Kind::Choice(&SandboxMode::NAMES, |s, name| {
+        SettingKind::Choice(&SandboxMode::NAMES, |s, name| {
             s.sandbox = name.parse().unwrap_or_default();
         }),
         Preset::Value("\"off\""),
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "pass_env",
-        Kind::Names(|s, names| s.pass_env = names),
+        SettingKind::Names(|s, names| s.pass_env = names),
         Preset::Value("[]"),
         "Variables of the environment that commands, hooks and MCP servers get although they look \
          like keys.",
@@ -181,7 +181,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "hooks",
-        Kind::Hooks(|s, hooks| s.hooks = hooks),
+        SettingKind::Hooks(|s, hooks| s.hooks = hooks),
         Preset::Words("none"),
         "Commands that run at certain events of a run. They read JSON from standard input and may \
          answer on standard output.",
@@ -192,7 +192,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "steering_mode",
-        Kind::Choice(&MODES, |s, name| s.steering = mode(name)),
+        SettingKind::Choice(&MODES, |s, name| s.steering = mode(name)),
         Preset::Value("\"all\""),
         "Deliver waiting steering messages all at once or one per turn.",
     )
@@ -200,7 +200,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "follow_up_mode",
-        Kind::Choice(&MODES, |s, name| s.follow_ups = mode(name)),
+        SettingKind::Choice(&MODES, |s, name| s.follow_ups = mode(name)),
         Preset::Value("\"all\""),
         "Deliver waiting follow-ups all at once or one per run.",
     )
@@ -208,7 +208,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "config_id",
-        Kind::Text(|s, text| s.config_id = Some(text)),
+        SettingKind::Text(|s, text| s.config_id = Some(text)),
         Preset::Words("the agent's name"),
         "Name of this configuration in loop ids, which have the form {session}.{config}.{N}.",
     )
@@ -216,7 +216,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "first_turn_trigger",
-        Kind::Choice(&["user", "sub_agent", "continue"], |s, name| {
+        SettingKind::Choice(&["user", "sub_agent", "continue"], |s, name| {
             s.first_turn_trigger = match name {
                 "sub_agent" => TurnTrigger::SubAgent,
                 "continue" => TurnTrigger::Continue,

@@ -3,8 +3,8 @@
 use plimsoll_context::{Author, Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
 use plimsoll_core::Archive;
 
-use super::super::key::{Key, Preset, key};
-use super::super::kind::Kind;
+use super::super::key::{Preset, SettingKey, key};
+use super::super::kind::SettingKind;
 use super::AGENT;
 
 const CONTEXT: &str = "context";
@@ -12,11 +12,11 @@ const COMPACTION: &str = "compaction";
 const SUMMARY: &str = "summary";
 const PRUNE: &str = "session_prune";
 
-pub(super) const ROWS: &[Key] = &[
+pub(super) const ROWS: &[SettingKey] = &[
     key(
         AGENT,
         "context_strategy",
-        Kind::Choice(
+        SettingKind::Choice(
             &[
                 "evict",
                 "summarize",
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "trigger",
-        Kind::Size(|s, size| s.trigger = Some(size)),
+        SettingKind::Size(|s, size| s.trigger = Some(size)),
         Preset::Words("when it saves money, at the latest at 0.95 of the available tokens"),
         "Size above which the context is compacted: tokens of the whole request, or a share of the available tokens.",
     )
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "target",
-        Kind::Size(|s, size| s.target = Some(size)),
+        SettingKind::Size(|s, size| s.target = Some(size)),
         Preset::Words("0.26 of the available tokens, but 4,000 to 40,000 and at most 0.6 of them; 0.7 of a trigger in tokens"),
         "Size that a compaction aims for: tokens of the whole request, or a share of the available tokens.",
     )
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "economy",
-        Kind::Choice(&Economy::NAMES, |s, name| s.economy = Economy::named(name)),
+        SettingKind::Choice(&Economy::NAMES, |s, name| s.economy = Economy::named(name)),
         Preset::Words("priced; fixed if a trigger is set"),
         "When to compact: when it saves money or the limit is near (priced), at the trigger (fixed), or on every turn above the trigger (eager).",
     )
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_result",
-        Kind::Tokens(1, |s, tokens| s.max_result = Some(tokens)),
+        SettingKind::Tokens(1, |s, tokens| s.max_result = Some(tokens)),
         Preset::Words("8,000 or a quarter of the available tokens, whichever is smaller"),
         "Maximum size of one tool result in the context, in tokens.",
     )
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "keep_recent",
-        Kind::Count(1, |s, exchanges| s.keep_recent = exchanges),
+        SettingKind::Count(1, |s, exchanges| s.keep_recent = exchanges),
         Preset::Value("1"),
         "Number of newest complete exchanges that are kept.",
     )
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_history_messages",
-        Kind::Count(1, |s, messages| s.max_history = Some(messages)),
+        SettingKind::Count(1, |s, messages| s.max_history = Some(messages)),
         Preset::Words("no limit"),
         "Maximum number of messages in the context. Whole exchanges are evicted.",
     )
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "argument_digest",
-        Kind::Flag(|s, on| s.has_digest = on),
+        SettingKind::Flag(|s, on| s.has_digest = on),
         Preset::Value("false"),
         "Replace long texts in the arguments of old tool calls by digests when compacting.",
     )
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         "argument_digest",
         "over_chars",
-        Kind::Count(LEAST_ARGUMENT_CHARS, |s, chars| {
+        SettingKind::Count(LEAST_ARGUMENT_CHARS, |s, chars| {
             s.has_digest = true;
             s.digest.over_chars = chars;
         }),
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "summarization",
-        Kind::Flag(|s, on| s.summarization = on.into()),
+        SettingKind::Flag(|s, on| s.summarization = on.into()),
         Preset::Value("true"),
         "Summarize evicted messages. If false, triggers of summaries have no effect.",
     )
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "archive",
-        Kind::Flag(|s, on| {
+        SettingKind::Flag(|s, on| {
             s.archive = match on {
                 true => Archive::On,
                 false => Archive::Off,
@@ -125,7 +125,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "counter",
-        Kind::Choice(&["o200k", "cl100k", "estimate", "chars4"], |s, name| {
+        SettingKind::Choice(&["o200k", "cl100k", "estimate", "chars4"], |s, name| {
             s.counter = name;
         }),
         Preset::Value("\"o200k\""),
@@ -135,7 +135,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         SUMMARY,
         "max_summary_tokens",
-        Kind::Tokens(LEAST_SUMMARY.0, |s, tokens| {
+        SettingKind::Tokens(LEAST_SUMMARY.0, |s, tokens| {
             s.summary.max_summary_tokens = tokens;
         }),
         Preset::Value("2000"),
@@ -145,7 +145,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         SUMMARY,
         "share",
-        Kind::Share(|s, share| s.summary.share = share),
+        SettingKind::Share(|s, share| s.summary.share = share),
         Preset::Value("0.25"),
         "Largest share of the target that a summary may take. The default without a model is 0.6.",
     )
@@ -153,7 +153,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         SUMMARY,
         "soft_mark",
-        Kind::Share(|s, share| s.soft_mark = Some(share)),
+        SettingKind::Share(|s, share| s.soft_mark = Some(share)),
         Preset::Words("0.85, if the server handles parallel calls"),
         "Share of the trigger at which a summary is started in the background.",
     )
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         SUMMARY,
         "author",
-        Kind::Choice(&["model", "extract"], |s, name| {
+        SettingKind::Choice(&["model", "extract"], |s, name| {
             s.summary.author = match name {
                 "extract" => Author::Extract,
                 _ => Author::Model,
@@ -174,7 +174,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         SUMMARY,
         "model",
-        Kind::Text(|s, text| s.summarizer = Some(text)),
+        SettingKind::Text(|s, text| s.summarizer = Some(text)),
         Preset::Words("the run's own"),
         "The model that writes summaries, as PROVIDER/NAME.",
     )
@@ -184,7 +184,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         SUMMARY,
         "prompt_file",
-        Kind::Path(|s, path| s.summary_prompt = Some(path)),
+        SettingKind::Path(|s, path| s.summary_prompt = Some(path)),
         Preset::Words("the built-in prompt"),
         "File with the summarizer's instructions.",
     )
@@ -194,7 +194,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         SUMMARY,
         "timeout",
-        Kind::Time(|s, time| s.summary_timeout = Some(time)),
+        SettingKind::Time(|s, time| s.summary_timeout = Some(time)),
         Preset::Words("120, or 300 on this machine"),
         "Time limit of one summarizer call, in seconds.",
     )
@@ -202,7 +202,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "keep_recent_n",
-        Kind::Count(0, |s, exchanges| {
+        SettingKind::Count(0, |s, exchanges| {
             s.prune.get_or_insert_default().keep_recent_n = exchanges
         }),
         Preset::Value("2"),
@@ -212,7 +212,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "pruned_tool_result_max_bytes",
-        Kind::Whole(
+        SettingKind::Whole(
             plimsoll_context::SessionPruneConfig::LEAST_BYTES.0,
             |s, bytes| {
                 s.prune.get_or_insert_default().pruned_tool_result_max_bytes =
@@ -226,7 +226,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "preserve_task",
-        Kind::Flag(|s, on| s.prune.get_or_insert_default().preserve_task = on),
+        SettingKind::Flag(|s, on| s.prune.get_or_insert_default().preserve_task = on),
         Preset::Value("true"),
         "Never prune the first user message.",
     )
@@ -234,7 +234,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         PRUNE,
         "eager",
-        Kind::Flag(|s, on| s.prune.get_or_insert_default().eager = on),
+        SettingKind::Flag(|s, on| s.prune.get_or_insert_default().eager = on),
         Preset::Value("false"),
         "Prune before every request instead of only when compacting.",
     )
@@ -242,7 +242,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         CONTEXT,
         "max_context_tokens",
-        Kind::Tokens(1, |s, tokens| s.context.max_context_tokens = tokens),
+        SettingKind::Tokens(1, |s, tokens| s.context.max_context_tokens = tokens),
         Preset::Value("100000"),
         "Maximum size of a request in tokens, if the model's window is not smaller.",
     )
@@ -250,7 +250,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         CONTEXT,
         "system_prompt_tokens",
-        Kind::Tokens(0, |s, tokens| s.context.system_prompt_tokens = tokens),
+        SettingKind::Tokens(0, |s, tokens| s.context.system_prompt_tokens = tokens),
         Preset::Value("4000"),
         "Tokens reserved for the system prompt.",
     )
@@ -258,7 +258,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "compact_at_pct",
-        Kind::Share(|s, share| s.context.compaction.compact_at_pct = share),
+        SettingKind::Share(|s, share| s.context.compaction.compact_at_pct = share),
         Preset::Value("0.9"),
         "Share of the context at which compaction starts.",
     )
@@ -266,7 +266,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "compact_budget_threshold_pct",
-        Kind::Share(|s, share| s.context.compaction.compact_budget_threshold_pct = share),
+        SettingKind::Share(|s, share| s.context.compaction.compact_budget_threshold_pct = share),
         Preset::Value("0.05"),
         "Share of the context kept free below `compact_at_pct`.",
     )
@@ -274,7 +274,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "compaction_scope",
-        Kind::Earlier(|s, scope| s.context.compaction.compaction_scope = scope),
+        SettingKind::Earlier(|s, scope| s.context.compaction.compaction_scope = scope),
         Preset::Value("{ fixed_count = 3 }"),
         "Number of earlier runs of the session that the summary covers.",
     )
@@ -282,7 +282,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "keep_first_turns",
-        Kind::Count(0, |s, turns| s.context.compaction.keep_first_turns = turns),
+        SettingKind::Count(0, |s, turns| s.context.compaction.keep_first_turns = turns),
         Preset::Value("2"),
         "Number of turns kept from the start of the newest run.",
     )
@@ -290,7 +290,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "keep_recent_turns",
-        Kind::Count(1, |s, turns| s.context.compaction.keep_recent_turns = turns),
+        SettingKind::Count(1, |s, turns| s.context.compaction.keep_recent_turns = turns),
         Preset::Value("10"),
         "Number of turns kept from its end, each with all results.",
     )
@@ -298,7 +298,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "tool_output_max_lines",
-        Kind::Count(1, |s, lines| {
+        SettingKind::Count(1, |s, lines| {
             s.context.compaction.tool_output_max_lines = lines
         }),
         Preset::Value("50"),
@@ -308,7 +308,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "trigger",
-        Kind::Tokens(1, |s, tokens| s.context.compaction.trigger = Some(tokens)),
+        SettingKind::Tokens(1, |s, tokens| s.context.compaction.trigger = Some(tokens)),
         Preset::Words("the two shares"),
         "Request size in tokens at which to compact. Replaces the two shares.",
     )
@@ -316,7 +316,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         COMPACTION,
         "target",
-        Kind::Tokens(1, |s, tokens| s.context.compaction.target = Some(tokens)),
+        SettingKind::Tokens(1, |s, tokens| s.context.compaction.target = Some(tokens)),
         Preset::Words("0.70 of the trigger"),
         "Request size in tokens that a compaction aims for.",
     )

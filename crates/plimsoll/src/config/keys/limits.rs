@@ -3,15 +3,15 @@
 use plimsoll_agent::{AtLimit, CountTokens};
 use plimsoll_context::Bytes;
 
-use super::super::key::{Key, Preset, key};
-use super::super::kind::Kind;
+use super::super::key::{Preset, SettingKey, key};
+use super::super::kind::SettingKind;
 use super::AGENT;
 
-pub(super) const ROWS: &[Key] = &[
+pub(super) const ROWS: &[SettingKey] = &[
     key(
         AGENT,
         "max_turns",
-        Kind::Whole(1, |s, turns| s.limits.max_turns = turns),
+        SettingKind::Whole(1, |s, turns| s.limits.max_turns = turns),
         Preset::Value("50"),
         "Maximum number of model calls in a run.",
     )
@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_total_tokens",
-        Kind::TokensOrNone(|s, tokens| s.limits.max_total_tokens = tokens),
+        SettingKind::TokensOrNone(|s, tokens| s.limits.max_total_tokens = tokens),
         Preset::Value("\"none\""),
         "Maximum number of tokens in a run. `count_tokens` decides which tokens count.",
     )
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "count_tokens",
-        Kind::Choice(&["processed", "growth"], |s, name| {
+        SettingKind::Choice(&["processed", "growth"], |s, name| {
             s.limits.count_tokens = match name {
                 "growth" => CountTokens::Growth,
                 _ => CountTokens::Processed,
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_duration",
-        Kind::TimeOrNone(|s, time| s.limits.max_duration = time),
+        SettingKind::TimeOrNone(|s, time| s.limits.max_duration = time),
         Preset::Value("\"none\""),
         "Maximum duration of a run, in seconds. Running calls, tools and hooks are cancelled.",
     )
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_cost",
-        Kind::Dollars(|s, money| s.limits.max_cost = Some(money)),
+        SettingKind::Dollars(|s, money| s.limits.max_cost = Some(money)),
         Preset::Words("no limit"),
         "Maximum cost of a run in dollars, including summaries and sub-agents.",
     )
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_tool_calls",
-        Kind::Whole(0, |s, calls| s.limits.max_tool_calls = Some(calls)),
+        SettingKind::Whole(0, |s, calls| s.limits.max_tool_calls = Some(calls)),
         Preset::Words("no limit"),
         "Maximum number of executed tool calls in a run.",
     )
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_calls_per_tool",
-        Kind::Counts(|s, calls| s.limits.max_calls_per_tool = calls),
+        SettingKind::Counts(|s, calls| s.limits.max_calls_per_tool = calls),
         Preset::Value("{}"),
         "Maximum number of executed calls in a run, per tool name.",
     )
@@ -77,7 +77,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_identical_tool_calls",
-        Kind::Whole(1, |s, times| {
+        SettingKind::Whole(1, |s, times| {
             s.limits.max_identical_tool_calls = Some(times)
         }),
         Preset::Words("no limit; 4 with `tool_call_history_size`; 3 for our local models"),
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "tool_call_history_size",
-        Kind::Count(1, |s, size| s.limits.tool_call_history_size = Some(size)),
+        SettingKind::Count(1, |s, size| s.limits.tool_call_history_size = Some(size)),
         Preset::Words("10, or one more than `max_identical_tool_calls`"),
         "Number of tool-call batches that loop detection remembers. Setting it enables loop detection.",
     )
@@ -96,7 +96,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_memory",
-        Kind::Whole(1, |s, bytes| s.limits.max_memory = Some(Bytes(bytes))),
+        SettingKind::Whole(1, |s, bytes| s.limits.max_memory = Some(Bytes(bytes))),
         Preset::Words("no limit"),
         "Maximum memory for the messages of a run, in bytes.",
     )
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "at_limit",
-        Kind::Choice(&["finalize", "stop", "rollback"], |s, name| {
+        SettingKind::Choice(&["finalize", "stop", "rollback"], |s, name| {
             s.limits.at_limit = match name {
                 "stop" => AtLimit::Stop,
                 "rollback" => AtLimit::Rollback,
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_parallel_tools",
-        Kind::Count(1, |s, calls| s.max_parallel_tools = Some(calls)),
+        SettingKind::Count(1, |s, calls| s.max_parallel_tools = Some(calls)),
         Preset::Value("1"),
         "Maximum number of tool calls that run at the same time.",
     )
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "tool_execution",
-        Kind::Execution(|s, execution| s.tool_execution = Some(execution)),
+        SettingKind::Execution(|s, execution| s.tool_execution = Some(execution)),
         Preset::Value("\"sequential\""),
         "How the tool calls of one message run: sequential, parallel or batched(N).",
     )
@@ -138,7 +138,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_step_result_size",
-        Kind::Whole(1, |s, bytes| s.max_step_result = Bytes(bytes)),
+        SettingKind::Whole(1, |s, bytes| s.max_step_result = Bytes(bytes)),
         Preset::Value("8192"),
         "Maximum size of a tool result in the run's list of steps, in bytes.",
     )
@@ -146,7 +146,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "tool_retries",
-        Kind::Whole(0, |s, retries| {
+        SettingKind::Whole(0, |s, retries| {
             s.tool_retries = u32::try_from(retries).unwrap_or(u32::MAX);
         }),
         Preset::Value("3"),
@@ -156,7 +156,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "gate_timeout",
-        Kind::TimeOrNone(|s, time| s.gate_timeout = time),
+        SettingKind::TimeOrNone(|s, time| s.gate_timeout = time),
         Preset::Value("\"none\""),
         "Time after which an unanswered question about a tool call counts as no, in seconds.",
     )
@@ -164,7 +164,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "hook_timeout",
-        Kind::Time(|s, time| s.hook_timeout = time),
+        SettingKind::Time(|s, time| s.hook_timeout = time),
         Preset::Value("30"),
         "Time limit of a hook, in seconds.",
     )

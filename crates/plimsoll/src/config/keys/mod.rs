@@ -6,13 +6,13 @@ mod context;
 mod limits;
 mod model;
 
-use super::key::Key;
+use super::key::SettingKey;
 
 /// The agent's own table.
 pub(crate) const AGENT: &str = "";
 
 /// The keys by topic, in the order in which `--help` and the documentation list them.
-pub const GROUPS: [(&str, &[Key]); 4] = [
+pub const GROUPS: [(&str, &[SettingKey]); 4] = [
     ("Agent and tools", agent::ROWS),
     ("Model", model::ROWS),
     ("Limits", limits::ROWS),
@@ -20,12 +20,12 @@ pub const GROUPS: [(&str, &[Key]); 4] = [
 ];
 
 /// Every key.
-pub fn all() -> impl Iterator<Item = &'static Key> {
+pub fn all() -> impl Iterator<Item = &'static SettingKey> {
     GROUPS.into_iter().flat_map(|(_, rows)| rows)
 }
 
 /// Returns the key with this full name, or `None` if there is no such setting.
 #[must_use]
-pub fn named(path: &str) -> Option<&'static Key> {
+pub fn named(path: &str) -> Option<&'static SettingKey> {
     super::key::NAMES.get(path).copied()
 }

@@ -4,8 +4,8 @@ use plimsoll_agent::{Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, CacheStrategy};
 use plimsoll_wire::openai_chat::ToolStyle;
 
-use super::super::key::{Key, Preset, key};
-use super::super::kind::Kind;
+use super::super::key::{Preset, SettingKey, key};
+use super::super::kind::SettingKind;
 use super::super::settings::WindowSetting;
 use super::AGENT;
 
@@ -13,11 +13,11 @@ const CACHE: &str = "cache";
 const MANUAL: &str = "cache.strategy.manual";
 const RETRY: &str = "retry";
 
-pub(super) const ROWS: &[Key] = &[
+pub(super) const ROWS: &[SettingKey] = &[
     key(
         AGENT,
         "model",
-        Kind::Text(|s, text| s.model = Some(text)),
+        SettingKind::Text(|s, text| s.model = Some(text)),
         Preset::Words("a server on this machine, else `local`"),
         "The model, as PROVIDER/NAME, or `local`.",
     )
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "base_url",
-        Kind::Text(|s, text| s.base_url = Some(text)),
+        SettingKind::Text(|s, text| s.base_url = Some(text)),
         Preset::Words("the provider's"),
         "Address of the API. Default for any OpenAI-compatible server.",
     )
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "window",
-        Kind::Window(|s, tokens| {
+        SettingKind::Window(|s, tokens| {
             s.window = tokens.map_or(WindowSetting::Unknown, WindowSetting::Tokens);
         }),
         Preset::Words("reported by the server"),
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "tool_style",
-        Kind::Choice(&["native", "json"], |s, name| {
+        SettingKind::Choice(&["native", "json"], |s, name| {
             s.tool_style = Some(match name {
                 "json" => ToolStyle::JsonSchema,
                 _ => ToolStyle::Native,
@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "max_tokens",
-        Kind::Tokens(1, |s, tokens| s.max_tokens = Some(tokens)),
+        SettingKind::Tokens(1, |s, tokens| s.max_tokens = Some(tokens)),
         Preset::Words("the provider's"),
         "Maximum number of tokens in one response.",
     )
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "temperature",
-        Kind::Number(Sampling::MAX_TEMPERATURE, |s, number| {
+        SettingKind::Number(Sampling::MAX_TEMPERATURE, |s, number| {
             s.temperature = Some(number);
         }),
         Preset::Words("the provider's"),
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "seed",
-        Kind::Whole(0, |s, seed| s.seed = Some(seed)),
+        SettingKind::Whole(0, |s, seed| s.seed = Some(seed)),
         Preset::Words("none"),
         "Sampling seed, for providers that support one.",
     )
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "thinking_level",
-        Kind::Choice(&["off", "minimal", "low", "medium", "high"], |s, name| {
+        SettingKind::Choice(&["off", "minimal", "low", "medium", "high"], |s, name| {
             s.thinking = Some(match name {
                 "minimal" => ThinkingLevel::Minimal,
                 "low" => ThinkingLevel::Low,
@@ -109,7 +109,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "connect_timeout",
-        Kind::Time(|s, time| s.connect_timeout = Some(time)),
+        SettingKind::Time(|s, time| s.connect_timeout = Some(time)),
         Preset::Value("15"),
         "Time limit for opening a connection, in seconds.",
     )
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         AGENT,
         "idle_timeout",
-        Kind::Time(|s, time| s.idle_timeout = Some(time)),
+        SettingKind::Time(|s, time| s.idle_timeout = Some(time)),
         Preset::Value("300"),
         "Time without a received byte after which a call is abandoned, in seconds.",
     )
@@ -127,7 +127,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         RETRY,
         "max_attempts",
-        Kind::Whole(1, |s, tries| {
+        SettingKind::Whole(1, |s, tries| {
             s.retry.max_attempts = u32::try_from(tries).unwrap_or(u32::MAX);
         }),
         Preset::Value("3"),
@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         RETRY,
         "initial",
-        Kind::Time(|s, time| s.retry.initial = time),
+        SettingKind::Time(|s, time| s.retry.initial = time),
         Preset::Value("1"),
         "Wait before the first retry, in seconds.",
     )
@@ -145,7 +145,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         RETRY,
         "factor",
-        Kind::Whole(1, |s, factor| {
+        SettingKind::Whole(1, |s, factor| {
             s.retry.factor = u32::try_from(factor).unwrap_or(u32::MAX);
         }),
         Preset::Value("2"),
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         RETRY,
         "cap",
-        Kind::Time(|s, time| s.retry.cap = time),
+        SettingKind::Time(|s, time| s.retry.cap = time),
         Preset::Value("30"),
         "Longest wait between retries, in seconds.",
     )
@@ -163,7 +163,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         RETRY,
         "retry_after_cap",
-        Kind::Time(|s, time| s.retry.retry_after_cap = time),
+        SettingKind::Time(|s, time| s.retry.retry_after_cap = time),
         Preset::Value("120"),
         "Longest wait that a provider may ask for, in seconds. If it asks for more, the call fails.",
     )
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         CACHE,
         "enabled",
-        Kind::Flag(|s, on| s.cache.enabled = on),
+        SettingKind::Flag(|s, on| s.cache.enabled = on),
         Preset::Value("true"),
         "Use the provider's prompt cache.",
     )
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         CACHE,
         "strategy",
-        Kind::Choice(&["auto", "disabled"], |s, name| {
+        SettingKind::Choice(&["auto", "disabled"], |s, name| {
             s.cache.strategy = match name {
                 "disabled" => CacheStrategy::Disabled,
                 _ => CacheStrategy::Auto,
@@ -192,7 +192,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         CACHE,
         "retention",
-        Kind::Choice(&CacheRetention::NAMES, |s, name| {
+        SettingKind::Choice(&CacheRetention::NAMES, |s, name| {
             s.retention = CacheRetention::named(name).unwrap_or_default();
         }),
         Preset::Value("\"usual\""),
@@ -204,7 +204,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         MANUAL,
         "cache_system",
-        Kind::Flag(|s, on| s.manual(|system, _, _| *system = on)),
+        SettingKind::Flag(|s, on| s.manual(|system, _, _| *system = on)),
         Preset::Words("decided by `strategy`"),
         "Place a breakpoint after the system prompt.",
     )
@@ -212,7 +212,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         MANUAL,
         "cache_tools",
-        Kind::Flag(|s, on| s.manual(|_, tools, _| *tools = on)),
+        SettingKind::Flag(|s, on| s.manual(|_, tools, _| *tools = on)),
         Preset::Words("decided by `strategy`"),
         "Place a breakpoint after the tools.",
     )
@@ -220,7 +220,7 @@ pub(super) const ROWS: &[Key] = &[
     key(
         MANUAL,
         "cache_messages",
-        Kind::Flag(|s, on| s.manual(|_, _, messages| *messages = on)),
+        SettingKind::Flag(|s, on| s.manual(|_, _, messages| *messages = on)),
         Preset::Words("decided by `strategy`"),
         "Place breakpoints in the history and at its end.",
     )

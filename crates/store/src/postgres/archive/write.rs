@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Bytes, Seq};
-use plimsoll_core::archive::{Archived, recall_text, spaced_words};
+use plimsoll_core::archive::{ArchivedItem, recall_text, spaced_words};
 use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use sqlx::PgConnection;
 
@@ -26,9 +26,9 @@ pub(crate) async fn archive(
     place: &str,
     bounds: &ArchiveBounds,
     session: &SessionId,
-    items: &[Archived],
+    items: &[ArchivedItem],
 ) -> Result<(), StoreError> {
-    let items: BTreeMap<Seq, &Archived> = items.iter().map(|item| (item.seq, item)).collect();
+    let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
     let mut bytes = 0;
     let mut fresh = Vec::new();
     for item in items.into_values() {
@@ -48,7 +48,7 @@ async fn take_in(
     connection: &mut PgConnection,
     bounds: &ArchiveBounds,
     session: &SessionId,
-    items: &[(&Archived, String)],
+    items: &[(&ArchivedItem, String)],
 ) -> sqlx::Result<()> {
     sqlx::query("INSERT INTO shelves (session) VALUES ($1) ON CONFLICT DO NOTHING")
         .bind(session.as_str())
@@ -77,7 +77,7 @@ async fn take_in(
 async fn insert(
     connection: &mut PgConnection,
     shelf: i64,
-    items: &[(&Archived, String)],
+    items: &[(&ArchivedItem, String)],
     now: i64,
 ) -> sqlx::Result<()> {
     let taken: i64 = sqlx::query_scalar(

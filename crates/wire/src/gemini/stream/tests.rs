@@ -6,7 +6,7 @@ use super::*;
 use crate::decoder::StreamDecoder;
 
 fn read(frames: &[&str]) -> Result<Reply, WireError> {
-    let mut answer = StreamState::new(0);
+    let mut answer = GeminiStreamState::new(0);
     for frame in frames {
         answer.push(frame)?;
     }
@@ -118,7 +118,7 @@ fn usage_has_one_meaning() {
 proptest::proptest! {
     #[test]
     fn no_frame_is_a_panic(text in ".{0,200}", name in "[a-zA-Z]{1,16}") {
-        let mut answer = StreamState::new(usize::MAX - 1);
+        let mut answer = GeminiStreamState::new(usize::MAX - 1);
         let _ = answer.push(&text);
         let frame = part(&format!(r#"{{"{name}":{{}},"functionCall":{{"name":3}}}}"#));
         for _ in 0..3 {

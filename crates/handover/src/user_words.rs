@@ -5,9 +5,9 @@ use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::cues::{self, PersonCues, Rule};
-use crate::entries::{Source, Text};
-use crate::format::{GAP, Item, ItemKind};
-use crate::outdated::{Told, stale};
+use crate::entries::{Text, WordsOrigin};
+use crate::format::{GAP, ItemKind, SectionItem};
+use crate::outdated::{ValueStatements, stale};
 use crate::sentences::{normal, sentences};
 use crate::tokens::TokenBudget;
 
@@ -33,7 +33,7 @@ pub(crate) struct SaidText {
     /// The position in the transcript.
     pub(crate) order: usize,
     pub(crate) text: String,
-    pub(crate) standing: Standing,
+    pub(crate) standing: PriorKnowledge,
 }
 
 impl SaidText {
@@ -56,22 +56,22 @@ impl SaidText {
         all
     }
 
-    pub(crate) fn of_person(order: usize, words: &str, source: Source) -> Self {
+    pub(crate) fn of_person(order: usize, words: &str, source: WordsOrigin) -> Self {
         Self {
             order,
             text: words.to_owned(),
             standing: match source {
-                Source::Message => Standing::New,
-                Source::Reply => Standing::Reply,
+                WordsOrigin::Message => PriorKnowledge::New,
+                WordsOrigin::Reply => PriorKnowledge::Reply,
             },
         }
     }
 
     /// Converts an item of an earlier handover. Returns `None` if the item is not the user's.
-    pub(crate) fn of_item(order: usize, item: &Item) -> Option<Self> {
+    pub(crate) fn of_item(order: usize, item: &SectionItem) -> Option<Self> {
         let standing = match item.kind {
-            ItemKind::Rule => Standing::Rule,
-            ItemKind::User => Standing::New,
+            ItemKind::Rule => PriorKnowledge::Rule,
+            ItemKind::User => PriorKnowledge::New,
             ItemKind::Note => return None,
         };
         Some(Self {
@@ -84,7 +84,7 @@ impl SaidText {
 
 /// Prior knowledge about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PriorKnowledge {
     New,
     /// The text answers a tool call: a decision of the user.
     Reply,
@@ -94,7 +94,7 @@ pub(crate) enum Standing {
 
 /// The user's words, with the choice of the kept ones.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct UserWords {
     messages: Vec<Utterance>,
 }
 
@@ -103,14 +103,14 @@ struct Utterance {
     order: usize,
     text: String,
     sentences: Vec<Sentence>,
-    kept: Kept,
+    kept: KeptPart,
     /// The cost of the kept sentences.
     paid: u64,
-    standing: Standing,
+    standing: PriorKnowledge,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum KeptPart {
     No,
     Whole,
     Sentences,
@@ -130,7 +130,7 @@ struct Sentence {
     is_machine: bool,
 }
 
-impl Said {
+impl UserWords {
     /// Reads texts in their order.
     pub(crate) fn of(texts: Vec<SaidText>) -> Self {
         let all = texts.iter().map(|said| said.text.as_str());
@@ -167,14 +167,14 @@ impl Said {
     /// Returns the tokens of all words that are not outdated.
     pub(crate) fn weight(&self, count: &dyn Fn(&str) -> u64) -> u64 {
         let live = self.messages.iter().map(Utterance::live);
-        live.map(|text| count(&Item::user(text, false).written()))
+        live.map(|text| count(&SectionItem::user(text, false).written()))
             .sum()
     }
 
     /// Discards all choices.
     pub(crate) fn reset(&mut self) {
         for message in &mut self.messages {
-            message.kept = Kept::No;
+            message.kept = KeptPart::No;
             message.paid = 0;
             message
                 .sentences
@@ -205,8 +205,8 @@ impl Said {
     pub(crate) fn spend_on_rules(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
-            if message.is_short() && message.kept == Kept::No {
-                let is_reply = message.standing == Standing::Reply;
+            if message.is_short() && message.kept == KeptPart::No {
+                let is_reply = message.standing == PriorKnowledge::Reply;
                 let strength = message.strength().filter(|rule| *rule > Rule::Wish);
                 found.extend(strength.map(|rule| (is_reply, rule, m)));
             }
@@ -219,7 +219,7 @@ impl Said {
             if let Some(message) = self.messages.get_mut(m)
                 && tokens.spend(&message.item(message.live()).written())
             {
-                message.kept = Kept::Whole;
+                message.kept = KeptPart::Whole;
             }
         }
     }
@@ -244,7 +244,7 @@ impl Said {
     pub(crate) fn spend_on_short(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found: Vec<(f64, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
-            if message.is_short() && message.kept == Kept::No && !message.is_chatter() {
+            if message.is_short() && message.kept == KeptPart::No && !message.is_chatter() {
                 let fact = if message.says_a_fact() { 2.0 } else { 1.0 };
                 let cost = message.text.len() as f64 / 4.0 + 4.0;
                 found.push((fact / cost, m));
@@ -258,7 +258,7 @@ impl Said {
             if let Some(message) = self.messages.get_mut(m) {
                 let text = message.live();
                 if text.is_empty() || tokens.spend(&message.item(text).written()) {
-                    message.kept = Kept::Whole;
+                    message.kept = KeptPart::Whole;
                 }
             }
         }
@@ -281,7 +281,7 @@ impl Said {
             }
             let cost = tokens.count(&message.item(message.live()).written());
             if cost <= left && tokens.spend_tokens(cost.saturating_sub(message.paid)) {
-                message.kept = Kept::Whole;
+                message.kept = KeptPart::Whole;
                 message.paid = cost;
             }
         }
@@ -328,12 +328,12 @@ impl Said {
     }
 
     /// Returns the kept words, with their positions in the transcript.
-    pub(crate) fn items(&self) -> Vec<(usize, Item)> {
+    pub(crate) fn items(&self) -> Vec<(usize, SectionItem)> {
         let kept = self.messages.iter().filter_map(|message| {
             let text = match message.kept {
-                Kept::No => return None,
-                Kept::Whole => message.live(),
-                Kept::Sentences => message.joined(|sentence| sentence.is_kept),
+                KeptPart::No => return None,
+                KeptPart::Whole => message.live(),
+                KeptPart::Sentences => message.joined(|sentence| sentence.is_kept),
             };
             (!text.is_empty()).then(|| (message.order, message.item(text)))
         });
@@ -343,7 +343,7 @@ impl Said {
 
 impl Utterance {
     /// Reads a text, with the statements about values in its sentences.
-    fn of(said: SaidText) -> (Self, Vec<(usize, Told)>) {
+    fn of(said: SaidText) -> (Self, Vec<(usize, ValueStatements)>) {
         let text = said.text.trim().to_owned();
         let mut found = Vec::new();
         let mut values = Vec::new();
@@ -352,8 +352,8 @@ impl Utterance {
             let is_machine = n >= BY_HAND || cues::is_machine(sentence);
             let (mut rule, mut is_fact) = (None, false);
             if !is_machine {
-                let told = Told::of(sentence, text.len() <= BRIEF);
-                let is_stated = told.as_ref().is_some_and(Told::is_stated);
+                let told = ValueStatements::of(sentence, text.len() <= BRIEF);
+                let is_stated = told.as_ref().is_some_and(ValueStatements::is_stated);
                 let cues = PersonCues::of(sentence);
                 rule = cues.rule.max(is_stated.then_some(Rule::Value));
                 is_fact = cues.is_fact;
@@ -374,7 +374,7 @@ impl Utterance {
             order: said.order,
             text,
             sentences: found,
-            kept: Kept::No,
+            kept: KeptPart::No,
             paid: 0,
             standing: said.standing,
         };
@@ -383,7 +383,7 @@ impl Utterance {
 
     /// Marks sentences that other messages repeat, unless they contain a rule or a value.
     fn mark_chatter(&mut self, repeated: &HashSet<String>) {
-        if !self.is_short() || self.standing != Standing::New {
+        if !self.is_short() || self.standing != PriorKnowledge::New {
             return;
         }
         for n in 0..self.sentences.len() {
@@ -413,9 +413,9 @@ impl Utterance {
         let live = self.sentences.iter().filter(|one| !one.is_stale);
         let strength = live.filter_map(|one| one.rule).max();
         match self.standing {
-            Standing::New => strength,
-            Standing::Reply => Some(Rule::Must),
-            Standing::Rule => strength.max(Some(Rule::Value)),
+            PriorKnowledge::New => strength,
+            PriorKnowledge::Reply => Some(Rule::Must),
+            PriorKnowledge::Rule => strength.max(Some(Rule::Value)),
         }
     }
 
@@ -426,15 +426,15 @@ impl Utterance {
     }
 
     /// Returns a part of the message as an item.
-    fn item(&self, text: String) -> Item {
+    fn item(&self, text: String) -> SectionItem {
         let is_rule = match self.kept {
-            Kept::Sentences => self
+            KeptPart::Sentences => self
                 .sentences
                 .iter()
                 .any(|one| one.is_kept && one.rule > Some(Rule::Wish)),
-            _ => self.standing != Standing::Reply && self.strength() > Some(Rule::Wish),
+            _ => self.standing != PriorKnowledge::Reply && self.strength() > Some(Rule::Wish),
         };
-        Item::user(text, is_rule)
+        SectionItem::user(text, is_rule)
     }
 
     /// Keeps the sentence with this number if it is wanted and there are enough tokens.
@@ -444,7 +444,7 @@ impl Utterance {
         tokens: &mut TokenBudget<'_>,
         wanted: impl Fn(&Sentence) -> bool,
     ) {
-        let first = self.kept == Kept::No;
+        let first = self.kept == KeptPart::No;
         let Some(sentence) = self.sentences.get_mut(n) else {
             return;
         };
@@ -455,7 +455,7 @@ impl Utterance {
         let cost = tokens.count(text) + GAP_COST + if first { 2 } else { 0 };
         if tokens.spend_tokens(cost) {
             sentence.is_kept = true;
-            self.kept = Kept::Sentences;
+            self.kept = KeptPart::Sentences;
             self.paid += cost;
         }
     }
@@ -466,7 +466,7 @@ impl Utterance {
 
     /// Returns `true` if further sentences of the message could be kept.
     fn is_open(&self) -> bool {
-        !self.is_short() && matches!(self.kept, Kept::No | Kept::Sentences)
+        !self.is_short() && matches!(self.kept, KeptPart::No | KeptPart::Sentences)
     }
 
     /// Returns the text of the message without outdated sentences.

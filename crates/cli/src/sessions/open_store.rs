@@ -1,4 +1,4 @@
-//! [`Place`]: the store of `plimsoll sessions` and `usage`: the files of this machine, or the
+//! [`OpenStore`]: the store of `plimsoll sessions` and `usage`: the files of this machine, or the
 //! database of workers.
 
 use clap::Args;
@@ -29,7 +29,7 @@ pub(crate) struct PlaceArgs {
 }
 
 /// An open store.
-pub(crate) enum Place {
+pub(crate) enum OpenStore {
     Files(Box<SqliteStore>),
     #[cfg(feature = "restate")]
     Database(plimsoll::store::PostgresStore),
@@ -40,15 +40,15 @@ impl PlaceArgs {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub(crate) async fn open(&self) -> Result<Place, Stop> {
+    pub(crate) async fn open(&self) -> Result<OpenStore, Stop> {
         #[cfg(feature = "restate")]
         if let Some(url) = self.url() {
             let store = plimsoll::store::PostgresStore::connect(url).await;
-            return store.map(Place::Database).map_err(Stop::failed);
+            return store.map(OpenStore::Database).map_err(Stop::failed);
         }
         let store = SqliteStore::open(paths::data()?).await;
         let store = store.map_err(Stop::failed)?;
-        Ok(Place::Files(Box::new(store)))
+        Ok(OpenStore::Files(Box::new(store)))
     }
 
     /// Returns an error for a feature that requires the files of this machine.

@@ -1,5 +1,5 @@
-//! [`Means`]: the context of a plan besides the view: an archive, a model that summarises, and a
-//! finished summary. The agent's machine requests summaries.
+//! [`PlanContext`]: the context of a plan besides the view: an archive, a model that summarises,
+//! and a finished summary. The agent's machine requests summaries.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::tokens::Tokens;
 
 /// The context of a plan besides the view. By default nothing is available.
 #[derive(Debug, Clone, Default)]
-pub struct Means {
+pub struct PlanContext {
     /// Whether removed messages can be recalled, so that markers may say how.
     pub recall: Recall,
     /// Whether a model can write a summary.
     pub summarizer: Summarizer,
     /// A finished summary by a model.
-    pub ready: Option<Ready>,
+    pub ready: Option<ReadySummary>,
 }
 
 /// Whether the model can recall removed messages.
@@ -64,12 +64,12 @@ pub struct Span {
     /// The maximum size of the summary.
     pub max: Tokens,
     /// Whether a plan waits for the summary.
-    pub when: When,
+    pub when: SummaryTiming,
 }
 
 /// Whether a plan waits for a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum SummaryTiming {
     /// A plan is due now.
     Now,
     /// A plan will be due soon. The summary can be written while the run continues.
@@ -78,7 +78,7 @@ pub enum When {
 
 /// A finished summary by a model, with the messages that it summarises.
 #[derive(Debug, Clone)]
-pub struct Ready {
+pub struct ReadySummary {
     /// The summarised items.
     pub seqs: Vec<Seq>,
     /// The fingerprint of the messages when they were summarised.

@@ -1,5 +1,5 @@
-//! [`Asks`]: the gate of a chat. Its questions are answered by typed lines, like everything else,
-//! so the user can still interrupt or steer the run while a question waits.
+//! [`ChatGate`]: the gate of a chat. Its questions are answered by typed lines, like everything
+//! else, so the user can still interrupt or steer the run while a question waits.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::ask::{self, Reply};
 const WAITING: usize = 16;
 
 /// Asks the user of the chat.
-pub(crate) struct Asks {
-    questions: Sender<Asked>,
+pub(crate) struct ChatGate {
+    questions: Sender<PendingQuestion>,
     approvals: Arc<Approvals>,
 }
 
 /// A question that waits for an answer. Dropping it denies the call.
-pub(crate) struct Asked {
+pub(crate) struct PendingQuestion {
     pub(crate) question: Question,
     answer: oneshot::Sender<Reply>,
 }
 
-impl Asks {
+impl ChatGate {
     /// Creates the gate, and the channel of its questions.
-    pub(crate) fn new(approvals: Arc<Approvals>) -> (Self, Receiver<Asked>) {
+    pub(crate) fn new(approvals: Arc<Approvals>) -> (Self, Receiver<PendingQuestion>) {
         let (questions, asked) = channel(WAITING);
         let gate = Self {
             questions,
@@ -39,7 +39,7 @@ impl Asks {
     }
 }
 
-impl Asked {
+impl PendingQuestion {
     /// Answers the question. Returns `false` if the call does not wait any more.
     pub(crate) fn answer(self, reply: Reply) -> bool {
         self.answer.send(reply).is_ok()
@@ -52,14 +52,14 @@ impl Asked {
 }
 
 #[async_trait]
-impl Gate for Asks {
+impl Gate for ChatGate {
     async fn decide(&self, question: &Question) -> Answer {
         let name = &question.call.name;
         if self.approvals.allow(question) {
             return Answer::Allow;
         }
         let (answer, reply) = oneshot::channel();
-        let asked = Asked {
+        let asked = PendingQuestion {
             question: question.clone(),
             answer,
         };

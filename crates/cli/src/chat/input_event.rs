@@ -1,5 +1,5 @@
-//! [`Typed`]: the user's input: lines from a terminal or a pipe, read by a thread of its own, and
-//! Ctrl-C.
+//! [`InputEvent`]: the user's input: lines from a terminal or a pipe, read by a thread of its own,
+//! and Ctrl-C.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) const PRESSES: usize = 4;
 
 /// An event of the input.
 #[derive(Debug)]
-pub(crate) enum Typed {
+pub(crate) enum InputEvent {
     /// A line, without its line break.
     Line(String),
     /// The reason why a line cannot be read.
@@ -30,26 +30,26 @@ pub(crate) enum Typed {
 }
 
 /// The state of Ctrl-C, shared by the editor and the signal handler.
-pub(crate) type Keys = Arc<Mutex<Interrupts>>;
+pub(crate) type SharedInterrupts = Arc<Mutex<Interrupts>>;
 
 /// Locks the state of Ctrl-C.
-pub(crate) fn keys(keys: &Keys) -> MutexGuard<'_, Interrupts> {
+pub(crate) fn keys(keys: &SharedInterrupts) -> MutexGuard<'_, Interrupts> {
     keys.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts a thread that reads the lines of a pipe.
-pub(crate) fn piped() -> Receiver<Typed> {
+pub(crate) fn piped() -> Receiver<InputEvent> {
     let (lines, receiver) = channel(WAITING);
     // The thread ends with the process: a blocking read from a pipe cannot be interrupted.
     std::thread::spawn(move || {
         let mut input: Box<dyn io::BufRead> = Box::new(io::BufReader::new(io::stdin()));
         loop {
             let typed = match input::line(&mut input) {
-                None => Typed::End,
-                Some(Ok(line)) => Typed::Line(line),
-                Some(Err(Stop { text, .. })) => Typed::Bad(text),
+                None => InputEvent::End,
+                Some(Ok(line)) => InputEvent::Line(line),
+                Some(Err(Stop { text, .. })) => InputEvent::Bad(text),
             };
-            let ends = matches!(typed, Typed::End);
+            let ends = matches!(typed, InputEvent::End);
             if lines.blocking_send(typed).is_err() || ends {
                 return;
             }
@@ -60,7 +60,7 @@ pub(crate) fn piped() -> Receiver<Typed> {
 
 /// Listens for Ctrl-C outside the line editor and for interrupt signals. No signal is missed after
 /// this returns. They have a channel of their own, because a pipe may fill that of the lines.
-pub(crate) fn signals(presses: Sender<Press>, of: Keys) -> io::Result<()> {
+pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts) -> io::Result<()> {
     let mut signals = Signals::listen()?;
     tokio::spawn(async move {
         while signals.next().await {

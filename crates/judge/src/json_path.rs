@@ -1,21 +1,21 @@
-//! [`Place`]: a place in a request, which becomes a text only if a fault names it.
+//! [`JsonPath`]: a place in a request, which becomes a text only if a fault names it.
 
 use std::fmt;
 
 /// A place in a request: the way to it from the outside.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'p> {
+pub(crate) enum JsonPath<'p> {
     /// The request if the name is empty, otherwise the value of one of its keys.
     Named(&'p str),
     /// The same in an API that writes `messages.3` for `messages[3]`.
     Dotted(&'p str),
     /// The value of a key.
-    Key(&'p Place<'p>, &'p str),
+    Key(&'p JsonPath<'p>, &'p str),
     /// An entry of a list.
-    Entry(&'p Place<'p>, usize),
+    Entry(&'p JsonPath<'p>, usize),
 }
 
-impl<'p> Place<'p> {
+impl<'p> JsonPath<'p> {
     pub(crate) const fn key(&'p self, key: &'p str) -> Self {
         Self::Key(self, key)
     }
@@ -33,7 +33,7 @@ impl<'p> Place<'p> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for JsonPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Named(name) | Self::Dotted(name) => f.write_str(name),
@@ -45,8 +45,8 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-impl From<Place<'_>> for String {
-    fn from(place: Place<'_>) -> Self {
+impl From<JsonPath<'_>> for String {
+    fn from(place: JsonPath<'_>) -> Self {
         place.to_string()
     }
 }
