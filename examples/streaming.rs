@@ -3,13 +3,13 @@
 //! `cargo run -p plimsoll-examples --bin streaming`
 
 use plimsoll::testing::{ScriptedProvider, Turn};
-use plimsoll::{Agent, Delta, Event};
+use plimsoll::{Agent, Delta, Event, SessionEvent};
 
 #[tokio::main]
 async fn main() -> Result<(), plimsoll::Error> {
     let model = ScriptedProvider::new([Turn::say("Land, and a harbour.")]);
     let agent = Agent::builder(model)
-        .observer(|event: &Event| match event {
+        .observer(|seen: &SessionEvent| match &seen.event {
             Event::TurnStart { turn, tokens, .. } => println!("turn {turn}: {tokens} tokens"),
             Event::Delta(Delta::Text { text }) => print!("{text}"),
             Event::TurnEnd { .. } => println!(),

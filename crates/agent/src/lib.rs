@@ -72,7 +72,8 @@ pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
 #[cfg(feature = "schema")]
 pub use event::event_schema;
 pub use event::{
-    EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, ToolPhase, TurnTrigger,
+    EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, SessionEvent, ToolPhase,
+    TurnTrigger,
 };
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};

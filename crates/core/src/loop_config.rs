@@ -133,7 +133,7 @@ impl Session {
         config.apply(&mut setup);
         if config.thinking_level.is_some() || config.provider_override.is_some() {
             for text in parts.provider.sampling_notes(&setup.sampling) {
-                parts.tell(&Event::Warning { text });
+                parts.tell(Event::Warning { text });
             }
         }
         self.base = Some(Base {

@@ -171,7 +171,10 @@ impl Session {
 
     /// Sets the parts that the session works with from now on.
     pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
-        self.parts = fittings.parts;
+        let mut parts = Arc::unwrap_or_clone(fittings.parts);
+        let runs = self.run.state().runs();
+        parts.observers = parts.observers.of_session(self.id().as_str(), runs);
+        self.parts = Arc::new(parts);
         self.held = HeldMemory::new(&self.parts.held);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
@@ -188,7 +191,7 @@ impl Session {
         let named = tools.map(|tool| (tool.spec().name.clone(), tool));
         self.tools = named.collect();
         for text in fittings.notes {
-            self.parts.tell(&Event::Warning { text });
+            self.parts.tell(Event::Warning { text });
         }
         for rule in &fittings.pins {
             self.pin_rule(rule).await?;

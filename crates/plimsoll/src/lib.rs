@@ -77,13 +77,13 @@
 //!
 //! ```
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
-//! use plimsoll::{Agent, Delta, Event};
+//! use plimsoll::{Agent, Delta, Event, SessionEvent};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), plimsoll::Error> {
 //! # let model = ScriptedProvider::new([Turn::say("Land!")]);
 //! let agent = Agent::builder(model)
-//!     .observer(|event: &Event| {
-//!         if let Event::Delta(Delta::Text { text }) = event {
+//!     .observer(|seen: &SessionEvent| {
+//!         if let Event::Delta(Delta::Text { text }) = &seen.event {
 //!             print!("{text}");
 //!         }
 //!     })
@@ -225,7 +225,9 @@ pub mod tokens;
 pub mod tools;
 pub mod wire;
 
-pub use plimsoll_agent::{EndReason, Event, ExecutionLimits, PermissionMode, ThinkingLevel};
+pub use plimsoll_agent::{
+    EndReason, Event, ExecutionLimits, PermissionMode, SessionEvent, ThinkingLevel,
+};
 pub use plimsoll_context::{
     CacheConfig, ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
 };

@@ -218,7 +218,7 @@ pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Up
     if answered(session, parts, point, asked, Decision::Go) != Decision::Go {
         return;
     }
-    parts.tell(&Event::ToolUpdate { call, name, text });
+    parts.tell(Event::ToolUpdate { call, name, text });
     let told = attend(session, parts.hooks.after_update(args)).await;
     let late = || vec![cut_off("after_tool_execution_update")];
     warn(parts, told.unwrap_or_else(late));
@@ -278,7 +278,7 @@ fn cut_off(name: &str) -> String {
 
 pub(super) fn warn(parts: &Parts, texts: Vec<String>) {
     for text in texts {
-        parts.tell(&Event::Warning { text });
+        parts.tell(Event::Warning { text });
     }
 }
 

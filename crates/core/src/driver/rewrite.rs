@@ -56,7 +56,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
         let text = format!(
             "transform_context or convert_to_llm made the request {grown} tokens larger, which is too much; it is sent without them"
         );
-        parts.tell(&Event::Warning { text });
+        parts.tell(Event::Warning { text });
         return;
     }
     request.counted = request.counted.minus(before) + now;
