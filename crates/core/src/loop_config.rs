@@ -85,7 +85,11 @@ pub async fn agent_loop_continue(
 }
 
 impl Session {
-    async fn with(&mut self, config: &AgentLoopConfig, input: Input) -> Result<AgentOutput, Error> {
+    pub(crate) async fn with(
+        &mut self,
+        config: &AgentLoopConfig,
+        input: Input,
+    ) -> Result<AgentOutput, Error> {
         self.configure(config).await?;
         let output = self.drive(input).await;
         self.restore();

@@ -1,12 +1,13 @@
 //! [`Observer`]: receives events live, but cannot influence the run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::{Event, SessionEvent};
 
 use crate::hooks::said_by;
+use crate::run_stream::Reader;
 
 /// Receives every event of all sessions of an agent, as it happens.
 ///
@@ -54,6 +55,8 @@ struct Seat {
 struct EventSource {
     session: Arc<str>,
     run: AtomicU64,
+    /// The reader of the current run, if there is one.
+    reader: Mutex<Reader>,
 }
 
 impl Observers {
@@ -72,6 +75,7 @@ impl Observers {
             source: Arc::new(EventSource {
                 session: session.into(),
                 run: runs.into(),
+                reader: Mutex::default(),
             }),
         }
     }
@@ -81,9 +85,24 @@ impl Observers {
         self.source.run.store(run, Ordering::Relaxed);
     }
 
-    /// Sends an event to all working observers. A panic of an observer never ends a run.
+    /// Sends the events of the next run to a reader as well, as long as it exists.
+    pub(crate) fn stream_to(&self, reader: Reader) {
+        *self.reader() = reader;
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Reader> {
+        let reader = self.source.reader.lock();
+        reader.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an event to all working observers, and to the reader of the run. A panic of an observer
+    /// never ends a run.
     pub(crate) fn tell(&self, event: Event) {
+        let reader = self.reader().upgrade();
         if self.seats.is_empty() {
+            if let Some(reader) = reader {
+                reader.push(event);
+            }
             return;
         }
         let seen = SessionEvent {
@@ -107,6 +126,9 @@ impl Observers {
                     ),
                 });
             }
+        }
+        if let Some(reader) = reader {
+            reader.push(seen.event);
         }
     }
 }
