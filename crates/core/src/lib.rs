@@ -52,7 +52,7 @@ pub use file_edit::{FileEdit, MAX_KEPT_FILE};
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
-    ANSWER_RETRIES, CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Later,
+    ANSWER_RETRIES, CommandHook, Evicted, EvictedMessage, HOOK_TIMEOUT, HookReply, Hooks, Later,
     MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
 };
 pub use journal::{

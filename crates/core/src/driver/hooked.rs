@@ -154,7 +154,7 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Le
         return;
     }
     let seen = seen(session, HookPoint::OnEvict);
-    let told = attend(session, parts.hooks.on_evict(evicted, seen)).await;
+    let told = attend(session, parts.hooks.evicted(evicted, seen)).await;
     warn(
         parts,
         told.unwrap_or_else(|| vec![cut_off(HookPoint::OnEvict.name())]),

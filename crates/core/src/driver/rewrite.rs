@@ -22,7 +22,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     }
     let mut messages: Messages = request.messages.iter().cloned().collect();
     for (name, hook) in parts.hooks.rewrites() {
-        let asked = hook(messages.clone(), parts.hooks.timeout);
+        let asked = hook(messages.clone(), parts.hooks.timeout());
         let rewritten = match attend(session, asked).await {
             Some(Ok(rewritten)) => check(&rewritten).map(|()| rewritten),
             Some(Err(fault)) => Err(fault.what()),
