@@ -12,6 +12,7 @@ mod compact;
 mod contents;
 mod decode;
 mod digest;
+mod display;
 mod doom_loop;
 mod ending;
 mod entry;
