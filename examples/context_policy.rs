@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll::context::{Budget, ExchangeKind};
 use plimsoll::policy::{Draft, Policy, Stage, Trigger};
 use plimsoll::testing::{ScriptedProvider, Turn};
-use plimsoll::{Agent, Event, Tokens, ToolError, Window, tool};
+use plimsoll::{Agent, Event, SessionEvent, Tokens, ToolError, Window, tool};
 
 /// Drops whole exchanges, a call with its results, the oldest first. The newest stay.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ async fn main() -> Result<(), plimsoll::Error> {
         .window(Window::Known(Tokens(8_000)))
         // Behind it the stages of a preset, for what yours leaves over.
         .policy(Policy::evict(Default::default()).with_stage(Arc::new(OldestFirst)))
-        .observer(|event: &Event| {
+        .observer(|seen: &SessionEvent| {
             if let Event::CompactionEnded {
                 plan,
                 tokens_before,
                 tokens_after,
                 ..
-            } = event
+            } = &seen.event
             {
                 println!(
                     "{}: {tokens_before} to {tokens_after}",

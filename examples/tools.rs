@@ -4,7 +4,7 @@
 
 use plimsoll::permissions::DenyAll;
 use plimsoll::testing::{ScriptedProvider, Turn};
-use plimsoll::{Agent, ToolError, tool};
+use plimsoll::{Agent, Event, SessionEvent, ToolError, tool};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -44,8 +44,8 @@ async fn main() -> Result<(), plimsoll::Error> {
         .tool(steer)
         .tool(anchor.asks())
         .gate(DenyAll)
-        .observer(|event: &plimsoll::Event| {
-            if let plimsoll::Event::Step(step) = event {
+        .observer(|seen: &SessionEvent| {
+            if let Event::Step(step) = &seen.event {
                 println!("{}: {}", step.name, step.result);
             }
         })

@@ -12,7 +12,7 @@ use crate::command::Job;
 use crate::error::Error;
 use crate::steps::{self, Step};
 use crate::test::Counts;
-use crate::{bare, chaos, deny, dist, test, tidy};
+use crate::{api, bare, chaos, deny, dist, test, tidy};
 
 /// Maximum time of all checks on two cores with an empty target directory.
 const BUDGET: Duration = Duration::from_secs(25 * 60);
@@ -65,6 +65,10 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
     steps.push(Step {
         name: "dist",
         act: Box::new(|| dist::try_packages(root).map(quiet)),
+    });
+    steps.push(Step {
+        name: "api",
+        act: Box::new(|| api::run(root)),
     });
     steps.push(Step {
         name: "docs",

@@ -1,6 +1,7 @@
 //! All checks and chores of the workspace, as `cargo xtask NAME`. None of this is shipped to users.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod api;
 mod bare;
 mod bench;
 mod chaos;
@@ -50,6 +51,8 @@ enum Chore {
     Test,
     /// The rules of the house: file heads, sizes, words, walls, floors, links
     Tidy,
+    /// The public API beside its checked-in listing, crates/plimsoll/api.txt; PLIMSOLL_BLESS=1 renews it
+    Api,
     /// The benchmarks, optimised, and one table of what is required
     Bench {
         /// Put the table in BENCHMARKS.md
@@ -170,6 +173,9 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = api::as_rustdoc() {
+        return code;
+    }
     let chore = Arguments::parse().chore;
     match root().and_then(|root| act(chore, &root)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -185,6 +191,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Ci => ci::run(root),
         Chore::Test => test::run(root),
         Chore::Tidy => tidy::run(root),
+        Chore::Api => api::run(root).map(|note| println!("{note}")),
         Chore::Bench { save: true, .. } => bench::run(root, &[], bench::Table::Saved),
         Chore::Bench { filter, .. } => bench::run(root, &filter, bench::Table::Printed),
         Chore::Soak { filter } => soak::run(root, filter.as_deref()),

@@ -22,7 +22,30 @@ use crate::spend::Spend;
 /// another meaning, not when a field or an event is added.
 pub const EVENT_VERSION: u32 = 1;
 
-/// An event of a run. `plimsoll run --json` prints one per line.
+/// An event with the session and the run that it belongs to. `plimsoll run --json` prints one per line.
+///
+/// ```
+/// use plimsoll_agent::{Event, SessionEvent};
+///
+/// let text = "look out".to_owned();
+/// let event = SessionEvent { session: "voyage".into(), run: 2, event: Event::Warning { text } };
+/// let line = serde_json::to_string(&event)?;
+/// assert_eq!(line, r#"{"session":"voyage","run":2,"event":"warning","text":"look out"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionEvent {
+    /// The id of the session.
+    pub session: Arc<str>,
+    /// The number of the session's newest run, from 1. 0 before its first run.
+    pub run: u64,
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// An event of a run. Observers receive it as part of a [`SessionEvent`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -33,8 +56,6 @@ pub enum Event {
         /// [`EVENT_VERSION`]; 0 if an older program wrote the event.
         #[serde(default)]
         version: u32,
-        /// The run's number in its session, from 1.
-        run: u64,
         /// The full identifier of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loop_id: Option<LoopId>,
@@ -240,11 +261,9 @@ pub enum Event {
         call: CallId,
         /// The tool's name.
         name: String,
-        /// The session of that agent.
-        session: String,
-        /// The event.
+        /// The event, with the session and the run of that agent.
         #[serde(rename = "inner")]
-        event: Box<Event>,
+        event: Box<SessionEvent>,
     },
     /// Several agents start to run the same prompt.
     ParallelStarted {
@@ -283,7 +302,7 @@ pub enum Event {
     },
 }
 
-/// Returns the JSON Schema (draft 2020-12) of an event of version [`EVENT_VERSION`].
+/// Returns the JSON Schema (draft 2020-12) of a [`SessionEvent`] of version [`EVENT_VERSION`].
 #[cfg(feature = "schema")]
 #[must_use]
 pub fn event_schema() -> serde_json::Value {
@@ -300,7 +319,9 @@ pub fn event_schema() -> serde_json::Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12()
         .for_serialize()
         .with_transform(schemars::transform::RecursiveTransform(plain));
-    let mut schema = settings.into_generator().into_root_schema_for::<Event>();
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<SessionEvent>();
     let title = format!("An event of Plimsoll, version {EVENT_VERSION}");
     schema.insert("title".to_owned(), title.into());
     schema.to_value()

@@ -14,6 +14,7 @@ mod current;
 mod declared;
 mod decode;
 mod digest;
+mod display;
 mod doom_loop;
 mod ending;
 mod entry;
@@ -77,7 +78,8 @@ pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
 #[cfg(feature = "schema")]
 pub use event::event_schema;
 pub use event::{
-    EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, ToolPhase, TurnTrigger,
+    EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, SessionEvent, ToolPhase,
+    TurnTrigger,
 };
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};

@@ -115,59 +115,13 @@ pub(crate) fn near(kind: LimitKind, tracker: &ExecutionTracker, now: Duration) -
 /// Returns the closing text of a run that ended without an answer.
 pub(crate) fn stopped(reason: &EndReason) -> String {
     match reason {
-        EndReason::MaxTurns { limit } => {
-            format!("[Agent stopped: Max turns reached ({limit}/{limit})]")
-        }
-        EndReason::ToolLimit { limit } => {
-            format!("[Agent stopped: Max tool calls reached ({limit}/{limit})]")
-        }
-        EndReason::MaxTokens { limit, used } => {
-            let next = next_does_not_fit(used < limit);
-            format!("[Agent stopped: Max tokens reached ({used}/{limit}{next})]")
-        }
-        EndReason::MaxDuration { limit_ms } => {
-            let limit = Duration::from_millis(*limit_ms).as_secs_f64();
-            format!("[Agent stopped: Max duration reached ({limit} s)]")
-        }
-        EndReason::MaxCost { limit, used } => {
-            let next = next_does_not_fit(used < limit);
-            format!("[Agent stopped: Max cost reached ({used}/{limit}{next})]")
-        }
-        EndReason::MaxMemory { limit, used } => {
-            format!(
-                "[Agent stopped: Max memory reached ({}/{} bytes)]",
-                used.0, limit.0
-            )
-        }
-        EndReason::Refused { by, why } => format!("[Agent stopped: {}]", refusal(by, why)),
-        EndReason::DoomLoop { times, kind } => {
-            let what = match kind {
-                Repetition::Identical => {
-                    format!("The same tool calls were asked for {times} times in a row")
-                }
-                Repetition::Period { length } => format!(
-                    "The same {length} rounds of tool calls were asked for over and over, \
-                     {times} rounds in a row"
-                ),
-                Repetition::Error => {
-                    format!("The same tool was called in vain {times} times in a row")
-                }
-                Repetition::Text => {
-                    format!("The same was said {times} times in a row and nothing came of it")
-                }
-            };
-            format!("[Agent stopped: {what}; the work is not done]")
-        }
-        EndReason::Interrupted => "[Agent stopped: Interrupted]".to_owned(),
-        EndReason::Failed { failure } => format!("[Agent stopped: {failure}]"),
-        EndReason::CannotFit { cannot_fit } => format!("[Agent stopped: {cannot_fit}]"),
-        EndReason::NothingToDo => "[Agent stopped: Nobody has said anything yet]".to_owned(),
         EndReason::Answered => String::new(),
+        reason => format!("[Agent stopped: {reason}]"),
     }
 }
 
 /// Explains why a run ended below its limit.
-fn next_does_not_fit(below_limit: bool) -> &'static str {
+pub(crate) fn next_does_not_fit(below_limit: bool) -> &'static str {
     match below_limit {
         true => ", and the next call would exceed it",
         false => "",

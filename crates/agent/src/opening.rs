@@ -116,7 +116,6 @@ impl Run {
                 self.current.opened = true;
                 self.notify(Event::AgentStart {
                     version: EVENT_VERSION,
-                    run: self.state.runs,
                     loop_id: Some(LoopId::new(
                         self.setup.session.as_ref(),
                         self.setup.config_id.as_str(),

@@ -55,7 +55,7 @@ fn filtered(filters: &[fn(&str) -> FilterResult]) -> Setup {
 fn story(stage: &Stage) -> Vec<String> {
     let short = |event: &Event| {
         Some(match event {
-            Event::AgentStart { run, .. } => format!("AgentStart {run}"),
+            Event::AgentStart { .. } => "AgentStart".to_owned(),
             Event::TurnStart { turn, cause, .. } => format!("TurnStart {turn} {cause:?}"),
             Event::TurnEnd { turn, .. } => format!("TurnEnd {turn}"),
             Event::ToolCall { phase, call, .. } => format!("{phase:?} {}", call.0),
@@ -92,7 +92,7 @@ fn a_run_comes_by_in_this_order() {
         [
             "before_task",
             "before_loop",
-            "AgentStart 1",
+            "AgentStart",
             "before_turn",
             "TurnStart 1 User",
             "Start a",
@@ -163,7 +163,7 @@ fn a_no_stops_exactly_that_and_says_so() {
             stage.outcome().text,
             format!("[Agent stopped: {name} said no: {name} says no]")
         );
-        let began = story(&stage).iter().any(|told| told == "AgentStart 1");
+        let began = story(&stage).iter().any(|told| told == "AgentStart");
         let said = !stage.run.state().transcript().items().is_empty();
         assert_eq!(
             (began, said),

@@ -9,7 +9,7 @@ use plimsoll::events::{MessagePhase, ToolPhase};
 use plimsoll::machine::{Outcome, Waiting};
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan, Price};
-use plimsoll::{Delta, Event, Message, Money, Observer, Part};
+use plimsoll::{Delta, Event, Message, Money, Observer, Part, SessionEvent};
 
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff};
@@ -234,7 +234,7 @@ impl EventPrinter {
 }
 
 impl Observer for EventPrinter {
-    fn see(&self, event: &Event) {
+    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
         let mut guard = self.lock();
         let state = &mut *guard;
         match event {
@@ -401,7 +401,7 @@ impl Observer for EventPrinter {
             Event::Warning { text } => self.warn(text),
             Event::AgentEnd { outcome, .. } => self.end(state, outcome),
             Event::SubAgent { name, event, .. } => {
-                if let Some(text) = below(name, event) {
+                if let Some(text) = below(name, &event.event) {
                     self.dim(&clean(&text));
                 }
             }
@@ -430,7 +430,7 @@ pub(crate) fn below(name: &str, event: &Event) -> Option<String> {
         )),
         Event::SubAgent {
             name: inner, event, ..
-        } => below(&format!("{name} › {inner}"), event),
+        } => below(&format!("{name} › {inner}"), &event.event),
         _ => None,
     }
 }
@@ -476,8 +476,11 @@ mod tests {
         let inner = Event::SubAgent {
             call: CallId("c".to_owned()),
             name: "mate".to_owned(),
-            session: "s.scout.1-0.mate.1-0".to_owned(),
-            event: Box::new(call),
+            event: Box::new(SessionEvent {
+                session: "s.scout.1-0.mate.1-0".into(),
+                run: 1,
+                event: call,
+            }),
         };
         assert_eq!(
             below("scout", &inner).as_deref(),

@@ -43,6 +43,9 @@ pub(crate) fn used_by(output: &AgentOutput) -> Vec<String> {
 /// all of them, the estimate is marked with "about".
 fn used(usage: Usage, estimated: Usage) -> String {
     let all = usage.combine(estimated);
+    if estimated == Usage::default() {
+        return all.to_string();
+    }
     format!(
         "read {0}{1} ({2:.0} % cached), wrote {0}{3}",
         about(estimated),
@@ -58,14 +61,7 @@ fn bill(cost: Cost, estimated: Usage) -> Option<String> {
     if !is_worth_telling(cost.known) {
         return None;
     }
-    let (about, known) = (about(estimated), cost.known);
-    Some(match cost.unpriced {
-        0 => format!("{about}{known}"),
-        calls => format!(
-            "{about}{known} and {} of unknown price",
-            counted(calls, "call")
-        ),
-    })
+    Some(format!("{}{cost}", about(estimated)))
 }
 
 /// Returns `true` if an amount is not zero as formatted.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, EndReason, Error, Event, Observer, Part, Remote, Session};
+use plimsoll::{AgentOutput, EndReason, Error, Observer, Part, Remote, Session, SessionEvent};
 
 use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};
 use crate::answer_schema::AnswerSchema;
@@ -259,12 +259,12 @@ impl JsonLines {
 }
 
 impl Observer for JsonLines {
-    fn see(&self, event: &Event) {
+    fn see(&self, seen: &SessionEvent) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.is_some() {
             return;
         }
-        let line = serde_json::to_string(event).map_err(io::Error::from);
+        let line = serde_json::to_string(seen).map_err(io::Error::from);
         let written = line.and_then(|line| out::write(&mut io::stdout().lock(), &(line + "\n")));
         *failed = written.err();
     }

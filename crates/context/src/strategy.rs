@@ -1,5 +1,7 @@
 //! [`ContextStrategy`]: the names of the preset policies in a configuration.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Threshold, ViewLimits};
@@ -43,6 +45,28 @@ pub enum ContextStrategy {
 impl Default for ContextStrategy {
     fn default() -> Self {
         Self::Extract { max_tokens: None }
+    }
+}
+
+impl fmt::Display for ContextStrategy {
+    /// Formats the name and the trigger, such as "evict above 4000 tokens".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::SlidingWindow {
+                max_tokens: Some(tokens),
+            }
+            | Self::Evict {
+                max_tokens: Some(tokens),
+            }
+            | Self::Summarize {
+                max_tokens: Some(tokens),
+            }
+            | Self::Extract {
+                max_tokens: Some(tokens),
+            } => write!(f, " above {tokens} tokens"),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! [`Usage`]: the tokens that model calls used, with the same meaning for every provider. Prices
 //! are in `price.rs`.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::Tokens;
@@ -26,6 +28,15 @@ pub struct Usage {
     /// The part of `cache_write` with a longer retention than usual, at its own price.
     #[serde(skip_serializing_if = "is_none")]
     pub cache_write_longer: Tokens,
+}
+
+impl fmt::Display for Usage {
+    /// Formats the tokens that were read and written, such as "read 9120 (71 % cached), wrote 310".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (read, wrote) = (self.processed(), self.output);
+        let cached = self.cache_hit_rate() * 100.0;
+        write!(f, "read {read} ({cached:.0} % cached), wrote {wrote}")
+    }
 }
 
 impl Usage {

@@ -334,14 +334,16 @@ async fn command(session: &Session) -> RemoteCommand {
 /// Returns the next step. Queues its entries for the store and reports its events to the observers.
 fn step(session: &mut Session) -> Step {
     let step = session.run.poll();
+    let runs = session.run.state().runs();
+    session.parts.observers.set_run(runs);
     for text in session.parts.breakdowns.take() {
-        session.parts.tell(&Event::Warning { text });
+        session.parts.tell(Event::Warning { text });
     }
     match &step {
         Step::Record(entry) => {
             session.spans.record(entry, session.run.setup());
             if let Some(step) = session.steps.see(entry) {
-                session.parts.tell(&Event::Step(step.clone()));
+                session.parts.tell(Event::Step(step.clone()));
             }
             let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
             let copy = session.steps.max_result();
@@ -353,7 +355,7 @@ fn step(session: &mut Session) -> Step {
             let setup = session.run.setup();
             let contents = session.parts.manner.contents;
             session.spans.see(event, setup, contents);
-            session.parts.tell(event);
+            session.parts.tell(event.clone());
         }
         _ => {}
     }
@@ -362,7 +364,7 @@ fn step(session: &mut Session) -> Step {
 
 impl Parts {
     /// Reports an event to the observers.
-    pub(crate) fn tell(&self, event: &Event) {
+    pub(crate) fn tell(&self, event: Event) {
         self.observers.tell(event);
     }
 
@@ -375,7 +377,7 @@ impl Parts {
             "" => "a message without text".to_owned(),
             text => text.chars().take(TOLD_OF_LATE).collect(),
         };
-        self.tell(&Event::Warning {
+        self.tell(Event::Warning {
             text: format!("not delivered, the run had ended: {text}"),
         });
     }
@@ -477,7 +479,7 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
 async fn remember(session: &Session, window: Tokens) {
     let parts = &session.parts;
     if let Err(error) = parts.store.learn_window(&session.endpoint, window).await {
-        parts.tell(&Event::Warning {
+        parts.tell(Event::Warning {
             text: format!("the window that was learned is not remembered: {error}"),
         });
     }

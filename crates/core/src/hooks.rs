@@ -62,9 +62,20 @@ pub struct EvictedMessage {
 /// A hook. Each call is given its timeout.
 pub(crate) type Hook<A, T> = Arc<dyn Fn(A, Duration) -> BoxFuture<'static, Had<T>> + Send + Sync>;
 
-/// All hooks of an agent. Hooks at the same point are called in the order in which they were added.
-#[derive(Clone)]
-pub(crate) struct Hooks {
+/// Hooks, for [`AgentLoopConfig::hooks`](crate::AgentLoopConfig::hooks). Those at the same point are
+/// called in the order in which they were added.
+///
+/// The methods are those of [`AgentBuilder`](crate::AgentBuilder), which sets hooks for all runs of
+/// an agent.
+///
+/// ```
+/// use plimsoll_core::{AgentLoopConfig, Hooks};
+///
+/// let hooks = Hooks::new().before_tool_execution(|tool, _, _| tool != "bash");
+/// let config = AgentLoopConfig { hooks: Some(hooks), ..AgentLoopConfig::default() };
+/// ```
+#[derive(Clone, Default)]
+pub struct Hooks {
     pub(crate) before_task: Vec<Hook<Arc<AgentState>, bool>>,
     pub(crate) after_task: Vec<Hook<(Arc<AgentState>, AgentOutput), ()>>,
     pub(crate) before_loop: Vec<Hook<(Messages, u64), bool>>,
@@ -87,8 +98,8 @@ pub(crate) struct Hooks {
     pub(crate) convert: Vec<Hook<Messages, Messages>>,
     /// Programs, called after the closures.
     pub(crate) commands: Commands,
-    /// Timeout of each hook.
-    pub(crate) timeout: Duration,
+    /// Timeout of each hook. Default [`HOOK_TIMEOUT`].
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// The answer of the hooks and one sentence for each failure.
@@ -124,35 +135,66 @@ where
     })
 }
 
-impl Default for Hooks {
-    fn default() -> Self {
+impl Hooks {
+    /// Creates an empty set of hooks.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns these hooks, followed by `more`.
+    pub(crate) fn followed_by(&self, more: &Self) -> Self {
+        fn both<T: Clone>(first: &[T], then: &[T]) -> Vec<T> {
+            first.iter().chain(then).cloned().collect()
+        }
         Self {
-            before_task: Vec::new(),
-            after_task: Vec::new(),
-            before_loop: Vec::new(),
-            after_loop: Vec::new(),
-            before_turn: Vec::new(),
-            after_turn: Vec::new(),
-            on_error: Vec::new(),
-            before_tool: Vec::new(),
-            after_tool: Vec::new(),
-            before_update: Vec::new(),
-            after_update: Vec::new(),
-            before_compaction: Vec::new(),
-            after_compaction: Vec::new(),
-            on_evict: Vec::new(),
-            steering: Vec::new(),
-            follow_ups: Vec::new(),
-            check_answer: Vec::new(),
-            transform: Vec::new(),
-            convert: Vec::new(),
-            commands: Commands::default(),
-            timeout: HOOK_TIMEOUT,
+            before_task: both(&self.before_task, &more.before_task),
+            after_task: both(&self.after_task, &more.after_task),
+            before_loop: both(&self.before_loop, &more.before_loop),
+            after_loop: both(&self.after_loop, &more.after_loop),
+            before_turn: both(&self.before_turn, &more.before_turn),
+            after_turn: both(&self.after_turn, &more.after_turn),
+            on_error: both(&self.on_error, &more.on_error),
+            before_tool: both(&self.before_tool, &more.before_tool),
+            after_tool: both(&self.after_tool, &more.after_tool),
+            before_update: both(&self.before_update, &more.before_update),
+            after_update: both(&self.after_update, &more.after_update),
+            before_compaction: both(&self.before_compaction, &more.before_compaction),
+            after_compaction: both(&self.after_compaction, &more.after_compaction),
+            on_evict: both(&self.on_evict, &more.on_evict),
+            steering: both(&self.steering, &more.steering),
+            follow_ups: both(&self.follow_ups, &more.follow_ups),
+            check_answer: both(&self.check_answer, &more.check_answer),
+            transform: both(&self.transform, &more.transform),
+            convert: both(&self.convert, &more.convert),
+            commands: Commands {
+                hooks: both(&self.commands.hooks, &more.commands.hooks),
+                variables: self.commands.variables.clone(),
+            },
+            timeout: more.timeout.or(self.timeout),
         }
     }
-}
 
-impl Hooks {
+    /// Returns the faults of these hooks.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let commands = &self.commands.hooks;
+        let mut faults: Vec<String> = commands.iter().filter_map(CommandHook::fault).collect();
+        if commands.len() > MAX_COMMAND_HOOKS {
+            faults.push(format!(
+                "there are {} command hooks; at most {MAX_COMMAND_HOOKS} are called",
+                commands.len()
+            ));
+        }
+        if self.timeout().is_zero() {
+            faults.push("hook_timeout is 0; give hooks some time".to_owned());
+        }
+        faults
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(HOOK_TIMEOUT)
+    }
+
     /// Returns the points that have hooks. The machine stops only at these.
     pub(crate) fn points(&self) -> BTreeSet<HookPoint> {
         let there = [
@@ -259,7 +301,7 @@ impl Hooks {
             | Moment::BeforeTurn { .. }
             | Moment::FollowUp => return Vec::new(),
         };
-        faults.extend(self.commands.tell(about, self.timeout).await);
+        faults.extend(self.commands.tell(about, self.timeout()).await);
         faults
     }
 
@@ -285,7 +327,7 @@ impl Hooks {
         update: (String, CallId, String),
     ) -> HookAnswer<Decision> {
         let name = "before_tool_execution_update";
-        let mut asked = ask(name, &self.before_update, update, self.timeout).await;
+        let mut asked = ask(name, &self.before_update, update, self.timeout()).await;
         asked.go_on("the update was told all the same");
         asked
     }
@@ -293,7 +335,7 @@ impl Hooks {
     /// Notifies the hooks of a published progress update.
     pub(crate) async fn after_update(&self, update: (String, CallId, String)) -> Vec<String> {
         let name = "after_tool_execution_update";
-        tell(name, &self.after_update, update, self.timeout).await
+        tell(name, &self.after_update, update, self.timeout()).await
     }
 
     /// Returns `true` if any hook receives evicted messages.
@@ -337,19 +379,19 @@ impl Hooks {
         });
         let args = (leaving.messages, messages, leaving.tokens, tokens);
         let mut faults = self.tell(point, &self.after_compaction, args).await;
-        faults.extend(self.commands.tell(about, self.timeout).await);
+        faults.extend(self.commands.tell(about, self.timeout()).await);
         faults
     }
 
     /// Notifies the hooks of the messages that a plan has removed or shortened.
-    pub(crate) async fn on_evict(&self, evicted: Eviction, seen: HookInput) -> Vec<String> {
+    pub(crate) async fn evicted(&self, evicted: Eviction, seen: HookInput) -> Vec<String> {
         let point = HookPoint::OnEvict;
         let about = self.commands.about(point, &seen);
         let about = about.map(|about| about.with_all("evicted", &evicted.items));
         let mut faults = self
             .tell(point, &self.on_evict, (seen.state, evicted))
             .await;
-        faults.extend(self.commands.tell(about, self.timeout).await);
+        faults.extend(self.commands.tell(about, self.timeout()).await);
         let kept = |text| format!("{text}; the log has the evicted messages all the same");
         faults.into_iter().map(kept).collect()
     }
@@ -366,14 +408,14 @@ impl Hooks {
         };
         let mut asked = HookAnswer::new(Vec::new());
         for hook in hooks {
-            match hook((), self.timeout).await {
+            match hook((), self.timeout()).await {
                 Ok(said) => asked.says.extend(said),
                 Err(fault) => asked.faults.push(format!("{name} {}", fault.what())),
             }
         }
         if what == HostMessageKind::FollowUps {
             let about = self.commands.about(HookPoint::FollowUp, &seen);
-            let HookAnswer { says, faults } = self.commands.messages(about, self.timeout).await;
+            let HookAnswer { says, faults } = self.commands.messages(about, self.timeout()).await;
             asked.says.extend(says);
             asked.faults.extend(faults);
         }
@@ -389,7 +431,7 @@ impl Hooks {
     pub(crate) async fn refusal(&self, answer: String) -> HookAnswer<Option<String>> {
         let mut asked = HookAnswer::new(None);
         for check in &self.check_answer {
-            match check(answer.clone(), self.timeout).await {
+            match check(answer.clone(), self.timeout()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => {
                     asked.says = Some(why);
@@ -425,7 +467,7 @@ impl Hooks {
         hooks: &[Hook<A, bool>],
         args: A,
     ) -> HookAnswer<Decision> {
-        ask(point.name(), hooks, args, self.timeout).await
+        ask(point.name(), hooks, args, self.timeout()).await
     }
 
     async fn tell<A: Clone>(
@@ -434,7 +476,7 @@ impl Hooks {
         hooks: &[Hook<A, ()>],
         args: A,
     ) -> Vec<String> {
-        tell(point.name(), hooks, args, self.timeout).await
+        tell(point.name(), hooks, args, self.timeout()).await
     }
 
     /// Asks the programs, unless a closure has refused.
@@ -444,7 +486,7 @@ impl Hooks {
         about: Option<About>,
     ) -> HookAnswer<Decision> {
         if asked.says == Decision::Go {
-            let HookAnswer { says, faults } = self.commands.ask(about, self.timeout).await;
+            let HookAnswer { says, faults } = self.commands.ask(about, self.timeout()).await;
             asked.says = says;
             asked.faults.extend(faults);
         }

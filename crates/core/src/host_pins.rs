@@ -76,7 +76,7 @@ impl HostPins {
 fn warn(session: &Session, pinned: Result<(), Error>) -> Result<(), Error> {
     match pinned {
         Err(Error::Pin(why)) => {
-            session.parts.tell(&Event::Warning {
+            session.parts.tell(Event::Warning {
                 text: format!("a pin is lost: {why}"),
             });
             Ok(())

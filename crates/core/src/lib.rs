@@ -27,6 +27,7 @@ pub mod process;
 mod provider;
 mod remote;
 mod retry;
+mod run_stream;
 mod secret;
 mod session;
 mod steps;
@@ -51,7 +52,7 @@ pub use file_edit::{FileEdit, MAX_KEPT_FILE};
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
-    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Later,
+    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Hooks, Later,
     MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
 };
 pub use journal::{
@@ -71,6 +72,7 @@ pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
 pub use remote::{INBOX, Remote, UserMessage};
 pub use retry::RetryConfig;
+pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
 pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
 pub use steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};

@@ -1,19 +1,24 @@
 //! [`AgentLoopConfig`]: settings for a single run, and [`agent_loop`], which uses them.
 //!
-//! Settings that are not set fall back to the agent's. To use another policy or other tools, see
-//! [`Session::switch`].
+//! Settings that are not set fall back to the agent's. To use other tools, see [`Session::switch`].
 
 use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, Input, InputFilter, InputFilters, LimitOverrides, Sampling, Setup, ThinkingLevel,
-    ToolExecutionStrategy, TurnTrigger,
+    Event, Input, InputFilter, InputFilters, Leave, LimitOverrides, QueueMode, Sampling, Setup,
+    ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
-use plimsoll_context::{CacheConfig, CacheRetention, FALLBACK_WINDOW, Tokens};
+use plimsoll_context::{
+    Author, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, Economy, FALLBACK_WINDOW,
+    OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
+};
 
+use crate::contained;
+use crate::context;
 use crate::driver::{self, Parts};
 use crate::error::Error;
+use crate::hooks::Hooks;
 use crate::provider::Provider;
 use crate::remote::UserMessage;
 use crate::retry::RetryConfig;
@@ -26,6 +31,21 @@ pub struct AgentLoopConfig {
     /// The provider of the run. It also writes the summaries if the agent has no summarizer. If its
     /// model has another name, its prices are unknown.
     pub provider_override: Option<Arc<dyn Provider>>,
+    /// Prices of the run's model. Without them, those of another model are unknown.
+    pub prices: Option<PriceSheet>,
+    /// Hooks of the run, called after the agent's.
+    pub hooks: Option<Hooks>,
+    /// The preset policy of the run, in place of the agent's strategy, policy, trigger and target.
+    pub context_strategy: Option<ContextStrategy>,
+    /// When and how the context of the run is compacted, in place of the same settings.
+    pub context_config: Option<ContextConfig>,
+    /// Stages for the run, in place of the agent's strategy or policy. The trigger and the target
+    /// stay.
+    pub policy: Option<Policy>,
+    /// How steers are delivered.
+    pub steering_mode: Option<QueueMode>,
+    /// How follow-ups are delivered.
+    pub follow_up_mode: Option<QueueMode>,
     /// Thinking effort of the model.
     pub thinking_level: Option<ThinkingLevel>,
     /// Maximum number of tokens in one answer.
@@ -85,7 +105,11 @@ pub async fn agent_loop_continue(
 }
 
 impl Session {
-    async fn with(&mut self, config: &AgentLoopConfig, input: Input) -> Result<AgentOutput, Error> {
+    pub(crate) async fn with(
+        &mut self,
+        config: &AgentLoopConfig,
+        input: Input,
+    ) -> Result<AgentOutput, Error> {
         self.configure(config).await?;
         let output = self.drive(input).await;
         self.restore();
@@ -130,10 +154,23 @@ impl Session {
         if let Some(retry) = config.retry_config {
             parts.retry = retry;
         }
+        if config.has_context() && setup.line.window.is_none() {
+            setup.line.window = window::said(&*parts.provider).await;
+        }
         config.apply(&mut setup);
+        config
+            .apply_context(&mut setup, &parts)
+            .map_err(|fault| Error::Build(vec![fault]))?;
+        if let Some(hooks) = &config.hooks {
+            parts.hooks = parts.hooks.followed_by(hooks);
+            setup.hooks = parts.hooks.points();
+            if parts.hooks.leave() {
+                setup.leave = Leave::Asked;
+            }
+        }
         if config.thinking_level.is_some() || config.provider_override.is_some() {
             for text in parts.provider.sampling_notes(&setup.sampling) {
-                parts.tell(&Event::Warning { text });
+                parts.tell(Event::Warning { text });
             }
         }
         self.base = Some(Base {
@@ -171,6 +208,15 @@ impl AgentLoopConfig {
             setup.sampling.temperature = Some(temperature);
         }
         setup.limits = Arc::new(self.execution_limits.over(&setup.limits));
+        if let Some(sheet) = self.prices {
+            setup.sheet = Some(sheet.kept(setup.retention));
+        }
+        if let Some(mode) = self.steering_mode {
+            setup.steering = mode;
+        }
+        if let Some(mode) = self.follow_up_mode {
+            setup.follow_ups = mode;
+        }
         if let Some(cache) = self.cache_config {
             setup.cache = cache;
         }
@@ -191,13 +237,70 @@ impl AgentLoopConfig {
         }
     }
 
+    fn has_context(&self) -> bool {
+        self.context_strategy.is_some() || self.context_config.is_some() || self.policy.is_some()
+    }
+
+    /// Sets the policy of the run, and the limits and the timing that belong to it.
+    fn apply_context(&self, setup: &mut Setup, parts: &Parts) -> Result<(), String> {
+        // An unlimited agent has no trigger that another policy could use.
+        let line = match self.policy.is_some() && setup.policy.is_limited() {
+            true => setup.line,
+            false => ViewLimits {
+                trigger: Threshold::Auto,
+                target: None,
+                ..setup.line
+            },
+        };
+        let mut summary = SummaryConfig::default();
+        if setup.summary_model.is_none() {
+            summary.author = Author::Extract;
+        }
+        let policy = if let Some(strategy) = self.context_strategy {
+            setup.line = strategy.line(line);
+            setup.economy = match setup.line.trigger {
+                Threshold::Sent(_) => Economy::Fixed,
+                _ => Economy::Priced,
+            };
+            strategy.policy(None, summary)
+        } else if let Some(config) = &self.context_config {
+            setup.line = context::line(config, line, setup.system_tokens())?;
+            setup.economy = Economy::Fixed;
+            config.policy(summary, None, OwnStages::default())
+        } else if let Some(policy) = &self.policy {
+            setup.line = line;
+            policy.clone()
+        } else {
+            return Ok(());
+        };
+        setup.policy = contained::policy(policy, &parts.breakdowns);
+        Ok(())
+    }
+
     /// Returns all faults of this configuration in combination with the agent's settings.
     fn faults(&self, setup: &Setup, parts: &Parts) -> Vec<String> {
         let mut faults = Vec::new();
         let limits = self.execution_limits.over(&setup.limits);
         faults.extend(limits.faults());
         let same = |provider: &Arc<dyn Provider>| provider.model() == setup.model;
-        let priced = setup.sheet.is_some() && self.provider_override.as_ref().is_none_or(same);
+        let is_same = self.provider_override.as_ref().is_none_or(same);
+        let priced = self.prices.is_some() || (setup.sheet.is_some() && is_same);
+        let contexts = [
+            self.context_strategy.is_some(),
+            self.context_config.is_some(),
+            self.policy.is_some(),
+        ];
+        if contexts.into_iter().filter(|is_set| *is_set).count() > 1 {
+            faults.push(
+                "context_strategy, context_config and policy are settings of one thing; keep the one \
+                 you mean"
+                    .to_owned(),
+            );
+        }
+        faults.extend(self.context_config.iter().flat_map(ContextConfig::faults));
+        if let Some(hooks) = &self.hooks {
+            faults.extend(parts.hooks.followed_by(hooks).faults());
+        }
         if limits.max_cost.is_some() && !priced {
             let model = self
                 .provider_override
@@ -251,6 +354,9 @@ impl fmt::Debug for AgentLoopConfig {
                     .as_ref()
                     .map(|p| p.model().to_owned()),
             )
+            .field("hooks", &self.hooks.is_some())
+            .field("context_strategy", &self.context_strategy)
+            .field("context_config", &self.context_config)
             .field("thinking_level", &self.thinking_level)
             .field("max_tokens", &self.max_tokens)
             .field("temperature", &self.temperature)

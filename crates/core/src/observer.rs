@@ -1,31 +1,48 @@
 //! [`Observer`]: receives events live, but cannot influence the run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_agent::Event;
+use plimsoll_agent::{Event, SessionEvent};
 
 use crate::hooks::said_by;
+use crate::run_stream::Reader;
 
-/// Receives every event as it happens.
+/// Receives every event of all sessions of an agent, as it happens.
 ///
 /// It is called on the driver's task, so it must be quick and must not block; hand slow work to a
 /// channel. An observer that panics receives no more events, and a warning is sent to the others.
+/// To follow a single run, use [`Session::start`](crate::Session::start) instead.
+///
+/// ```
+/// use plimsoll_agent::SessionEvent;
+/// use plimsoll_core::Agent;
+/// use plimsoll_core::testing::ScriptedProvider;
+///
+/// let agent = Agent::builder(ScriptedProvider::new([]))
+///     .observer(|seen: &SessionEvent| println!("{} {}: {:?}", seen.session, seen.run, seen.event))
+///     .build()?;
+/// # Ok::<(), plimsoll_core::Error>(())
+/// ```
 pub trait Observer: Send + Sync {
     /// Handles one event.
-    fn see(&self, event: &Event);
+    fn see(&self, seen: &SessionEvent);
 }
 
-impl<F: Fn(&Event) + Send + Sync> Observer for F {
-    fn see(&self, event: &Event) {
-        self(event);
+impl<F: Fn(&SessionEvent) + Send + Sync> Observer for F {
+    fn see(&self, seen: &SessionEvent) {
+        self(seen);
     }
 }
 
-/// The observers of an agent. Clones share the knowledge of which ones have panicked.
+/// The observers of an agent, and the session whose events they receive. Clones share the knowledge
+/// of which observers have panicked.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(Vec<Seat>);
+pub(crate) struct Observers {
+    seats: Vec<Seat>,
+    source: Arc<EventSource>,
+}
 
 #[derive(Clone)]
 struct Seat {
@@ -33,33 +50,85 @@ struct Seat {
     broken: Arc<AtomicBool>,
 }
 
+/// The session that events come from.
+#[derive(Default)]
+struct EventSource {
+    session: Arc<str>,
+    run: AtomicU64,
+    /// The reader of the current run, if there is one.
+    reader: Mutex<Reader>,
+}
+
 impl Observers {
     /// Adds an observer.
     pub(crate) fn push(&mut self, observer: Arc<dyn Observer>) {
-        self.0.push(Seat {
+        self.seats.push(Seat {
             observer,
             broken: Arc::default(),
         });
     }
 
-    /// Sends an event to all working observers. A panic of an observer never ends a run.
-    pub(crate) fn tell(&self, event: &Event) {
-        for seat in &self.0 {
+    /// Returns the same observers for the events of a session with this number of runs.
+    pub(crate) fn of_session(&self, session: &str, runs: u64) -> Self {
+        Self {
+            seats: self.seats.clone(),
+            source: Arc::new(EventSource {
+                session: session.into(),
+                run: runs.into(),
+                reader: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Sets the number of the session's newest run.
+    pub(crate) fn set_run(&self, run: u64) {
+        self.source.run.store(run, Ordering::Relaxed);
+    }
+
+    /// Sends the events of the next run to a reader as well, as long as it exists.
+    pub(crate) fn stream_to(&self, reader: Reader) {
+        *self.reader() = reader;
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Reader> {
+        let reader = self.source.reader.lock();
+        reader.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an event to all working observers, and to the reader of the run. A panic of an observer
+    /// never ends a run.
+    pub(crate) fn tell(&self, event: Event) {
+        let reader = self.reader().upgrade();
+        if self.seats.is_empty() {
+            if let Some(reader) = reader {
+                reader.push(event);
+            }
+            return;
+        }
+        let seen = SessionEvent {
+            session: Arc::clone(&self.source.session),
+            run: self.source.run.load(Ordering::Relaxed),
+            event,
+        };
+        for seat in &self.seats {
             if seat.broken.load(Ordering::Relaxed) {
                 continue;
             }
-            let seen = catch_unwind(AssertUnwindSafe(|| seat.observer.see(event)));
-            if let Err(panic) = seen
+            let result = catch_unwind(AssertUnwindSafe(|| seat.observer.see(&seen)));
+            if let Err(panic) = result
                 && !seat.broken.swap(true, Ordering::Relaxed)
             {
                 // Terminates, because each observer is disabled at most once.
-                self.tell(&Event::Warning {
+                self.tell(Event::Warning {
                     text: format!(
                         "an observer broke down and sees nothing more: {}",
                         said_by(&*panic)
                     ),
                 });
             }
+        }
+        if let Some(reader) = reader {
+            reader.push(seen.event);
         }
     }
 }

@@ -141,7 +141,7 @@ async fn evaluate(
         Err(fault) => return Err(Error::Build(vec![fault])),
     };
     let names = (0..branches.len()).filter_map(|index| trunk.name(index, 0));
-    session.parts.tell(&Event::ParallelStarted {
+    session.parts.tell(Event::ParallelStarted {
         strategy: strategy.name().to_owned(),
         branches: names.map(String::from).collect(),
     });
@@ -194,9 +194,9 @@ async fn evaluate(
     let spent = spent.fold(judged, Spend::combine);
     for text in &warnings {
         let text = text.clone();
-        session.parts.tell(&Event::Warning { text });
+        session.parts.tell(Event::Warning { text });
     }
-    session.parts.tell(&Event::ParallelEnded { winner, spent });
+    session.parts.tell(Event::ParallelEnded { winner, spent });
     Ok(ParallelLoopOutcome {
         text,
         winner,

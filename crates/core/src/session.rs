@@ -4,12 +4,13 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{
-    Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, RunStep, State,
+    Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, RunStep, Spend, State,
 };
 use plimsoll_context::{Bytes, CacheTally, Message, Part, PinnedPart, Seq, Tokens, Usage};
 
@@ -171,7 +172,10 @@ impl Session {
 
     /// Sets the parts that the session works with from now on.
     pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
-        self.parts = fittings.parts;
+        let mut parts = Arc::unwrap_or_clone(fittings.parts);
+        let runs = self.run.state().runs();
+        parts.observers = parts.observers.of_session(self.id().as_str(), runs);
+        self.parts = Arc::new(parts);
         self.held = HeldMemory::new(&self.parts.held);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
@@ -188,7 +192,7 @@ impl Session {
         let named = tools.map(|tool| (tool.spec().name.clone(), tool));
         self.tools = named.collect();
         for text in fittings.notes {
-            self.parts.tell(&Event::Warning { text });
+            self.parts.tell(Event::Warning { text });
         }
         for rule in &fittings.pins {
             self.pin_rule(rule).await?;
@@ -464,6 +468,21 @@ impl Extensions {
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+}
+
+impl fmt::Display for AgentOutput {
+    /// Formats the reason and the usage, such as "answered: 3 turns, 2 tool calls, read 120 (50 %
+    /// cached), wrote 40, $0.0012". The answer is in `text`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spend = Spend {
+            usage: self.tokens_used,
+            estimated: self.estimated,
+            cost: self.cost,
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+        };
+        write!(f, "{}: {spend}", self.reason.word())
     }
 }
 

@@ -363,7 +363,6 @@ async fn work(
             Arc::clone(&caller.parts),
             cx.call.clone(),
             name.clone(),
-            id.to_string(),
             stop.clone(),
         );
         Arc::new(relay) as Arc<dyn Observer>

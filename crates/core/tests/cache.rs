@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Entry, Event, Failure, Request};
+use plimsoll_agent::{Entry, Event, Failure, Request, SessionEvent};
 use plimsoll_context::{
     Breakpoint, CacheBreak, CacheConfig, CacheMiss, CacheRetention, CallId, Chars4, Delta,
     LongerCache, MessageList, Money, Part, PriceSheet, Rates, Reason, Reply, Seq, StopReason,
@@ -110,9 +110,9 @@ impl Provider for Caching {
 struct Misses(Arc<Mutex<Vec<(u64, CacheMiss)>>>);
 
 impl Misses {
-    fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+    fn observer(&self) -> impl Fn(&SessionEvent) + Send + Sync + 'static {
         let (misses, turn) = (Arc::clone(&self.0), Mutex::new(0));
-        move |event: &Event| match event {
+        move |SessionEvent { event, .. }: &SessionEvent| match event {
             Event::TurnStart { turn: begun, .. } => *turn.lock().unwrap() = *begun,
             Event::CacheMissed(miss) => {
                 let turn = *turn.lock().unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Event, HookPoint};
+use plimsoll_agent::{EndReason, Event, HookPoint, SessionEvent};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, CommandHook, Error, ToolError, tool};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn agent(provider: &ScriptedProvider) -> (AgentBuilder, Warnings) {
     let builder = Agent::builder(provider.clone())
         .tool(tool("look", "Looks.", look))
         .tool(tool("rm", "Removes.", rm))
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::Warning { text } = event {
                 sink.lock().unwrap().push(text.clone());
             }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{
-    EndReason, Entry, Event, Failure, MAX_PINS, MAX_SUMMARY_FAILURES, PinError, Request, State,
+    EndReason, Entry, Event, Failure, MAX_PINS, MAX_SUMMARY_FAILURES, PinError, Request,
+    SessionEvent, State,
 };
 use plimsoll_context::{
     Bytes, Chars4, ContextStrategy, Delta, Economy, Edit, Message, Reply, Seq, Tokens, Usage,
@@ -74,9 +75,9 @@ fn summariser(fact: &str) -> ScriptedProvider {
 struct EventRecorder(Arc<Mutex<Vec<Event>>>);
 
 impl EventRecorder {
-    fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+    fn observer(&self) -> impl Fn(&SessionEvent) + Send + Sync + 'static {
         let seen = Arc::clone(&self.0);
-        move |event| seen.lock().unwrap().push(event.clone())
+        move |told| seen.lock().unwrap().push(told.event.clone())
     }
 
     fn warnings(&self) -> Vec<String> {

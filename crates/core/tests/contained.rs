@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::Event;
+use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::{Budget, Cap, Draft, Evict, Policy, Stage, TokenCounter, Tokens, Trigger};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, ToolError, Window, tool};
@@ -23,7 +23,7 @@ fn agent() -> (AgentBuilder, Arc<Mutex<Vec<String>>>) {
     let builder = Agent::builder(provider)
         .tool(tool("read", "Reads a page.", read))
         .window(Window::Known(Tokens(4_000)))
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::Warning { text } = event {
                 sink.lock().unwrap().push(text.clone());
             }

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::Event;
+use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, Bytes, CallId, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, ContextStrategy, Draft, Economy, Gap, Part, Policy, Ppm, Reply,
@@ -31,7 +31,7 @@ struct Give {
 struct Starts(Mutex<Vec<u64>>);
 
 impl Observer for Starts {
-    fn see(&self, event: &Event) {
+    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
         let mut weights = self.0.lock().unwrap();
         match event {
             Event::TurnStart { tokens, .. } => weights.push(tokens.0),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Repetition};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Repetition, SessionEvent};
 use plimsoll_context::{ContextStrategy, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -145,7 +145,7 @@ async fn events_stream_live_and_in_order() {
         ScriptedProvider::new([Turn::call("echo", json!({"text": "a"})), Turn::say("done")]);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
-    let observer = move |event: &Event| {
+    let observer = move |SessionEvent { event, .. }: &SessionEvent| {
         sink.lock()
             .unwrap()
             .push(serde_json::to_value(event).unwrap()["event"].clone())
@@ -187,7 +187,7 @@ async fn retries_wait_as_long_as_the_provider_asks() {
     let provider = ScriptedProvider::new([Turn::Fail(limited), Turn::Fail(cut), Turn::say("ok")]);
     let waits = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&waits);
-    let observer = move |event: &Event| {
+    let observer = move |SessionEvent { event, .. }: &SessionEvent| {
         if let Event::Retrying { wait_ms, .. } = event {
             told.lock().unwrap().push(*wait_ms);
         }

@@ -5,7 +5,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Event, ExecutionLimits, Failure, LimitOverrides, Request};
+use plimsoll_agent::{
+    EndReason, Event, ExecutionLimits, Failure, LimitOverrides, Request, SessionEvent,
+};
 use plimsoll_context::{
     ContextStrategy, Delta, Economy, Money, Part, PriceSheet, Rates, Reply, Tokens,
 };
@@ -35,9 +37,9 @@ fn id(name: &str) -> SessionId {
 struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+    fn observer(&self) -> impl Fn(&SessionEvent) + Send + Sync + 'static {
         let all = Arc::clone(&self.0);
-        move |event: &Event| {
+        move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::Warning { text } = event {
                 all.lock().unwrap().push(text.clone());
             }
@@ -207,7 +209,7 @@ async fn an_observer_that_panics_sees_no_more() {
     let seen = Arc::new(Mutex::new(0));
     let count = Arc::clone(&seen);
     let agent = Agent::builder(ScriptedProvider::new([]).then_always(Turn::say("done")))
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if matches!(event, Event::TurnStart { .. }) {
                 *count.lock().unwrap() += 1;
                 panic!("out of rum");

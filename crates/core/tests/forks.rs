@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Entry, Event, Failure, Request, loop_records};
+use plimsoll_agent::{Entry, Event, Failure, Request, SessionEvent, loop_records};
 use plimsoll_context::{ContextStrategy, Delta, Economy, Part, Reply, Seq, StopReason, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -306,7 +306,7 @@ async fn where_the_archive_may_have_another_logs_items_nothing_of_it_is_offered(
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&warnings);
         let agent = agent(&provider, &store, "p")
-            .observer(move |event: &Event| {
+            .observer(move |SessionEvent { event, .. }: &SessionEvent| {
                 if let Event::Warning { text } = event {
                     seen.lock().unwrap().push(text.clone());
                 }

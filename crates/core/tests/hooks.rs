@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Event, Failure};
+use plimsoll_agent::{EndReason, Event, Failure, SessionEvent};
 use plimsoll_context::ToolSpec;
 use plimsoll_context::{ContextStrategy, Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -42,7 +42,7 @@ impl Diary {
     /// Notes every event but the deltas.
     fn watch(&self, event: &Event) {
         let text = match event {
-            Event::AgentStart { run, .. } => format!("AgentStart {run}"),
+            Event::AgentStart { .. } => "AgentStart".to_owned(),
             Event::AgentEnd { outcome, .. } => format!("AgentEnd {}", outcome.reason.word()),
             Event::TurnStart { turn, cause, .. } => {
                 let cause = serde_json::to_value(cause).unwrap();
@@ -67,8 +67,8 @@ impl Diary {
     fn agent(&self, provider: &ScriptedProvider) -> AgentBuilder {
         let note = || self.clone();
         let seen = note();
-        let builder =
-            Agent::builder(provider.clone()).observer(move |event: &Event| seen.watch(event));
+        let builder = Agent::builder(provider.clone())
+            .observer(move |SessionEvent { event, .. }: &SessionEvent| seen.watch(event));
         let d = note();
         let builder = builder.before_task(move |state| {
             d.note(format!("> before_task {}", state.session_id));
@@ -244,7 +244,7 @@ async fn all_hooks_and_events_in_their_order() {
     let expected = [
         "> before_task s",
         "> before_loop 1 of 0",
-        "AgentStart 1",
+        "AgentStart",
         "> before_turn 1 of 1",
         "TurnStart 1 user",
         "> before_tool fetch call_1_0 {\"words\":300}",
@@ -322,7 +322,7 @@ fn plain(diary: &Diary, provider: &ScriptedProvider) -> AgentBuilder {
     };
     Agent::builder(provider.clone())
         .tool(tool("look", "Looks.", look))
-        .observer(move |event: &Event| seen.watch(event))
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| seen.watch(event))
 }
 
 fn two_turns() -> ScriptedProvider {

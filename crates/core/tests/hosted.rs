@@ -5,7 +5,9 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Event, Failure, Permission, PermissionRule, Permissions, Request};
+use plimsoll_agent::{
+    Event, Failure, Permission, PermissionRule, Permissions, Request, SessionEvent,
+};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, MAX_HOSTED_TOOLS, Reply};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -64,7 +66,7 @@ impl Provider for Without {
 struct WarningRecorder(Mutex<Vec<String>>);
 
 impl Observer for WarningRecorder {
-    fn see(&self, event: &Event) {
+    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
         if let Event::Warning { text } = event {
             self.0.lock().unwrap().push(text.clone());
         }

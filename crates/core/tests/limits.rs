@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, LimitOverrides, Permission,
-    PermissionRule, Permissions, Question, ToolExecutionStrategy,
+    PermissionRule, Permissions, Question, SessionEvent, ToolExecutionStrategy,
 };
 use plimsoll_context::{
     Author, Bytes, CacheConfig, ContextStrategy, Money, PriceSheet, Rates, SummaryConfig, Tokens,
@@ -197,7 +197,7 @@ async fn hooks_behind_the_end_are_cut_off_too() {
         let builder = builder(agent(&provider))
             .hook_timeout(Duration::from_secs(86_400))
             .max_duration(LIMIT)
-            .observer(move |event: &Event| {
+            .observer(move |SessionEvent { event, .. }: &SessionEvent| {
                 if let Event::Warning { text } = event {
                     sink.lock().unwrap().push(text.clone());
                 }
@@ -504,7 +504,7 @@ async fn settings_reach_the_log() {
         .config_id("careful.v1")
         .cache_config(CacheConfig::default())
         .gate(AllowAll)
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::AgentStart { loop_id, .. } = event {
                 sink.lock()
                     .unwrap()

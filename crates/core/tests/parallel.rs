@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure, Request};
+use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure, Request, SessionEvent};
 use plimsoll_context::{ContextStrategy, Delta, Money, PriceSheet, Rates, Reply, Tokens, Usage};
 use plimsoll_core::archive::RecallKey;
 use plimsoll_core::telemetry::ServerAddress;
@@ -208,7 +208,7 @@ async fn the_fastest_wins_and_the_others_are_cancelled() {
     let (hung, waits) = tokio::sync::oneshot::channel();
     let hung = Mutex::new(Some(hung));
     let slow = agent(&hangs)
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if matches!(event, Event::TurnStart { turn: 2, .. }) {
                 let _ = hung.lock().unwrap().take().unwrap().send(());
             }
@@ -687,7 +687,7 @@ async fn an_interrupt_ends_all_of_them() {
     let hanging = || {
         let began = Arc::clone(&began);
         let hang = agent(&ScriptedProvider::new([Turn::Hang]));
-        let hang = hang.observer(move |event: &Event| {
+        let hang = hang.observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if matches!(event, Event::TurnStart { .. }) {
                 let mut began = began.lock().unwrap();
                 began.0 += 1;
@@ -765,7 +765,9 @@ async fn events_tell_of_each_as_it_ends() {
     let seen = Arc::clone(&events);
     let main = agent(&says(""))
         .store(Arc::new(store))
-        .observer(move |event: &Event| seen.lock().unwrap().push(event.clone()))
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
+            seen.lock().unwrap().push(event.clone())
+        })
         .build()
         .unwrap();
     let mut session = main.session(id("s")).await.unwrap();

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::Event;
+use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::{Message, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Messages, SessionId, ToolError, Window, tool};
@@ -21,7 +21,7 @@ fn agent(provider: &ScriptedProvider) -> (AgentBuilder, Warnings) {
     let sink = Arc::clone(&warnings);
     let builder = Agent::builder(provider.clone())
         .tool(tool("look", "Looks.", look))
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::Warning { text } = event {
                 sink.lock().unwrap().push(text.clone());
             }

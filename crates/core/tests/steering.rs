@@ -8,7 +8,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    EndReason, Event, FilterResult, InputFilter, MessagePhase, QueueMode, ToolPhase, TurnTrigger,
+    EndReason, Event, FilterResult, InputFilter, MessagePhase, QueueMode, SessionEvent, ToolPhase,
+    TurnTrigger,
 };
 use plimsoll_context::{Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -66,9 +67,9 @@ impl HeldTool {
 struct Ends(Arc<Mutex<Vec<(u64, MessagePhase)>>>);
 
 impl Ends {
-    fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+    fn observer(&self) -> impl Fn(&SessionEvent) + Send + Sync + 'static {
         let ends = Arc::clone(&self.0);
-        move |event: &Event| {
+        move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::Message { id, phase, .. } = event {
                 ends.lock().unwrap().push((*id, *phase));
             }
@@ -102,7 +103,7 @@ async fn a_steer_overtakes_what_has_not_begun() {
     let agent = held
         .agent(&provider)
         .observer(ends.observer())
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             let phase = ToolPhase::Skipped;
             if matches!(event, Event::ToolCall { phase: of, .. } if *of == phase) {
                 counted.fetch_add(1, Ordering::SeqCst);
@@ -423,7 +424,7 @@ async fn filters_see_all_that_is_said() {
         .agent(&provider)
         .input_filter(filter)
         .input_filters([Arc::new(|_: &str| FilterResult::Pass) as Arc<dyn InputFilter>])
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             counted.fetch_add(
                 usize::from(matches!(event, Event::InputRejected { .. })),
                 Ordering::SeqCst,
@@ -464,17 +465,19 @@ async fn a_loop_has_settings_of_its_own() {
         .agent(&provider)
         .temperature(0.5)
         .max_tokens(Tokens(100))
-        .observer(move |event: &Event| match event {
-            Event::AgentStart { loop_id, .. } => {
-                *named.lock().unwrap() = loop_id.as_ref().unwrap().to_string();
-            }
-            Event::TurnStart { cause, .. } => {
-                sink.lock()
-                    .unwrap()
-                    .push((named.lock().unwrap().clone(), *cause));
-            }
-            _ => {}
-        })
+        .observer(
+            move |SessionEvent { event, .. }: &SessionEvent| match event {
+                Event::AgentStart { loop_id, .. } => {
+                    *named.lock().unwrap() = loop_id.as_ref().unwrap().to_string();
+                }
+                Event::TurnStart { cause, .. } => {
+                    sink.lock()
+                        .unwrap()
+                        .push((named.lock().unwrap().clone(), *cause));
+                }
+                _ => {}
+            },
+        )
         .build()
         .unwrap();
     let mut session = agent.session(id()).await.unwrap();
@@ -729,7 +732,7 @@ async fn a_check_that_breaks_refuses_nothing() {
     let sees = Arc::clone(&told);
     let agent = Agent::builder(provider)
         .check_answer(|_: String| -> Result<(), String> { panic!("no such file") })
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::Warning { text } = event {
                 sees.lock().unwrap().push(text.clone());
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{
-    EndReason, Entry, Event, ExecutionLimits, Failure, Request, Spend, TurnTrigger,
+    EndReason, Entry, Event, ExecutionLimits, Failure, Request, SessionEvent, Spend, TurnTrigger,
 };
 use plimsoll_context::{Delta, Money, PriceSheet, Rates, Reply, Tokens, ToolSpec, Usage};
 use plimsoll_core::telemetry::ServerAddress;
@@ -96,7 +96,7 @@ fn told(event: &Event) -> Event {
     let mut event = event.clone();
     let mut innermost = &mut event;
     while let Event::SubAgent { event, .. } = innermost {
-        innermost = event;
+        innermost = &mut event.event;
     }
     if let Event::ToolCall { whole, .. } = innermost {
         *whole = "".into();
@@ -124,7 +124,9 @@ async fn a_task_goes_out_and_an_answer_comes_back() {
     let captain = Agent::builder(model.clone())
         .tool(scout.as_tool("scout", "Looks something up."))
         .store(Arc::new(store.clone()))
-        .observer(move |event: &Event| seen.lock().unwrap().push(event.clone()))
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
+            seen.lock().unwrap().push(event.clone())
+        })
         .build()
         .unwrap();
     let mut session = captain.session(id("s")).await.unwrap();
@@ -164,14 +166,12 @@ async fn a_task_goes_out_and_an_answer_comes_back() {
     // People see what it does, while it does it.
     let events = events.lock().unwrap();
     let below = events.iter().filter_map(|event| match event {
-        Event::SubAgent {
-            name,
-            session,
-            event,
-            ..
-        } => {
-            assert_eq!((name.as_str(), session.as_str()), ("scout", child.as_str()));
-            Some(&**event)
+        Event::SubAgent { name, event, .. } => {
+            assert_eq!(
+                (name.as_str(), &*event.session, event.run),
+                ("scout", child.as_str(), 1)
+            );
+            Some(&event.event)
         }
         _ => None,
     });
@@ -422,9 +422,9 @@ async fn an_interrupt_reaches_it_and_what_it_had_used_counts() {
     let captain = Agent::builder(model.clone())
         .tool(scout.as_tool("scout", ""))
         .store(Arc::new(store.clone()))
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::SubAgent { event, .. } = event
-                && matches!(**event, Event::TurnStart { turn: 2, .. })
+                && matches!(event.event, Event::TurnStart { turn: 2, .. })
                 && let Some(asked) = asked.lock().unwrap().take()
             {
                 let _ = asked.send(());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Answer, Cost, Entry, Event, Question, Spend};
+use plimsoll_agent::{Answer, Cost, Entry, Event, Question, SessionEvent, Spend};
 use plimsoll_context::{Money, Part, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -197,7 +197,7 @@ impl Updates {
     fn watched(builder: AgentBuilder) -> (AgentBuilder, Self) {
         let seen: Arc<Mutex<Vec<String>>> = Arc::default();
         let sink = Arc::clone(&seen);
-        let watch = move |event: &Event| match event {
+        let watch = move |SessionEvent { event, .. }: &SessionEvent| match event {
             Event::ToolUpdate { name, text, .. } => {
                 sink.lock().unwrap().push(format!("{name} {text}"))
             }
@@ -484,7 +484,7 @@ async fn keys_are_struck_out_of_what_tools_say() {
         .tool(says)
         .tool(fails)
         .secrets([Secret::new(KEY)])
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             let text = serde_json::to_string(event).unwrap();
             heard.lock().unwrap().push_str(&text);
         })

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Request};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, SessionEvent};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, MemoryStore, Provider, SessionId, SessionStore, Window};
@@ -70,7 +70,7 @@ async fn run(says: CountReply) -> (EndReason, usize, Vec<String>, Vec<Entry>) {
     let agent = Agent::builder(provider.clone())
         .window(Window::Known(Tokens(16_000)))
         .store(Arc::clone(&store) as Arc<dyn SessionStore>)
-        .observer(move |event: &Event| {
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             if let Event::Warning { text } = event {
                 heard.lock().unwrap().push(text.clone());
             }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Request};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Request, SessionEvent};
 use plimsoll_context::{Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -26,9 +26,9 @@ fn watches(provider: ScriptedProvider) -> ScriptedProvider {
     provider.then_always(Turn::call("watch", json!({})))
 }
 
-fn refused(agent: &Arc<Mutex<u32>>) -> impl Fn(&Event) + Send + Sync + 'static {
+fn refused(agent: &Arc<Mutex<u32>>) -> impl Fn(&SessionEvent) + Send + Sync + 'static {
     let count = Arc::clone(agent);
-    move |event: &Event| {
+    move |SessionEvent { event, .. }: &SessionEvent| {
         if matches!(event, Event::Overflow { .. }) {
             *count.lock().unwrap() += 1;
         }
@@ -172,7 +172,9 @@ async fn a_request_that_was_cut_is_made_again_and_smaller() {
         .store(store.clone())
         .window(Window::Known(Tokens(64_000)))
         .max_turns(40)
-        .observer(move |event: &Event| seen.lock().unwrap().push(event.clone()))
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
+            seen.lock().unwrap().push(event.clone())
+        })
         .build()
         .unwrap();
     let id = SessionId::new("cut").unwrap();

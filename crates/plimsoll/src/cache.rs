@@ -1,11 +1,11 @@
 //! The prompt cache of providers: which parts of a request are marked, for how long, and whether they were read.
 //!
-//! Every agent marks its requests by itself. [`CacheConfig`](crate::CacheConfig) changes how, and
+//! Every agent marks its requests by itself. [`CacheConfig`] changes how, and
 //! [`CacheMonitor`] tells why less was read from the cache than expected.
 //!
 //! ```
-//! use plimsoll::cache::CacheStrategy;
-//! use plimsoll::{Agent, CacheConfig};
+//! use plimsoll::Agent;
+//! use plimsoll::cache::{CacheConfig, CacheStrategy};
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
 //! # let model = ScriptedProvider::new([Turn::say("Land!")]);
 //!
@@ -15,7 +15,7 @@
 //! ```
 
 pub use plimsoll_context::{
-    Breakpoint, CLEARLY_SHORT, CacheBreak, CacheMiss, CacheMonitor, CachePlan, CacheRetention,
-    CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, Fingerprint, LEAST_EXPECTED,
-    LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
+    CacheRetention, CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, Fingerprint,
+    LEAST_EXPECTED, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };

@@ -2,6 +2,7 @@
 //!
 //! A closure is passed to a method of the builder, such as
 //! [`AgentBuilder::before_turn`](crate::AgentBuilder::before_turn); a program is a [`CommandHook`].
+//! [`Hooks`] has the same methods, for the hooks of a single run.
 //! `docs/hooks.md` in the repository lists all of these points in order.
 //!
 //! ```
@@ -24,6 +25,6 @@ pub use plimsoll_agent::{
     Decision, FilterResult, HookPoint, InputFilter, InputFilters, MAX_FILTERS, Moment,
 };
 pub use plimsoll_core::{
-    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Later,
+    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Hooks, Later,
     MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
 };

@@ -73,22 +73,25 @@
 //!
 //! # Streaming
 //!
-//! An [`Observer`] sees every [`Event`]: text as it comes, tool calls, plans, limits.
+//! [`Session::start`] returns the [`Event`]s of a run: text as it comes, tool calls, plans, limits.
+//! An [`Observer`] sees those of all sessions of an agent, each with its session and run.
 //!
 //! ```
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! use plimsoll::session::new_session_id;
 //! use plimsoll::{Agent, Delta, Event};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), plimsoll::Error> {
 //! # let model = ScriptedProvider::new([Turn::say("Land!")]);
-//! let agent = Agent::builder(model)
-//!     .observer(|event: &Event| {
-//!         if let Event::Delta(Delta::Text { text }) = event {
-//!             print!("{text}");
-//!         }
-//!     })
-//!     .build()?;
-//! agent.run("What do you see?").await?;
+//! let agent = Agent::builder(model).build()?;
+//! let mut session = agent.session(new_session_id()).await?;
+//! let mut run = session.start("What do you see?");
+//! while let Some(event) = run.next().await {
+//!     if let Event::Delta(Delta::Text { text }) = event {
+//!         print!("{text}");
+//!     }
+//! }
+//! assert_eq!(run.output().await?.text, "Land!");
 //! # Ok(())
 //! # }
 //! ```
@@ -186,7 +189,7 @@
 //! | keep sessions | [`store`] |
 //! | search and recall evicted messages | [`archive`] |
 //! | run code of yours in the middle of a run | [`hooks`] |
-//! | show the progress of a run | [`Observer`], [`events`] |
+//! | show the progress of a run | [`Session::start`], [`Observer`], [`events`] |
 //! | ask several agents at once | [`parallel`] |
 //! | finish runs that another process began | [`durable`] |
 //! | drive the loop yourself | [`machine`] |
@@ -225,9 +228,11 @@ pub mod tokens;
 pub mod tools;
 pub mod wire;
 
-pub use plimsoll_agent::{EndReason, Event, ExecutionLimits, PermissionMode, ThinkingLevel};
+pub use plimsoll_agent::{
+    EndReason, Event, ExecutionLimits, PermissionMode, SessionEvent, ThinkingLevel,
+};
 pub use plimsoll_context::{
-    CacheConfig, ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
+    ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
 };
 #[cfg(not(feature = "telemetry"))]
 pub use plimsoll_core::telemetry;

@@ -1,4 +1,4 @@
-//! Operations on sessions: forking, compacting, undoing and steering, the state that a host
+//! Operations on sessions: starting a run as a stream of its events, forking, compacting, undoing and steering, the state that a host
 //! attaches to a session, and the records of its runs.
 //!
 //! ```
@@ -25,5 +25,6 @@ pub use plimsoll_agent::{
 };
 pub use plimsoll_core::{
     AgentLoopConfig, AgentState, BadSessionId, Extensions, INBOX, MAX_STEP_RESULT, MAX_STEPS,
-    MAX_STEPS_SIZE, UserMessage, agent_loop, agent_loop_continue, fork_session, new_session_id,
+    MAX_STEPS_SIZE, MAX_WAITING_EVENTS, RunStream, UserMessage, agent_loop, agent_loop_continue,
+    fork_session, new_session_id,
 };

@@ -2,13 +2,17 @@
 //! in whole messages.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use plimsoll_agent::{EVENT_VERSION, Entry, Event, MessagePhase, Outcome, ToolPhase, Waiting};
+use plimsoll_agent::{
+    EVENT_VERSION, Entry, Event, MessagePhase, Outcome, SessionEvent, ToolPhase, Waiting,
+};
 use plimsoll_context::{Bytes, CallId, Delta, Message, Part, Tokens, ToolCall, Usage};
 
 /// Converts entries of a log to the events of one request's run.
 #[derive(Debug, Default)]
 pub struct LogFollower {
+    session: Arc<str>,
     request: String,
     /// Whether the request was accepted.
     is_taken: bool,
@@ -27,10 +31,11 @@ struct FollowedCall {
 }
 
 impl LogFollower {
-    /// Creates a follower for the run of the request with this key.
+    /// Creates a follower for the run of the request with this key in a session.
     #[must_use]
-    pub fn new(request: impl Into<String>) -> Self {
+    pub fn new(session: impl Into<Arc<str>>, request: impl Into<String>) -> Self {
         Self {
+            session: session.into(),
             request: request.into(),
             ..Self::default()
         }
@@ -43,7 +48,18 @@ impl LogFollower {
     }
 
     /// Returns the events of the next entry; none if it belongs to another run.
-    pub fn see(&mut self, entry: &Entry) -> Vec<Event> {
+    pub fn see(&mut self, entry: &Entry) -> Vec<SessionEvent> {
+        let events = self.events(entry).into_iter();
+        let run = self.started.as_ref().map_or(0, |(run, _)| *run);
+        let told = events.map(|event| SessionEvent {
+            session: Arc::clone(&self.session),
+            run,
+            event,
+        });
+        told.collect()
+    }
+
+    fn events(&mut self, entry: &Entry) -> Vec<Event> {
         let mut events = Vec::new();
         if self.outcome.is_some() {
             return events;
@@ -59,10 +75,9 @@ impl LogFollower {
             }
             Entry::Accepted { key } if *key == self.request && !self.is_taken => {
                 self.is_taken = true;
-                let (run, model) = self.started.clone().unwrap_or_default();
+                let (_, model) = self.started.clone().unwrap_or_default();
                 events.push(Event::AgentStart {
                     version: EVENT_VERSION,
-                    run,
                     loop_id: None,
                     model,
                     config_snapshot: None,

@@ -11,7 +11,7 @@ use plimsoll::events::ToolPhase;
 use plimsoll::machine::Outcome;
 use plimsoll::model::StopReason;
 use plimsoll::pricing::Cost;
-use plimsoll::{Delta, Event, Money, Observer, Tokens};
+use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
 use super::calls::{self, CallUpdate, Calls};
 use super::transport::{Outbox, Voice};
@@ -197,7 +197,7 @@ impl Updates {
 }
 
 impl Observer for Updates {
-    fn see(&self, event: &Event) {
+    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
         let mut guard = self.lock();
         let state = &mut *guard;
         match event {
@@ -236,7 +236,7 @@ impl Observer for Updates {
             Event::SubAgent {
                 call, name, event, ..
             } => {
-                if let Some(line) = below(name, event) {
+                if let Some(line) = below(name, &event.event) {
                     let (id, text) = self.calls.below(call, clean(line.trim_start()));
                     self.update(SessionUpdate::ToolCallUpdate(calls::progress(id, &text)));
                 }

@@ -367,22 +367,8 @@ impl Chat {
 pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
     let state = session.view();
     let (usage, cost) = (state.usage(), state.cost());
-    let money = match cost.unpriced {
-        0 => cost.known.to_string(),
-        unpriced => format!(
-            "{} and {} of unknown price",
-            cost.known,
-            counted(unpriced, "call")
-        ),
-    };
     let runs = state.runs();
-    let mut lines = vec![format!(
-        "{}: read {} ({:.0} % cached), wrote {}, {money}",
-        counted(runs, "run"),
-        usage.processed(),
-        usage.cache_hit_rate() * 100.0,
-        usage.output,
-    )];
+    let mut lines = vec![format!("{}: {usage}, {cost}", counted(runs, "run"))];
     if runs > 0 {
         let used = session.tracker();
         lines.push(format!(

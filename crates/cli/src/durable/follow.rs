@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll::Event;
+use plimsoll::SessionEvent;
 use plimsoll::durable::{EventsRequest, LogFollower, Restate, RestateError};
 use plimsoll::machine::Outcome;
 use plimsoll::store::OpenQuestion;
@@ -31,7 +31,7 @@ pub(super) struct RunFollower {
 /// New events and questions.
 #[derive(Default)]
 pub(super) struct News {
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<SessionEvent>,
     pub(super) questions: Vec<OpenQuestion>,
 }
 
@@ -42,7 +42,7 @@ impl RunFollower {
             server,
             session: session.to_owned(),
             after,
-            follower: LogFollower::new(request),
+            follower: LogFollower::new(session, request),
             told: HashSet::new(),
             open: 0,
             failures: 0,

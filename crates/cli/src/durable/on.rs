@@ -15,7 +15,7 @@ use plimsoll::permissions::{Approver, Question};
 use plimsoll::session::new_session_id;
 use plimsoll::store::OpenQuestion;
 use plimsoll::{
-    AgentOutput, EndReason, Event, Gate, Observer, PermissionMode, SessionId, ToolCall,
+    AgentOutput, EndReason, Gate, Observer, PermissionMode, SessionEvent, SessionId, ToolCall,
 };
 
 use super::follow::RunFollower;
@@ -182,7 +182,7 @@ impl Screen {
         })
     }
 
-    fn show(&self, event: &Event) {
+    fn show(&self, event: &SessionEvent) {
         if let Some(printer) = &self.printer {
             printer.see(event);
         }

@@ -11,7 +11,7 @@ use plimsoll::permissions::AllowAll;
 use plimsoll::store::{
     MAX_POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore,
 };
-use plimsoll::{Event, Gate, Observer, PermissionMode};
+use plimsoll::{Event, Gate, Observer, PermissionMode, SessionEvent};
 
 use crate::agent::{self, ReadyAgent};
 use crate::choice::ChoiceProgress;
@@ -92,8 +92,8 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
     };
-    let warnings = |event: &Event| {
-        if let Event::Warning { text } = event {
+    let warnings = |seen: &SessionEvent| {
+        if let Event::Warning { text } = &seen.event {
             crate::note(&format!("note: {text}"));
         }
     };

@@ -1,7 +1,7 @@
 //! `plimsoll run` when it succeeds or ends by a limit: the requests to the model, and the output
 //! for users and scripts.
 
-use plimsoll::{Delta, Event};
+use plimsoll::{Delta, Event, SessionEvent};
 use serde_json::Value;
 
 use super::command::{Home, feed, with};
@@ -84,15 +84,21 @@ fn scripts_get_events_as_json_lines() {
     let (home, fake) = (home(), Fake::new(script()));
     let said = home.agent(&fake, &["--json", "Which number?"]).done();
     assert_eq!(said.err, "");
-    let events: Vec<Event> = said
+    let lines: Vec<SessionEvent> = said
         .out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert!(matches!(
-        events.first(),
-        Some(Event::AgentStart { run: 1, .. })
-    ));
+    let listed = home.run(["sessions", "list", "--json"]).done().out;
+    for line in &lines {
+        assert!(
+            listed.contains(&format!("\"{}\"", line.session)),
+            "{listed}"
+        );
+        assert_eq!(line.run, 1);
+    }
+    let events: Vec<Event> = lines.into_iter().map(|line| line.event).collect();
+    assert!(matches!(events.first(), Some(Event::AgentStart { .. })));
     let Some(Event::AgentEnd { outcome, .. }) = events.last() else {
         panic!("no end: {}", said.out);
     };

@@ -11,7 +11,6 @@ use plimsoll_context::{
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
-use crate::hooks::{CommandHook, MAX_COMMAND_HOOKS};
 use crate::tool::MAX_TOOL_RETRIES;
 use crate::window::Window;
 
@@ -83,21 +82,9 @@ impl AgentBuilder {
                 self.input_filters.len()
             ),
         );
-        let commands = &self.hooks.commands.hooks;
-        fault(
-            commands.len() > MAX_COMMAND_HOOKS,
-            format!(
-                "there are {} command hooks; at most {MAX_COMMAND_HOOKS} are called",
-                commands.len()
-            ),
-        );
-        for text in commands.iter().filter_map(CommandHook::fault) {
+        for text in self.hooks.faults() {
             fault(true, text);
         }
-        fault(
-            self.hooks.timeout.is_zero(),
-            "hook_timeout is 0; give hooks some time".into(),
-        );
         fault(
             self.gate_timeout == Some(Duration::ZERO),
             "gate_timeout is 0; give the gate some time, or no limit".into(),

@@ -1,7 +1,8 @@
 //! The hook settings.
 //!
 //! Each hook is a closure that returns a value and may block, or one that returns a future and must
-//! not block. Hooks set twice are both called, in order, until one refuses.
+//! not block. Hooks set twice are both called, in order, until one refuses. The methods are the same
+//! for an agent and for the [`Hooks`] of a single run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,275 +11,295 @@ use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
 use super::AgentBuilder;
-use crate::hooks::{CommandHook, Eviction, HookReply, Messages, hook};
+use crate::hooks::{CommandHook, Eviction, HookReply, Hooks, Messages, hook};
 use crate::remote::UserMessage;
 use crate::session::{AgentOutput, AgentState};
 
+/// Adds the methods that set hooks.
+macro_rules! hook_settings {
+    ($owner:ty) => {
+        impl $owner {
+            /// Adds a hook that is called before the first run of a session. `false` refuses the run.
+            pub fn before_task<F, R, M>(mut self, ask: F) -> Self
+            where
+                F: Fn(&AgentState) -> R + Send + Sync + 'static,
+                R: HookReply<bool, M>,
+            {
+                let ask = move |state: Arc<AgentState>| ask(&state);
+                self.hook_set().before_task.push(hook(ask));
+                self
+            }
+
+            /// Adds a hook that is called after each run, once its log is durable.
+            pub fn after_task<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(&AgentState, AgentOutput) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                let tell = move |(state, output): (Arc<AgentState>, _)| tell(&state, output);
+                self.hook_set().after_task.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called before each run, with the view and the number of the run in its
+            /// session, from 1. `false` refuses the run.
+            pub fn before_loop<F, R, M>(mut self, ask: F) -> Self
+            where
+                F: Fn(Messages, u64) -> R + Send + Sync + 'static,
+                R: HookReply<bool, M>,
+            {
+                let ask = move |(messages, run)| ask(messages, run);
+                self.hook_set().before_loop.push(hook(ask));
+                self
+            }
+
+            /// Adds a hook that is called after each run, with its messages and its usage.
+            pub fn after_loop<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                let tell = move |(messages, usage)| tell(messages, usage);
+                self.hook_set().after_loop.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called before each turn, with the view and the number of the turn in its
+            /// run, from
+            /// 1. `false` ends the run.
+            pub fn before_turn<F, R, M>(mut self, ask: F) -> Self
+            where
+                F: Fn(Messages, u64) -> R + Send + Sync + 'static,
+                R: HookReply<bool, M>,
+            {
+                let ask = move |(messages, turn)| ask(messages, turn);
+                self.hook_set().before_turn.push(hook(ask));
+                self
+            }
+
+            /// Adds a hook that is called after each turn, with the view and the usage of its model call.
+            /// The usage is zero if the provider does not report it.
+            pub fn after_turn<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                let tell = move |(messages, usage)| tell(messages, usage);
+                self.hook_set().after_turn.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called after each failed model call, with the error text of the
+            /// provider.
+            pub fn on_error<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(String) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                self.hook_set().on_error.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called before a tool call runs and before the gate is asked, with the
+            /// tool, the call and its arguments.
+            ///
+            /// `false` skips the call, and its result says so. If the hook fails, the call is denied,
+            /// because the hook may guard it.
+            pub fn before_tool_execution<F, R, M>(mut self, ask: F) -> Self
+            where
+                F: Fn(String, CallId, Value) -> R + Send + Sync + 'static,
+                R: HookReply<bool, M>,
+            {
+                let ask = move |(tool, call, arguments)| ask(tool, call, arguments);
+                self.hook_set().before_tool.push(hook(ask));
+                self
+            }
+
+            /// Adds a hook that is called after each executed tool call, with the tool, the call, and
+            /// whether it failed.
+            pub fn after_tool_execution<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(String, CallId, bool) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                let tell = move |(tool, call, is_error)| tell(tool, call, is_error);
+                self.hook_set().after_tool.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called before a progress update of a tool is published, with the tool,
+            /// the call and the text. `false` suppresses the update.
+            pub fn before_tool_execution_update<F, R, M>(mut self, ask: F) -> Self
+            where
+                F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
+                R: HookReply<bool, M>,
+            {
+                let ask = move |(tool, call, text)| ask(tool, call, text);
+                self.hook_set().before_update.push(hook(ask));
+                self
+            }
+
+            /// Adds a hook that is called after a progress update of a tool was published.
+            pub fn after_tool_execution_update<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                let tell = move |(tool, call, text)| tell(tool, call, text);
+                self.hook_set().after_update.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called before a plan is applied, with the tokens of the request (by our
+            /// counter) and the number of messages in the view.
+            ///
+            /// `false` leaves the view unchanged for this request. If the view is over its limit, the run
+            /// then ends with `CannotFit`.
+            pub fn before_compaction_start<F, R, M>(mut self, ask: F) -> Self
+            where
+                F: Fn(Tokens, usize) -> R + Send + Sync + 'static,
+                R: HookReply<bool, M>,
+            {
+                let ask = move |(tokens, messages)| ask(tokens, messages);
+                self.hook_set().before_compaction.push(hook(ask));
+                self
+            }
+
+            /// Adds a hook that is called after a plan was applied: messages before and after, tokens
+            /// before and after.
+            pub fn after_compaction_end<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(usize, usize, Tokens, Tokens) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                let tell = move |(before, after, tokens_before, tokens_after)| {
+                    tell(before, after, tokens_before, tokens_after)
+                };
+                self.hook_set().after_compaction.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called once for every plan that evicts messages, with the evicted
+            /// messages. If it fails, nothing is lost.
+            pub fn on_evict<F, R, M>(mut self, tell: F) -> Self
+            where
+                F: Fn(&AgentState, Eviction) -> R + Send + Sync + 'static,
+                R: HookReply<(), M>,
+            {
+                let tell = move |(state, evicted): (Arc<AgentState>, _)| tell(&state, evicted);
+                self.hook_set().on_evict.push(hook(tell));
+                self
+            }
+
+            /// Adds a hook that is called between tool calls and before each answer of the model is
+            /// processed. The returned messages steer the run, as [`Remote::steer`](crate::Remote::steer)
+            /// does.
+            pub fn get_steering_messages<F, R, S, M>(mut self, ask: F) -> Self
+            where
+                F: Fn() -> R + Send + Sync + 'static,
+                R: HookReply<Vec<S>, M>,
+                S: Into<UserMessage> + Send + 'static,
+            {
+                self.hook_set().steering.push(polled(ask));
+                self
+            }
+
+            /// Adds a hook that is called when the model has answered and no other message waits. The run
+            /// continues with the returned messages, as with
+            /// [`Remote::follow_up`](crate::Remote::follow_up).
+            pub fn get_follow_up_messages<F, R, S, M>(mut self, ask: F) -> Self
+            where
+                F: Fn() -> R + Send + Sync + 'static,
+                R: HookReply<Vec<S>, M>,
+                S: Into<UserMessage> + Send + 'static,
+            {
+                self.hook_set().follow_ups.push(polled(ask));
+                self
+            }
+
+            /// Adds a check of the final answer of each run.
+            ///
+            /// If `check` returns an error, the model gets the reason and answers again, at most
+            /// [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run. After that the run ends with the
+            /// unaccepted answer, so check [`AgentOutput::text`](crate::AgentOutput::text) as well. A check
+            /// that panics or times out accepts the answer and causes a warning.
+            ///
+            /// ```
+            /// # use plimsoll_core::Agent;
+            /// # use plimsoll_core::testing::{ScriptedProvider, Turn};
+            /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), plimsoll_core::Error> {
+            /// # let provider = ScriptedProvider::new([Turn::say("about 4"), Turn::say("4")]);
+            /// let agent = Agent::builder(provider)
+            ///     .check_answer(|answer: String| match answer.parse::<i64>() {
+            ///         Ok(_) => Ok(()),
+            ///         Err(error) => Err(format!("it is not a number: {error}")),
+            ///     })
+            ///     .build()?;
+            /// assert_eq!(agent.run("How many seasons are there?").await?.text, "4");
+            /// # Ok(()) }
+            /// ```
+            pub fn check_answer<F, R, M>(mut self, check: F) -> Self
+            where
+                F: Fn(String) -> R + Send + Sync + 'static,
+                R: HookReply<Result<(), String>, M>,
+            {
+                self.hook_set().check_answer.push(hook(check));
+                self
+            }
+
+            /// Adds a hook that rewrites each request to the run's model just before it is sent. It may
+            /// omit, add or reorder messages.
+            ///
+            /// The hook works on a copy; the view does not change. Its result is validated: every call must
+            /// have its result, the last message must be one that the model can answer, and the request
+            /// must be within the context limit. Otherwise the request is sent without the rewrite, and a
+            /// warning explains why.
+            pub fn transform_context<F, R, M>(mut self, rewrite: F) -> Self
+            where
+                F: Fn(Messages) -> R + Send + Sync + 'static,
+                R: HookReply<Messages, M>,
+            {
+                self.hook_set().transform.push(hook(rewrite));
+                self
+            }
+
+            /// Adds a hook that runs after [`Self::transform_context`] and converts the host's own kinds of
+            /// messages to messages for the model.
+            pub fn convert_to_llm<F, R, M>(mut self, convert: F) -> Self
+            where
+                F: Fn(Messages) -> R + Send + Sync + 'static,
+                R: HookReply<Messages, M>,
+            {
+                self.hook_set().convert.push(hook(convert));
+                self
+            }
+
+            /// Adds a program as a hook. It is called after the closures of the same hook point.
+            pub fn command_hook(mut self, hook: CommandHook) -> Self {
+                self.hook_set().commands.hooks.push(hook);
+                self
+            }
+
+            /// Sets the timeout of a hook. Default [`HOOK_TIMEOUT`](crate::HOOK_TIMEOUT).
+            pub fn hook_timeout(mut self, timeout: Duration) -> Self {
+                self.hook_set().timeout = Some(timeout);
+                self
+            }
+        }
+    };
+}
+
+hook_settings!(AgentBuilder);
+hook_settings!(Hooks);
+
 impl AgentBuilder {
-    /// Adds a hook that is called before the first run of a session. `false` refuses the run.
-    pub fn before_task<F, R, M>(mut self, ask: F) -> Self
-    where
-        F: Fn(&AgentState) -> R + Send + Sync + 'static,
-        R: HookReply<bool, M>,
-    {
-        let ask = move |state: Arc<AgentState>| ask(&state);
-        self.hooks.before_task.push(hook(ask));
-        self
+    fn hook_set(&mut self) -> &mut Hooks {
+        &mut self.hooks
     }
+}
 
-    /// Adds a hook that is called after each run, once its log is durable.
-    pub fn after_task<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(&AgentState, AgentOutput) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        let tell = move |(state, output): (Arc<AgentState>, _)| tell(&state, output);
-        self.hooks.after_task.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called before each run, with the view and the number of the run in its
-    /// session, from 1. `false` refuses the run.
-    pub fn before_loop<F, R, M>(mut self, ask: F) -> Self
-    where
-        F: Fn(Messages, u64) -> R + Send + Sync + 'static,
-        R: HookReply<bool, M>,
-    {
-        let ask = move |(messages, run)| ask(messages, run);
-        self.hooks.before_loop.push(hook(ask));
-        self
-    }
-
-    /// Adds a hook that is called after each run, with its messages and its usage.
-    pub fn after_loop<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        let tell = move |(messages, usage)| tell(messages, usage);
-        self.hooks.after_loop.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called before each turn, with the view and the number of the turn in its
-    /// run, from
-    /// 1. `false` ends the run.
-    pub fn before_turn<F, R, M>(mut self, ask: F) -> Self
-    where
-        F: Fn(Messages, u64) -> R + Send + Sync + 'static,
-        R: HookReply<bool, M>,
-    {
-        let ask = move |(messages, turn)| ask(messages, turn);
-        self.hooks.before_turn.push(hook(ask));
-        self
-    }
-
-    /// Adds a hook that is called after each turn, with the view and the usage of its model call.
-    /// The usage is zero if the provider does not report it.
-    pub fn after_turn<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        let tell = move |(messages, usage)| tell(messages, usage);
-        self.hooks.after_turn.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called after each failed model call, with the error text of the
-    /// provider.
-    pub fn on_error<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(String) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        self.hooks.on_error.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called before a tool call runs and before the gate is asked, with the
-    /// tool, the call and its arguments.
-    ///
-    /// `false` skips the call, and its result says so. If the hook fails, the call is denied,
-    /// because the hook may guard it.
-    pub fn before_tool_execution<F, R, M>(mut self, ask: F) -> Self
-    where
-        F: Fn(String, CallId, Value) -> R + Send + Sync + 'static,
-        R: HookReply<bool, M>,
-    {
-        let ask = move |(tool, call, arguments)| ask(tool, call, arguments);
-        self.hooks.before_tool.push(hook(ask));
-        self
-    }
-
-    /// Adds a hook that is called after each executed tool call, with the tool, the call, and
-    /// whether it failed.
-    pub fn after_tool_execution<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(String, CallId, bool) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        let tell = move |(tool, call, is_error)| tell(tool, call, is_error);
-        self.hooks.after_tool.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called before a progress update of a tool is published, with the tool,
-    /// the call and the text. `false` suppresses the update.
-    pub fn before_tool_execution_update<F, R, M>(mut self, ask: F) -> Self
-    where
-        F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
-        R: HookReply<bool, M>,
-    {
-        let ask = move |(tool, call, text)| ask(tool, call, text);
-        self.hooks.before_update.push(hook(ask));
-        self
-    }
-
-    /// Adds a hook that is called after a progress update of a tool was published.
-    pub fn after_tool_execution_update<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        let tell = move |(tool, call, text)| tell(tool, call, text);
-        self.hooks.after_update.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called before a plan is applied, with the tokens of the request (by our
-    /// counter) and the number of messages in the view.
-    ///
-    /// `false` leaves the view unchanged for this request. If the view is over its limit, the run
-    /// then ends with `CannotFit`.
-    pub fn before_compaction_start<F, R, M>(mut self, ask: F) -> Self
-    where
-        F: Fn(Tokens, usize) -> R + Send + Sync + 'static,
-        R: HookReply<bool, M>,
-    {
-        let ask = move |(tokens, messages)| ask(tokens, messages);
-        self.hooks.before_compaction.push(hook(ask));
-        self
-    }
-
-    /// Adds a hook that is called after a plan was applied: messages before and after, tokens
-    /// before and after.
-    pub fn after_compaction_end<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(usize, usize, Tokens, Tokens) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        let tell = move |(before, after, tokens_before, tokens_after)| {
-            tell(before, after, tokens_before, tokens_after)
-        };
-        self.hooks.after_compaction.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called once for every plan that evicts messages, with the evicted
-    /// messages. If it fails, nothing is lost.
-    pub fn on_evict<F, R, M>(mut self, tell: F) -> Self
-    where
-        F: Fn(&AgentState, Eviction) -> R + Send + Sync + 'static,
-        R: HookReply<(), M>,
-    {
-        let tell = move |(state, evicted): (Arc<AgentState>, _)| tell(&state, evicted);
-        self.hooks.on_evict.push(hook(tell));
-        self
-    }
-
-    /// Adds a hook that is called between tool calls and before each answer of the model is
-    /// processed. The returned messages steer the run, as [`Remote::steer`](crate::Remote::steer)
-    /// does.
-    pub fn get_steering_messages<F, R, S, M>(mut self, ask: F) -> Self
-    where
-        F: Fn() -> R + Send + Sync + 'static,
-        R: HookReply<Vec<S>, M>,
-        S: Into<UserMessage> + Send + 'static,
-    {
-        self.hooks.steering.push(polled(ask));
-        self
-    }
-
-    /// Adds a hook that is called when the model has answered and no other message waits. The run
-    /// continues with the returned messages, as with
-    /// [`Remote::follow_up`](crate::Remote::follow_up).
-    pub fn get_follow_up_messages<F, R, S, M>(mut self, ask: F) -> Self
-    where
-        F: Fn() -> R + Send + Sync + 'static,
-        R: HookReply<Vec<S>, M>,
-        S: Into<UserMessage> + Send + 'static,
-    {
-        self.hooks.follow_ups.push(polled(ask));
-        self
-    }
-
-    /// Adds a check of the final answer of each run.
-    ///
-    /// If `check` returns an error, the model gets the reason and answers again, at most
-    /// [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run. After that the run ends with the
-    /// unaccepted answer, so check [`AgentOutput::text`](crate::AgentOutput::text) as well. A check
-    /// that panics or times out accepts the answer and causes a warning.
-    ///
-    /// ```
-    /// # use plimsoll_core::Agent;
-    /// # use plimsoll_core::testing::{ScriptedProvider, Turn};
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), plimsoll_core::Error> {
-    /// # let provider = ScriptedProvider::new([Turn::say("about 4"), Turn::say("4")]);
-    /// let agent = Agent::builder(provider)
-    ///     .check_answer(|answer: String| match answer.parse::<i64>() {
-    ///         Ok(_) => Ok(()),
-    ///         Err(error) => Err(format!("it is not a number: {error}")),
-    ///     })
-    ///     .build()?;
-    /// assert_eq!(agent.run("How many seasons are there?").await?.text, "4");
-    /// # Ok(()) }
-    /// ```
-    pub fn check_answer<F, R, M>(mut self, check: F) -> Self
-    where
-        F: Fn(String) -> R + Send + Sync + 'static,
-        R: HookReply<Result<(), String>, M>,
-    {
-        self.hooks.check_answer.push(hook(check));
-        self
-    }
-
-    /// Adds a hook that rewrites each request to the run's model just before it is sent. It may
-    /// omit, add or reorder messages.
-    ///
-    /// The hook works on a copy; the view does not change. Its result is validated: every call must
-    /// have its result, the last message must be one that the model can answer, and the request
-    /// must be within the context limit. Otherwise the request is sent without the rewrite, and a
-    /// warning explains why.
-    pub fn transform_context<F, R, M>(mut self, rewrite: F) -> Self
-    where
-        F: Fn(Messages) -> R + Send + Sync + 'static,
-        R: HookReply<Messages, M>,
-    {
-        self.hooks.transform.push(hook(rewrite));
-        self
-    }
-
-    /// Adds a hook that runs after [`Self::transform_context`] and converts the host's own kinds of
-    /// messages to messages for the model.
-    pub fn convert_to_llm<F, R, M>(mut self, convert: F) -> Self
-    where
-        F: Fn(Messages) -> R + Send + Sync + 'static,
-        R: HookReply<Messages, M>,
-    {
-        self.hooks.convert.push(hook(convert));
-        self
-    }
-
-    /// Adds a program as a hook. It is called after the closures of the same hook point.
-    pub fn command_hook(mut self, hook: CommandHook) -> Self {
-        self.hooks.commands.hooks.push(hook);
-        self
-    }
-
-    /// Sets the timeout of a hook. Default [`HOOK_TIMEOUT`](crate::HOOK_TIMEOUT).
-    pub fn hook_timeout(mut self, timeout: Duration) -> Self {
-        self.hooks.timeout = timeout;
+impl Hooks {
+    fn hook_set(&mut self) -> &mut Hooks {
         self
     }
 }

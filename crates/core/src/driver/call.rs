@@ -28,7 +28,7 @@ pub(super) async fn call(
     scene: Scene,
     losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
-    let tell = |event| parts.tell(&event);
+    let tell = |event| parts.tell(event);
     let heard = CallReceivers {
         judge: heard,
         tell: &tell,
@@ -71,7 +71,7 @@ pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<To
         Ok(Err(panic)) => format!("its client broke down: {}", said_by(&*panic)),
         Err(_) => format!("nothing came within {} s", COUNT_TIMEOUT.as_secs()),
     };
-    parts.tell(&Event::Warning {
+    parts.tell(Event::Warning {
         text: format!(
             "the provider did not say what the request weighs, so our count holds: {why}"
         ),

@@ -153,7 +153,7 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Pe
         return;
     }
     let seen = seen(session, HookPoint::OnEvict);
-    let told = attend(session, parts.hooks.on_evict(evicted, seen)).await;
+    let told = attend(session, parts.hooks.evicted(evicted, seen)).await;
     warn(
         parts,
         told.unwrap_or_else(|| vec![cut_off(HookPoint::OnEvict.name())]),
@@ -217,7 +217,7 @@ pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Up
     if answered(session, parts, point, asked, Decision::Go) != Decision::Go {
         return;
     }
-    parts.tell(&Event::ToolUpdate { call, name, text });
+    parts.tell(Event::ToolUpdate { call, name, text });
     let told = attend(session, parts.hooks.after_update(args)).await;
     let late = || vec![cut_off("after_tool_execution_update")];
     warn(parts, told.unwrap_or_else(late));
@@ -281,7 +281,7 @@ fn cut_off(name: &str) -> String {
 
 pub(super) fn warn(parts: &Parts, texts: Vec<String>) {
     for text in texts {
-        parts.tell(&Event::Warning { text });
+        parts.tell(Event::Warning { text });
     }
 }
 

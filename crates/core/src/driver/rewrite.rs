@@ -22,7 +22,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     }
     let mut messages: Messages = request.messages.iter().cloned().collect();
     for (name, hook) in parts.hooks.rewrites() {
-        let asked = hook(messages.clone(), parts.hooks.timeout);
+        let asked = hook(messages.clone(), parts.hooks.timeout());
         let rewritten = match attend(session, asked).await {
             Some(Ok(rewritten)) => check(&rewritten).map(|()| rewritten),
             Some(Err(fault)) => Err(fault.what()),
@@ -56,7 +56,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
         let text = format!(
             "transform_context or convert_to_llm made the request {grown} tokens larger, which is too much; it is sent without them"
         );
-        parts.tell(&Event::Warning { text });
+        parts.tell(Event::Warning { text });
         return;
     }
     request.counted = request.counted.minus(before) + now;

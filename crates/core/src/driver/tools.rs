@@ -94,7 +94,7 @@ pub(super) async fn execute(
                             call.name,
                             tool.timeout().as_secs_f32()
                         );
-                        parts.tell(&Event::Warning { text });
+                        parts.tell(Event::Warning { text });
                     }
                     AttemptEnd::Late => {
                         break (too_late(&*tool, &call, tries), Some(ToolErrorKind::Late));

@@ -120,7 +120,7 @@ async fn archive(session: &Session, fork: &SessionId) {
         return;
     }
     if let Err(why) = copy(session, fork).await {
-        session.parts.tell(&Event::Warning {
+        session.parts.tell(Event::Warning {
             text: format!("what left the branch's view cannot be recalled here: {why}; the log of {fork} has it"),
         });
     }

@@ -181,7 +181,7 @@ impl<'a> Race<'a> {
         let mut result = branch.result(index, &self.trunk, begun, end, text);
         result.rank = self.count;
         self.count += 1;
-        self.session.parts.tell(&Event::BranchEnded {
+        self.session.parts.tell(Event::BranchEnded {
             branch: index,
             record: result.record(),
         });

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plimsoll_agent::Event;
+use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::CallId;
 use tokio_util::sync::CancellationToken;
 
@@ -19,24 +19,16 @@ pub(super) struct Relay {
     to: Arc<Parts>,
     call: CallId,
     name: String,
-    session: String,
     over: CancellationToken,
     told: AtomicUsize,
 }
 
 impl Relay {
-    pub(super) fn new(
-        to: Arc<Parts>,
-        call: CallId,
-        name: String,
-        session: String,
-        over: CancellationToken,
-    ) -> Self {
+    pub(super) fn new(to: Arc<Parts>, call: CallId, name: String, over: CancellationToken) -> Self {
         Self {
             to,
             call,
             name,
-            session,
             over,
             told: AtomicUsize::new(0),
         }
@@ -44,17 +36,16 @@ impl Relay {
 }
 
 impl Observer for Relay {
-    fn see(&self, event: &Event) {
+    fn see(&self, seen: &SessionEvent) {
         let told = self.told.fetch_add(1, Ordering::Relaxed);
-        let ends = matches!(event, Event::AgentEnd { .. });
+        let ends = matches!(seen.event, Event::AgentEnd { .. });
         if self.over.is_cancelled() || (told >= MAX_RELAYED && !ends) {
             return;
         }
-        self.to.tell(&Event::SubAgent {
+        self.to.tell(Event::SubAgent {
             call: self.call.clone(),
             name: self.name.clone(),
-            session: self.session.clone(),
-            event: Box::new(event.clone()),
+            event: Box::new(seen.clone()),
         });
     }
 }

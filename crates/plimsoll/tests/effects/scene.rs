@@ -11,8 +11,8 @@ use plimsoll::model::{Failure, HostedTool, Reply, Request, ToolSpec};
 use plimsoll::permissions::{Answer, Question};
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    AgentOutput, Delta, Error, Event, Gate, Message, Observer, Provider, Tool, ToolContext,
-    ToolError, ToolOutput,
+    AgentOutput, Delta, Error, Event, Gate, Message, Observer, Provider, SessionEvent, Tool,
+    ToolContext, ToolError, ToolOutput,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -428,7 +428,7 @@ impl Gate for Nobody {
 struct Watcher(Mutex<Vec<Event>>);
 
 impl Observer for Watcher {
-    fn see(&self, event: &Event) {
+    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
         self.0.lock().unwrap().push(event.clone());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::{Event, ThinkingLevel};
+use plimsoll_agent::{Event, SessionEvent, ThinkingLevel};
 use plimsoll_context::{CallId, Delta, Message, Part, StopReason, Tokens, ToolCall, Usage};
 use plimsoll_core::{Agent, Observer, Provider};
 use plimsoll_providers::{ModelRef, Secret, VENDORS};
@@ -137,7 +137,7 @@ async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
 struct WarningRecorder(Arc<Mutex<Vec<String>>>);
 
 impl Observer for WarningRecorder {
-    fn see(&self, event: &Event) {
+    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
         if let Event::Warning { text } = event {
             self.0.lock().unwrap().push(text.clone());
         }

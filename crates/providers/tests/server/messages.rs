@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::{Event, Failure, ThinkingLevel};
+use plimsoll_agent::{Event, Failure, SessionEvent, ThinkingLevel};
 use plimsoll_context::{
     Breakpoint, CachePlan, CallId, Delta, Part, Reply, StopReason, Tokens, ToolCall, Usage,
 };
@@ -518,7 +518,7 @@ async fn thinking_whose_signature_is_refused_is_left_out_from_then_on() {
             .thinking_level(ThinkingLevel::Medium)
             .max_tokens(Tokens(4_000))
             .window(Window::Known(Tokens(200_000)))
-            .observer(move |event: &Event| {
+            .observer(move |SessionEvent { event, .. }: &SessionEvent| {
                 if let Event::Warning { text } = event {
                     hears.lock().unwrap().push(text.clone());
                 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::Event;
+use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::Tokens;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, AgentOutput, AllowAll, Tool, Window};
@@ -43,7 +43,7 @@ async fn progress_is_told_in_order() {
     let model = ScriptedProvider::new([Turn::call("fake_steps", json!({})), Turn::say("ok")]);
     let told = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&told);
-    let agent = agent(&model, tools).observer(move |event: &Event| {
+    let agent = agent(&model, tools).observer(move |SessionEvent { event, .. }: &SessionEvent| {
         if let Event::ToolUpdate { name, text, .. } = event {
             seen.lock().unwrap().push(format!("{name} {text}"));
         }
@@ -62,7 +62,7 @@ async fn the_steps_of_a_task_are_told_in_order() {
     let model = ScriptedProvider::new([Turn::call("fake_task_told", json!({})), Turn::say("ok")]);
     let told = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&told);
-    let agent = agent(&model, tools).observer(move |event: &Event| {
+    let agent = agent(&model, tools).observer(move |SessionEvent { event, .. }: &SessionEvent| {
         if let Event::ToolUpdate { text, .. } = event {
             seen.lock().unwrap().push(text.clone());
         }

@@ -1,0 +1,204 @@
+//! One-line texts of the results that a host prints: how a run ended, what it used, its limits.
+
+use std::fmt;
+use std::time::Duration;
+
+use plimsoll_context::Usage;
+
+use crate::compact::Compaction;
+use crate::doom_loop::Repetition;
+use crate::limits::ExecutionLimits;
+use crate::moment::HookPoint;
+use crate::notice::{next_does_not_fit, refusal};
+use crate::outcome::{EndReason, Outcome};
+use crate::permission::Permission;
+use crate::permission_mode::PermissionMode;
+use crate::request::ThinkingLevel;
+use crate::spend::{Cost, Spend};
+use crate::tracker::ExecutionTracker;
+
+/// A number of things: "1 turn", "2 turns".
+pub(crate) struct Counted<'a>(pub(crate) u64, pub(crate) &'a str);
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, noun) = self;
+        let ending = if *count == 1 { "" } else { "s" };
+        write!(f, "{count} {noun}{ending}")
+    }
+}
+
+impl fmt::Display for EndReason {
+    /// Formats the reason as a short text, such as "Max turns reached (5/5)".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered => f.write_str("Answered"),
+            Self::MaxTurns { limit } => write!(f, "Max turns reached ({limit}/{limit})"),
+            Self::ToolLimit { limit } => write!(f, "Max tool calls reached ({limit}/{limit})"),
+            Self::MaxTokens { limit, used } => {
+                let next = next_does_not_fit(used < limit);
+                write!(f, "Max tokens reached ({used}/{limit}{next})")
+            }
+            Self::MaxDuration { limit_ms } => {
+                let limit = Duration::from_millis(*limit_ms).as_secs_f64();
+                write!(f, "Max duration reached ({limit} s)")
+            }
+            Self::MaxCost { limit, used } => {
+                let next = next_does_not_fit(used < limit);
+                write!(f, "Max cost reached ({used}/{limit}{next})")
+            }
+            Self::MaxMemory { limit, used } => {
+                write!(f, "Max memory reached ({used}/{limit} bytes)")
+            }
+            Self::Refused { by, why } => f.write_str(&refusal(by, why)),
+            Self::DoomLoop { times, kind } => {
+                match kind {
+                    Repetition::Identical => write!(
+                        f,
+                        "The same tool calls were asked for {times} times in a row"
+                    ),
+                    Repetition::Period { length } => write!(
+                        f,
+                        "The same {length} rounds of tool calls were asked for over and over, \
+                         {times} rounds in a row"
+                    ),
+                    Repetition::Error => {
+                        write!(f, "The same tool was called in vain {times} times in a row")
+                    }
+                    Repetition::Text => write!(
+                        f,
+                        "The same was said {times} times in a row and nothing came of it"
+                    ),
+                }?;
+                f.write_str("; the work is not done")
+            }
+            Self::Interrupted => f.write_str("Interrupted"),
+            Self::Failed { failure } => failure.fmt(f),
+            Self::CannotFit { cannot_fit } => cannot_fit.fmt(f),
+            Self::NothingToDo => f.write_str("Nobody has said anything yet"),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    /// Formats the reason and the usage, such as "answered: 3 turns, 2 tool calls, read 120 (50 %
+    /// cached), wrote 40, $0.0012". The answer is in `text`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spend = Spend {
+            usage: self.usage,
+            estimated: self.estimated,
+            cost: self.cost,
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+        };
+        write!(f, "{}: {spend}", self.reason.word())
+    }
+}
+
+impl fmt::Display for Spend {
+    /// Formats what was used, such as "3 turns, 2 tool calls, read 120 (50 % cached), wrote 40,
+    /// $0.0012".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turns = Counted(self.turns, "turn");
+        let calls = Counted(self.tool_calls, "tool call");
+        let usage = self.usage.combine(self.estimated);
+        write!(f, "{turns}, {calls}, {usage}, {}", self.cost)?;
+        if self.estimated != Usage::default() {
+            f.write_str(" (partly estimated)")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Cost {
+    /// Formats the known part in dollars, and the number of calls whose price is unknown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.known.fmt(f)?;
+        match self.unpriced {
+            0 => Ok(()),
+            calls => write!(f, " and {} of unknown price", Counted(calls, "call")),
+        }
+    }
+}
+
+impl fmt::Display for ExecutionLimits {
+    /// Formats the limits that are set, such as "50 turns, 1000000 tokens, 600 s".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Counted(self.max_turns, "turn").fmt(f)?;
+        if let Some(tokens) = self.max_total_tokens {
+            write!(f, ", {}", Counted(tokens.0, "token"))?;
+        }
+        if let Some(duration) = self.max_duration {
+            write!(f, ", {} s", duration.as_secs_f64())?;
+        }
+        if let Some(cost) = self.max_cost {
+            write!(f, ", {cost}")?;
+        }
+        if let Some(calls) = self.max_tool_calls {
+            write!(f, ", {}", Counted(calls, "tool call"))?;
+        }
+        for (tool, calls) in &self.max_calls_per_tool {
+            write!(f, ", {} of {tool}", Counted(*calls, "call"))?;
+        }
+        if let Some(memory) = self.max_memory {
+            write!(f, ", {} of memory", Counted(memory.0, "byte"))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ExecutionTracker {
+    /// Formats what a run has used so far, such as "3 of 50 turns, 120 tokens, 2 tool calls, $0.0012".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turns = Counted(self.limits.max_turns, "turn");
+        let tokens = Counted(self.tokens_used.0, "token");
+        let calls = Counted(self.tool_calls, "tool call");
+        let cost = self.cost_accumulated;
+        write!(f, "{} of {turns}, {tokens}, {calls}, {cost}", self.turns)
+    }
+}
+
+impl fmt::Display for Compaction {
+    /// Formats the sizes, such as "20 messages became 6, 9000 tokens became 2000".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let messages = u64::try_from(self.messages_before).unwrap_or(u64::MAX);
+        write!(
+            f,
+            "{} became {}, {} became {}",
+            Counted(messages, "message"),
+            self.messages_after,
+            Counted(self.tokens_before.0, "token"),
+            self.tokens_after
+        )
+    }
+}
+
+impl fmt::Display for PermissionMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for ThinkingLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        })
+    }
+}
+
+impl fmt::Display for HookPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,269 @@
+//! [`RunStream`]: a run in progress as a stream of its events.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use plimsoll_agent::{Event, Input};
+use plimsoll_context::Delta;
+
+use crate::driver;
+use crate::error::Error;
+use crate::loop_config::AgentLoopConfig;
+use crate::remote::{Remote, UserMessage};
+use crate::session::{AgentOutput, Session};
+
+/// Maximum number of events that wait for the reader of a [`RunStream`]. While they wait, further
+/// ones are dropped, except for the end of the run.
+pub const MAX_WAITING_EVENTS: usize = 1_024;
+/// From this number of waiting events on, a piece of text is appended to the piece before it.
+const JOIN_FROM: usize = MAX_WAITING_EVENTS / 2;
+
+/// A run in progress: a stream of its events, and after them its output.
+///
+/// It is created by [`Session::start`], and is also a [`Stream`]. The events are those of this run
+/// only, in order, and [`Event::AgentEnd`] is the last one. Events of sub-agents are part of it as
+/// [`Event::SubAgent`].
+///
+/// Like every future, the run advances only while [`Self::next`] or [`Self::output`] is awaited. So
+/// a slow reader slows the run, and its time limits continue to count. Only running tools and
+/// sub-agents go on meanwhile. Their events wait, up to [`MAX_WAITING_EVENTS`]; see [`Self::dropped`].
+///
+/// Dropping the stream interrupts the run, and the session can be continued. To steer or interrupt
+/// the run while it works, use [`Self::remote`].
+#[must_use = "a run does nothing unless its events or its output are awaited"]
+pub struct RunStream<'s> {
+    // Before the queue, so that a dropped run finds no reader.
+    run: BoxFuture<'s, Result<AgentOutput, Error>>,
+    output: Option<Result<AgentOutput, Error>>,
+    remote: Remote,
+    events: Arc<EventQueue>,
+}
+
+/// The events of a run that wait for their reader.
+#[derive(Default)]
+pub(crate) struct EventQueue(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    dropped: u64,
+    reader: Option<Waker>,
+}
+
+impl Session {
+    /// Starts a run and returns a stream of its events, which also returns its output.
+    ///
+    /// The run begins when the stream is first awaited. Dropping the stream interrupts it, as
+    /// dropping the future of [`Self::run`] does.
+    ///
+    /// ```
+    /// use plimsoll_agent::Event;
+    /// use plimsoll_context::Delta;
+    /// use plimsoll_core::Agent;
+    /// # use plimsoll_core::testing::{ScriptedProvider, Turn};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), plimsoll_core::Error> {
+    /// # let provider = ScriptedProvider::new([Turn::say("Land!")]);
+    /// let agent = Agent::builder(provider).build()?;
+    /// let mut session = agent.session(plimsoll_core::new_session_id()).await?;
+    /// let mut run = session.start("What do you see?");
+    /// while let Some(event) = run.next().await {
+    ///     if let Event::Delta(Delta::Text { text }) = event {
+    ///         print!("{text}");
+    ///     }
+    /// }
+    /// assert_eq!(run.output().await?.text, "Land!");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start(&mut self, task: impl Into<UserMessage>) -> RunStream<'_> {
+        self.start_with(task, AgentLoopConfig::default())
+    }
+
+    /// Starts a run with settings of its own, like [`agent_loop`](crate::agent_loop). Settings that
+    /// are not set are those of the agent.
+    pub fn start_with(
+        &mut self,
+        task: impl Into<UserMessage>,
+        config: AgentLoopConfig,
+    ) -> RunStream<'_> {
+        self.stream(
+            config,
+            task.into().checked().map(|parts| Input::User(parts.into())),
+        )
+    }
+
+    /// Continues without a new message, like [`Self::carry_on`], and returns a stream of the events.
+    pub fn start_carry_on(&mut self) -> RunStream<'_> {
+        let input = match self.run.state().transcript().items().is_empty() {
+            true => Err(Error::EmptyTask),
+            false => Ok(Input::Continue),
+        };
+        self.stream(AgentLoopConfig::default(), input)
+    }
+
+    fn stream(&mut self, config: AgentLoopConfig, input: Result<Input, Error>) -> RunStream<'_> {
+        let events = Arc::new(EventQueue::default());
+        let reader = Arc::downgrade(&events);
+        let remote = self.remote();
+        let run = async move {
+            let input = input?;
+            // The events of a run that was left open belong to that run.
+            driver::between_runs(self)?;
+            self.parts.observers.stream_to(reader);
+            self.with(&config, input).await
+        };
+        RunStream {
+            run: Box::pin(run),
+            output: None,
+            remote,
+            events,
+        }
+    }
+}
+
+impl RunStream<'_> {
+    /// Returns the next event, or `None` after the end of the run.
+    ///
+    /// If the future is dropped, no event is lost.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// Runs to the end and returns the output. Events that were not read are dropped.
+    ///
+    /// # Errors
+    /// If the task is empty, the configuration is faulty, the log cannot be written, or the model
+    /// cannot be called ([`Error::Failed`]).
+    pub async fn output(self) -> Result<AgentOutput, Error> {
+        let Self {
+            run,
+            output,
+            events,
+            ..
+        } = self;
+        drop(events);
+        match output {
+            Some(output) => output,
+            None => run.await,
+        }
+    }
+
+    /// Returns a remote that steers or interrupts the run. It has an effect from the first event on.
+    #[must_use]
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// Returns the number of events that were dropped because [`MAX_WAITING_EVENTS`] others were
+    /// waiting. The end of the run is never dropped, and the output is complete in any case.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.events.lock().dropped
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        // Waiting events come first. So the run advances only as fast as they are read.
+        if let Some(event) = self.events.take() {
+            return Poll::Ready(Some(event));
+        }
+        if self.output.is_some() {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(output) = self.run.as_mut().poll(cx) {
+            self.output = Some(output);
+            return Poll::Ready(self.events.take());
+        }
+        match self.events.take_or_wait(cx) {
+            Some(event) => Poll::Ready(Some(event)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Stream for RunStream<'_> {
+    type Item = Event;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.get_mut().poll_event(cx)
+    }
+}
+
+impl fmt::Debug for RunStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunStream")
+            .field("has_ended", &self.output.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl EventQueue {
+    /// Adds an event of the run, and wakes the reader.
+    pub(crate) fn push(&self, event: Event) {
+        let reader = {
+            let mut waiting = self.lock();
+            waiting.push(event);
+            waiting.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    fn take(&self) -> Option<Event> {
+        self.lock().events.pop_front()
+    }
+
+    /// Returns the next event, or remembers the reader that waits for it.
+    fn take_or_wait(&self, cx: &Context<'_>) -> Option<Event> {
+        let mut waiting = self.lock();
+        let event = waiting.events.pop_front();
+        if event.is_none() {
+            waiting.reader = Some(cx.waker().clone());
+        }
+        event
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn push(&mut self, event: Event) {
+        if self.events.len() >= JOIN_FROM
+            && let Some(last) = self.events.back_mut()
+            && is_joined(last, &event)
+        {
+            return;
+        }
+        let ends = matches!(event, Event::AgentEnd { .. });
+        if self.events.len() < MAX_WAITING_EVENTS || ends {
+            self.events.push_back(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+/// Appends a piece of text to the piece before it. Returns `false` if the events are not two pieces
+/// of the same kind.
+fn is_joined(last: &mut Event, next: &Event) -> bool {
+    match (last, next) {
+        (Event::Delta(Delta::Text { text }), Event::Delta(Delta::Text { text: more }))
+        | (Event::Delta(Delta::Thinking { text }), Event::Delta(Delta::Thinking { text: more })) => {
+            text.push_str(more);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The queue of the run in progress, if its events are read.
+pub(crate) type Reader = Weak<EventQueue>;
