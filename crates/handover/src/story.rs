@@ -346,7 +346,12 @@ impl<'t> Reader<'t, '_> {
             }
         }
         // The section of files covers reads and changes.
-        if call.kind == CallKind::File && !is_failed || is_bookkeeping(&call.name) {
+        let is_listed = match &call.kind {
+            CallKind::File => true,
+            CallKind::Command(command) => command.is_reader && !call.files.is_empty(),
+            CallKind::Search | CallKind::Other => false,
+        };
+        if is_listed && !is_failed || is_bookkeeping(&call.name) {
             return;
         }
         let worth = match &call.kind {
@@ -498,7 +503,7 @@ impl<'t> Reader<'t, '_> {
                 (line.order, line.times) = (call.order, call.times);
             }
         }
-        self.story.names.unite_with(self.story.files.keys());
+        self.story.names.unite(&mut self.story.files);
         self.story.returns = names::returns(self.story.files.values());
         (self.story, said)
     }
