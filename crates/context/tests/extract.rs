@@ -91,8 +91,8 @@ fn a_handover_tells_the_story_and_the_state() {
          - cargo test → test result: ok. 12 passed (×2)\n\
          - Next step: wire parse_header into main.rs.\n\
          ## Files\n\
-         - src/parser.c (read 1): raw_bytes\n\
-         - src/parser.rs (edited 1)"
+         - src/parser.rs (edited 1)\n\
+         - src/parser.c (read 1): raw_bytes"
     );
     // Before the tests passed, the failure is the state of the work.
     let text = of(&work()[..9], 1_000);

@@ -15,6 +15,9 @@ const DEPTH: usize = 32;
 /// The maximum number of recorded files of one patch.
 const FILES_MAX: usize = 64;
 
+/// The maximum number of here-documents of a command whose ends are searched.
+const BODIES_MAX: usize = 16;
+
 /// The action of a call on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
@@ -70,10 +73,18 @@ impl TranscriptCall {
         leaves(&value, 0, &mut texts);
         let text = texts.join("\n");
         if let Some(command) = command {
+            let mut call = Self::command(name, &command);
+            let limit = TIMEOUTS
+                .iter()
+                .find_map(|key| value.get(key))
+                .and_then(scalar);
+            if let Some(limit) = limit {
+                call.signature = format!("{} (timeout {limit})", call.signature);
+            }
             return Self {
                 text,
                 arguments: value.clone(),
-                ..Self::command(name, &command)
+                ..call
             };
         }
         let path = PATHS
@@ -109,16 +120,15 @@ impl TranscriptCall {
     pub(crate) fn command(name: &str, command: &str) -> Self {
         let mut files = written_by_shell(command);
         files.extend(patched(command));
-        // The body of a here-document is content.
-        let shown = command
-            .split_once("<<")
-            .map_or(command, |(head, _)| head.trim());
-        let shown = shown.trim_end().trim_end_matches("\"$(cat").trim_end();
-        let shown = without_preparation(if shown.is_empty() { command } else { shown });
+        let shell = without_bodies(command);
+        files.extend(read_by_shell(&shell));
+        // The text of a commit is content.
+        let shown = shell.split("\"$(cat").next().unwrap_or_default();
+        let shown = without_preparation(if shown.is_empty() { &shell } else { shown });
         Self {
             name: name.to_owned(),
             signature: one_line(shown, SIGNATURE_MAX),
-            kind: CallKind::Command(ShellCommand::new(command)),
+            kind: CallKind::Command(ShellCommand::new(&shell)),
             files,
             text: command.to_owned(),
             arguments: Value::Null,
@@ -170,9 +180,6 @@ impl ShellCommand {
             if family.is_empty() || !reads {
                 family = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
             }
-            if command.contains("<<") {
-                break;
-            }
         }
         Self {
             family,
@@ -180,6 +187,47 @@ impl ShellCommand {
             is_test,
         }
     }
+}
+
+/// Returns a command without the bodies of here-documents, which are content.
+fn without_bodies(command: &str) -> String {
+    let command = command.replace("\\\n", " ");
+    let mut shell: Vec<String> = Vec::new();
+    let mut lines = command.lines();
+    let mut bodies = 0;
+    while let Some(line) = lines.next() {
+        bodies += usize::from(line.contains("<<"));
+        let parts = line
+            .split_once("<<")
+            .filter(|_| bodies <= BODIES_MAX)
+            .and_then(|(before, behind)| {
+                let behind = behind.trim_start_matches(['-', ' ']);
+                let (word, rest) = behind.split_at(
+                    behind
+                        .find([' ', ')', ';', '&', '|', '>'])
+                        .unwrap_or(behind.len()),
+                );
+                let end = word.trim_matches(['\'', '"']);
+                let mut ahead = lines.clone();
+                ahead.find(|line| line.trim() == end)?;
+                Some((format!("{}{rest}", before.trim_end()), ahead))
+            });
+        match parts {
+            Some((line, behind)) => {
+                shell.push(line);
+                lines = behind;
+            }
+            None => shell.push(line.to_owned()),
+        }
+    }
+    // A file that is only written is listed with the files.
+    if shell
+        .iter()
+        .any(|line| !line.is_empty() && !line.starts_with("cat >"))
+    {
+        shell.retain(|line| !line.starts_with("cat >") || line.contains(['&', ';']));
+    }
+    shell.join("\n")
 }
 
 /// Returns a command without a leading change of directory and a trailing redirection.
@@ -345,6 +393,39 @@ fn written_by_shell(command: &str) -> Vec<(Act, String)> {
     files
 }
 
+/// Returns the files that a command prints.
+fn read_by_shell(command: &str) -> Vec<(Act, String)> {
+    let body = command.split("<<").next().unwrap_or_default();
+    let stages = body.split(['\n', ';', '&']).map(|part| {
+        let stage = part.split('|').next().unwrap_or_default();
+        stage.split_whitespace().collect::<Vec<_>>()
+    });
+    let mut files = Vec::new();
+    for words in stages {
+        let Some((program, arguments)) = words.split_first() else {
+            continue;
+        };
+        let is_printed = PRINTERS.contains(program)
+            && !arguments
+                .iter()
+                .any(|word| word.starts_with("-i") || word.contains('>'));
+        let paths = arguments.iter().filter(|word| {
+            is_printed
+                && word.contains(['.', '/'])
+                && !word.starts_with('-')
+                && !word.contains(['\'', '"', '*', '$', '{', '(', ','])
+        });
+        files.extend(paths.map(|path| {
+            (
+                Act::Read,
+                one_line(path.trim_start_matches("./"), SIGNATURE_MAX),
+            )
+        }));
+    }
+    files.truncate(FILES_MAX);
+    files
+}
+
 /// Returns the call as one line.
 fn signature(
     name: &str,
@@ -436,6 +517,8 @@ const READERS: [&str; 31] = [
     "file", "which", "whereis", "type", "jq", "sort", "uniq", "cut", "awk", "diff", "ps", "df",
     "du", "env", "nl", "test", "[", "history",
 ];
+/// Programs that print the files that they are given.
+const PRINTERS: [&str; 7] = ["cat", "head", "tail", "less", "nl", "sed", "bat"];
 /// Subcommands of git that only show something.
 const GIT_READERS: &str = "log|show|diff|grep|status|blame|branch|ls-files|rev-parse|remote";
 /// Words in commands that build, check or test.
@@ -446,6 +529,8 @@ const PATHS: &str = "path|file_path|filepath|filePath|filename|file|notebook_pat
     relative_path|file_name";
 /// Argument keys that are irrelevant beside a command.
 const ASIDE: &[&str] = &["description", "timeout", "timeout_ms"];
+/// Argument keys with the time limit of a command.
+const TIMEOUTS: [&str; 2] = ["timeout", "timeout_ms"];
 /// Argument keys that are omitted, because their value is clear without them.
 const PLAIN: &str = "command|cmd|query|pattern|url|prompt|description|subject|code|thought";
 
@@ -483,6 +568,27 @@ mod tests {
     }
 
     #[test]
+    fn commands_are_shown_without_bodies_and_with_their_time_limit() {
+        for (arguments, shown) in [
+            (
+                r#"{"command": "cat <<'EOF' > a.py\nx = 1 << 3\nEOF\npython3 a.py", "timeout": 60000}"#,
+                "python3 a.py (timeout 60000)",
+            ),
+            (r#"{"command": "cat > a.py <<EOF\nx\nEOF"}"#, "cat > a.py"),
+            (
+                r#"{"command": "git commit -m \"$(cat <<'EOF'\nFix\nEOF\n)\""}"#,
+                "git commit -m",
+            ),
+            (
+                r#"{"command": "rm -f db && \\\npython3 -c 'print(1<<3)' 2>&1"}"#,
+                "rm -f db && python3 -c 'print(1<<3)'",
+            ),
+        ] {
+            assert_eq!(TranscriptCall::new("bash", arguments).signature, shown, "{arguments}");
+        }
+    }
+
+    #[test]
     fn files_are_known_by_the_call() {
         for (name, arguments, files) in [
             (
@@ -504,6 +610,11 @@ mod tests {
                 "bash",
                 r#"{"command": "cat > b.py <<'EOF'\nx\nEOF"}"#,
                 &[(Act::Written, "b.py")],
+            ),
+            (
+                "bash",
+                r#"{"command": "cd /x && cat ./b.py | head; sed -n '1,9p' src/c.py"}"#,
+                &[(Act::Read, "b.py"), (Act::Read, "src/c.py")],
             ),
             (
                 "bash",

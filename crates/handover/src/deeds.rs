@@ -23,6 +23,14 @@ impl Deeds {
         self.last = at;
     }
 
+    /// Adds the actions on the same file under another name.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.read = self.read.saturating_add(other.read);
+        self.written = self.written.saturating_add(other.written);
+        self.edited = self.edited.saturating_add(other.edited);
+        self.last = self.last.max(other.last);
+    }
+
     /// Returns `true` if the file was used more than once.
     pub(crate) fn is_again(&self) -> bool {
         u64::from(self.read) + u64::from(self.written) + u64::from(self.edited) > 1

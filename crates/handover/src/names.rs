@@ -49,9 +49,7 @@ pub(crate) struct Name {
     wrote: u32,
     wrote_age: Option<u32>,
     text_age: Option<u32>,
-    user_age: Option<u32>,
-    shown: u32,
-    shown_age: Option<u32>,
+    by_user: bool,
     /// The number of the file in which the name was last seen.
     pub(crate) home: Option<u32>,
 }
@@ -77,17 +75,27 @@ impl<'t> Names<'t> {
     }
 
     /// Replaces relative paths of searches or commands (`src/a.rs`) by the path in `files` that
-    /// they must refer to (`/lamp/src/a.rs`), if there is only one.
-    pub(crate) fn unite_with<'f>(&mut self, files: impl Iterator<Item = &'f String>) {
+    /// they must refer to (`/lamp/src/a.rs`), if there is only one; in `files` too, unless the path
+    /// is only a name.
+    pub(crate) fn unite(&mut self, files: &mut HashMap<String, Deeds>) {
+        let mut paths: Vec<String> = files.keys().cloned().collect();
+        paths.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
         let mut whole: HashMap<&str, Option<&str>> = HashMap::default();
-        for file in files {
-            for (at, _) in file.match_indices('/') {
-                let end = file.get(at + 1..).unwrap_or_default();
-                // Two files have this ending, so it is ambiguous.
-                let of = whole.entry(end).or_insert(Some(file));
-                *of = of.filter(|of| *of == file);
+        for path in &paths {
+            let of = whole.get(path.as_str()).copied().flatten();
+            if let Some(of) = of.filter(|_| path.contains('/'))
+                && let Some(deeds) = files.remove(path)
+            {
+                files.entry(of.to_owned()).or_default().add(&deeds);
+                continue;
             }
-            whole.insert(file, Some(file));
+            for (at, _) in path.match_indices('/') {
+                let end = path.get(at + 1..).unwrap_or_default();
+                // Two files have this ending, so it is ambiguous.
+                let of = whole.entry(end).or_insert(Some(path));
+                *of = of.filter(|of| *of == path);
+            }
+            whole.insert(path, Some(path));
         }
         let mut united: Vec<u32> = Vec::new();
         for path in self.homes.clone() {
@@ -122,9 +130,7 @@ impl<'t> Names<'t> {
                     wrote: 0,
                     wrote_age: None,
                     text_age: None,
-                    user_age: None,
-                    shown: 0,
-                    shown_age: None,
+                    by_user: false,
                     home: None,
                 });
                 name.note(who, age);
@@ -139,7 +145,7 @@ impl<'t> Names<'t> {
 impl Name {
     fn note(&mut self, who: TextAuthor, age: u32) {
         match who {
-            TextAuthor::User => self.user_age = Some(age),
+            TextAuthor::User => self.by_user = true,
             TextAuthor::Agent | TextAuthor::Call => {
                 self.wrote = self.wrote.saturating_add(1);
                 self.wrote_age = Some(age);
@@ -147,50 +153,26 @@ impl Name {
                     self.text_age = Some(age);
                 }
             }
-            TextAuthor::Thinking => {}
-            TextAuthor::Tool => {
-                self.shown = self.shown.saturating_add(1);
-                self.shown_age = Some(age);
-            }
+            TextAuthor::Thinking | TextAuthor::Tool => {}
         }
     }
 
     /// Returns the likelihood that the agent uses the name again, as a number without a unit.
     ///
     /// The odds come from a logistic fit over cuts in sessions of several agents, rounded to values
-    /// that suit all of them. `returns` is the result of [`returns`] for the session's files.
+    /// that suit all of them. `deeds` are the actions on the file of this name, and `returns` is the
+    /// result of [`returns`] for the session's files.
     pub(crate) fn likely(&self, word: &str, deeds: Option<&Deeds>, returns: f64) -> f64 {
         let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
         let is = |holds: bool| if holds { 1.0 } else { 0.0 };
-        let kind = match self.kind {
-            NameKind::Path => -0.8,
-            NameKind::File => -1.5,
-            NameKind::Snake | NameKind::Camel => -1.8,
-            NameKind::Hex => -2.8,
-            NameKind::Number => -3.6,
-        };
-        let wrote = 0.1 * is(self.wrote > 0)
-            + 0.3 * f64::from(self.wrote).ln_1p()
-            + 3.5 * recent(self.wrote_age)
+        let wrote = 0.3 * f64::from(self.wrote).ln_1p()
+            + 4.0 * recent(self.wrote_age)
             + 1.6 * recent(self.text_age);
-        let user = 0.5 * is(self.user_age.is_some()) + 1.2 * recent(self.user_age);
-        let shown = -1.3 * is(self.shown > 0) + 2.5 * recent(self.shown_age);
-        let last = word.rsplit('/').next().unwrap_or(word);
-        let is_folder = self.kind == NameKind::Path && !last.contains('.');
-        // `and/or` is no path, although it looks like `src/core`.
-        let is_pair = is_folder && word.matches('/').count() == 1;
-        let look = 1.6 * is(is_folder)
-            + 0.5 * is(is_pair)
-            + 0.4 * is(word.starts_with('/'))
-            + 0.5 * is(word.starts_with('.'))
-            + 0.65 * (word.len().max(1) as f64).ln();
         // A file that a tool was asked for is likely to be asked for again.
-        let file = deeds.map_or(0.0, |deeds| {
-            1.4 + 0.5 * f64::from(deeds.read).ln_1p()
-                + 0.3 * is(deeds.written + deeds.edited > 0)
-                + returns * is(!deeds.is_again())
-        });
-        let odds = kind + wrote + user + shown + file - look;
+        let file = deeds.map_or(0.0, |deeds| 2.4 + returns * is(!deeds.is_again()));
+        let odds =
+            -4.7 + wrote + 1.2 * is(self.by_user) + file + 0.2 * (word.len().max(1) as f64).ln()
+                - is(word.starts_with('/'));
         1.0 / (1.0 + (-odds).exp())
     }
 }
@@ -455,8 +437,19 @@ mod tests {
         let mut names = Names::default();
         names.read("src/a.rs:1: let first_name", TextAuthor::Tool, 2, None);
         names.read("b.rs:1: let second_name", TextAuthor::Tool, 1, None);
-        let files = ["/lamp/src/a.rs", "/lamp/src/b.rs", "/lamp/test/b.rs"].map(str::to_owned);
-        names.unite_with(files.iter());
+        let files = [
+            "/lamp/src/a.rs",
+            "/lamp/src/b.rs",
+            "/lamp/test/b.rs",
+            "src/a.rs",
+            "a.rs",
+        ];
+        let mut files = files
+            .map(|path| (path.to_owned(), Deeds::default()))
+            .into_iter()
+            .collect();
+        names.unite(&mut files);
+        assert!(!files.contains_key("src/a.rs") && files.contains_key("a.rs"));
         let home = |word: &str| {
             names
                 .found

@@ -76,6 +76,10 @@ fn bare(text: &str) -> &str {
     let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
     let text = text.strip_suffix("</tool_use_error>").unwrap_or(text);
     let text = text.strip_prefix("OBSERVATION:").unwrap_or(text);
+    let code = text.strip_prefix("<returncode>");
+    let text = code
+        .and_then(|code| code.split_once("</returncode>"))
+        .map_or(text, |(_, text)| text);
     let text = text.trim().strip_prefix("<output>").unwrap_or(text);
     text.strip_suffix("</output>").unwrap_or(text).trim()
 }

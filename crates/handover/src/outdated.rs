@@ -64,6 +64,11 @@ impl ValueStatements {
         (is_some || !told.gone.is_empty() || !told.mention.is_empty()).then_some(told)
     }
 
+    /// Returns `true` if the sentence announces a change.
+    pub(crate) fn is_change(&self) -> bool {
+        self.mention.is_change()
+    }
+
     /// Returns `true` if the sentence states a value that a later one could update.
     pub(crate) fn is_stated(&self) -> bool {
         let statement = self.statement.as_ref();
@@ -269,6 +274,10 @@ mod tests {
             &["the api is slow", "the api is the reason"],
             &["the tests are in a/b", "the docs are in c/d"],
             &["create a new file a.rs", "create a new file b.rs"],
+            &[
+                "潮見表の変更を承認できるのは藤原さんだけです。",
+                "Quay.rs は絶対に変更しないでください。",
+            ],
             &["the port is now 9177", "Port is optional."],
             &[
                 "always run a/b.sh before you commit",

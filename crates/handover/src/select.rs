@@ -20,8 +20,8 @@ const SHORT: u64 = 48;
 const WHOLE: u64 = 56;
 const SAID: u64 = 57;
 const FORMER: u64 = 6;
-const FINDINGS: u64 = 10;
-const CALLS: u64 = 7;
+const FINDINGS: u64 = 7;
+const CALLS: u64 = 6;
 const FILES: u64 = 6;
 const NAMES: u64 = 45;
 /// The maximum share of names without a file.
@@ -35,7 +35,7 @@ const DENSITY: f64 = 0.6;
 /// The additional cost of a separate line compared with an entry in a list.
 const LINE: u64 = 3;
 /// Names less likely than this are only chosen from tokens that are left over.
-const LIKELY: f64 = 0.006;
+const LIKELY: f64 = 0.03;
 /// The minimum likelihood of a chosen name.
 const LEAST: f64 = 0.002;
 /// The maximum number of names for one file.

@@ -350,7 +350,12 @@ impl<'t> StoryReader<'t, '_> {
             }
         }
         // The section of files covers reads and changes.
-        if call.kind == CallKind::File && !is_failed || is_bookkeeping(&call.name) {
+        let is_listed = match &call.kind {
+            CallKind::File => true,
+            CallKind::Command(command) => command.is_reader && !call.files.is_empty(),
+            CallKind::Search | CallKind::Other => false,
+        };
+        if is_listed && !is_failed || is_bookkeeping(&call.name) {
             return;
         }
         let worth = match &call.kind {
@@ -504,7 +509,7 @@ impl<'t> StoryReader<'t, '_> {
                 (line.order, line.times) = (call.order, call.times);
             }
         }
-        self.story.names.unite_with(self.story.files.keys());
+        self.story.names.unite(&mut self.story.files);
         self.story.returns = names::returns(self.story.files.values());
         (self.story, said)
     }

@@ -240,12 +240,12 @@ impl UserWords {
         }
     }
 
-    /// Keeps short messages: those with a fact first, then the shorter ones.
+    /// Keeps short messages by their length; one with a fact counts as a third of it.
     pub(crate) fn spend_on_short(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found: Vec<(f64, usize)> = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
             if message.is_short() && message.kept == KeptPart::No && !message.is_chatter() {
-                let fact = if message.says_a_fact() { 2.0 } else { 1.0 };
+                let fact = if message.says_a_fact() { 3.0 } else { 1.0 };
                 let cost = message.text.len() as f64 / 4.0 + 4.0;
                 found.push((fact / cost, m));
             }
@@ -356,7 +356,7 @@ impl Utterance {
                 let is_stated = told.as_ref().is_some_and(ValueStatements::is_stated);
                 let cues = PersonCues::of(sentence);
                 rule = cues.rule.max(is_stated.then_some(Rule::Value));
-                is_fact = cues.is_fact;
+                is_fact = cues.is_fact || told.as_ref().is_some_and(ValueStatements::is_change);
                 values.extend(told.map(|told| (n, told)));
             }
             found.push(Sentence {

@@ -91,10 +91,16 @@ impl Mention {
             // Kana are endings and particles.
             let is_plain =
                 |c: &char| matches!(c, '\u{3040}'..='\u{309f}') || PLAIN_WIDE.contains(*c);
-            if !pair.iter().any(is_plain) {
-                self.terms.insert(pair.iter().collect());
+            let term: String = pair.iter().collect();
+            // "The change of the list" and "change the file" are not about the same thing.
+            if !pair.iter().any(is_plain) && !changes().any(|change| term.contains(change)) {
+                self.terms.insert(term);
             }
         }
+    }
+
+    pub(crate) fn is_change(&self) -> bool {
+        self.changes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
