@@ -96,7 +96,7 @@ pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
 pub use setup::{KnownTool, Leave, Measure, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
-pub use state::{FoldError, State};
+pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
 pub use step::{Answer, Input, Leaving, LeavingItem, Question, Step, Verdict, Whom};
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use tool_execution::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};

@@ -21,6 +21,7 @@ use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
 use crate::expect::Aside;
 use crate::leave::Next;
+use crate::memory::RunMemory;
 use crate::opening::Deciding;
 use crate::outcome::EndReason;
 use crate::request::ToolChoice;
@@ -199,9 +200,19 @@ impl Run {
     /// # Errors
     /// If the log is damaged or newer than this version.
     pub fn resume(log: &[Entry], setup: Setup) -> Result<Self, FoldError> {
-        let mut state = State::new(Arc::clone(&setup.counter));
-        state.doom_loop = DoomLoopTracker::new(setup.limits.loop_history());
+        let mut state = State::for_setup(&setup);
         log.iter().try_for_each(|entry| state.absorb(entry))?;
+        Ok(Self::of_state(state, setup))
+    }
+
+    /// Creates a machine that continues from a state. The state must be one for this setup: see
+    /// [`State::for_setup`] and [`State::restore`].
+    #[must_use]
+    pub fn of_state(mut state: State, setup: Setup) -> Self {
+        if !state.running {
+            // The peak of a run is known to the process that ran it, and to no other.
+            state.memory = RunMemory::default();
+        }
         let mut run = Self {
             specs: Arc::default(),
             overhead: Tokens::ZERO,
@@ -244,7 +255,7 @@ impl Run {
             key: None,
         };
         run.set_tools();
-        Ok(run)
+        run
     }
 
     /// Returns the state that results from the log so far.

@@ -3,6 +3,8 @@
 //! Everything that survives a crash is part of the state and changes only when an entry is absorbed. A
 //! live run and a resumed one are therefore always in the same state.
 
+mod checkpoint;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use plimsoll_context::{
     Bytes, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError,
     Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
 use crate::doom_loop::{Answered, DoomLoopTracker, Fate};
@@ -20,10 +23,13 @@ use crate::memory::RunMemory;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::pins;
+use crate::setup::Setup;
 use crate::spend::{Cost, Spend};
 use crate::tool_names::{Named, ToolNames};
 use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 use crate::undo::Marks;
+
+pub use checkpoint::{CHECKPOINT_FORMAT, Checkpoint, MAX_CHECKPOINT};
 
 /// The state of a session, computed from its log.
 #[derive(Debug, Clone)]
@@ -54,6 +60,8 @@ pub struct State {
     pub(crate) trail: CacheTrail,
     pub(crate) cache: CacheMonitor,
     model: String,
+    /// The session that the log was forked from first.
+    root: Option<String>,
     pub(crate) format: u32,
     pub(crate) runs: u64,
     /// A run has started and not ended.
@@ -74,7 +82,7 @@ pub struct State {
 }
 
 /// The usage of the current run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,
@@ -152,6 +160,7 @@ impl State {
             trail: CacheTrail::default(),
             cache: CacheMonitor::default(),
             model: String::new(),
+            root: None,
             format: 0,
             runs: 0,
             running: false,
@@ -164,6 +173,15 @@ impl State {
             marks: Marks::default(),
             tasked: false,
             memory: RunMemory::default(),
+        }
+    }
+
+    /// Returns the state of an empty log for runs with this setup.
+    #[must_use]
+    pub fn for_setup(setup: &Setup) -> Self {
+        Self {
+            doom_loop: DoomLoopTracker::new(setup.limits.loop_history()),
+            ..Self::new(Arc::clone(&setup.counter))
         }
     }
 
@@ -396,7 +414,8 @@ impl State {
                 // An undone run is not continued.
                 self.running = false;
             }
-            Entry::Forked { .. } => {
+            Entry::Forked { from, .. } => {
+                self.root.get_or_insert_with(|| from.clone());
                 self.running = false;
                 self.waiting.clear();
                 self.memory.end();
@@ -457,6 +476,18 @@ impl State {
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs
+    }
+
+    /// Returns the model of the newest run, as `provider/name`. Empty before the first run.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Returns the session that the oldest entries of the log come from, if the log is a fork's.
+    #[must_use]
+    pub fn root(&self) -> Option<&str> {
+        self.root.as_deref()
     }
 
     /// Returns the window that was learned from refused requests, if any.
