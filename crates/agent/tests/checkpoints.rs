@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use plimsoll_agent::{CHECKPOINT_FORMAT, Checkpoint, Entry, MAX_CHECKPOINT, Setup, State};
 use plimsoll_context::{Chars4, Estimate};
-use stage::checkpoints::agrees;
 use stage::{Stage, setup};
 
 const LOGS: [&str; 4] = [
@@ -32,9 +31,12 @@ fn read(golden: &str) -> Vec<Entry> {
         .collect()
 }
 
+fn fold(log: &[Entry]) -> State {
+    State::fold(Arc::new(Chars4), log).unwrap()
+}
+
 fn checkpoint(log: &[Entry]) -> Checkpoint {
-    let state = State::fold(Arc::new(Chars4), log).unwrap();
-    state.checkpoint(log.len() as u64).unwrap()
+    fold(log).checkpoint(log.len() as u64).unwrap()
 }
 
 /// A fixed log always has the same checkpoint, or the format must be another.
@@ -43,7 +45,10 @@ fn checkpoint(log: &[Entry]) -> Checkpoint {
 fn the_same_log_has_the_same_checkpoint_in_every_version() {
     let now = LOGS.map(|log| checkpoint(&read(log)).state + "\n").concat();
     if std::env::var_os("PLIMSOLL_BLESS").is_some() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/checkpoints.jsonl");
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/golden/checkpoints.jsonl"
+        );
         std::fs::write(file, &now).unwrap();
         return;
     }
@@ -56,11 +61,18 @@ fn the_same_log_has_the_same_checkpoint_in_every_version() {
 
 #[test]
 fn a_checkpoint_agrees_with_its_log_only() {
-    for log in LOGS.map(read) {
-        agrees(&log, &checkpoint(&log));
+    let logs = LOGS.map(read);
+    for (number, log) in logs.iter().enumerate() {
+        let checkpoint = checkpoint(log);
+        for (other, log) in logs.iter().enumerate() {
+            let agrees = checkpoint.agrees_with(&fold(log));
+            assert_eq!(agrees, other == number, "{number} {other}");
+        }
+        let before = fold(&log[..log.len() - 1]);
+        assert!(!checkpoint.agrees_with(&before), "{number}");
+        let by_another_counter = State::fold(Arc::new(Estimate), log).unwrap();
+        assert!(checkpoint.agrees_with(&by_another_counter));
     }
-    let (one, other) = (checkpoint(&read(LOGS[0])), read(LOGS[1]));
-    assert!(!one.agrees_with(&other));
 }
 
 #[test]
@@ -70,7 +82,7 @@ fn a_checkpoint_of_another_version_counter_or_log_format_is_not_used() {
     let setup = setup();
     assert!(State::restore(&here, &setup).is_some());
     let other_counter = Setup {
-        counter: Arc::new(Estimate::default()),
+        counter: Arc::new(Estimate),
         ..setup.clone()
     };
     assert!(State::restore(&here, &other_counter).is_none());
@@ -81,7 +93,8 @@ fn a_checkpoint_of_another_version_counter_or_log_format_is_not_used() {
         here.state.replacen("\"format\":5", "\"format\":6", 1),
         here.state.replacen("\"seq\":1", "\"seq\":0", 1),
         here.state.replacen("\"message\":1", "\"message\":99", 1),
-        here.state.replacen("\"turns\":", "\"unknown\":1,\"turns\":", 1),
+        here.state
+            .replacen("\"turns\":", "\"unknown\":1,\"turns\":", 1),
         here.state[..here.state.len() / 2].to_owned(),
         String::new(),
         "[]".to_owned(),
@@ -89,7 +102,10 @@ fn a_checkpoint_of_another_version_counter_or_log_format_is_not_used() {
         assert_ne!(state, here.state);
         let entries = here.entries;
         let checkpoint = Checkpoint { entries, state };
-        assert!(State::restore(&checkpoint, &setup).is_none(), "{checkpoint:?}");
+        assert!(
+            State::restore(&checkpoint, &setup).is_none(),
+            "{checkpoint:?}"
+        );
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheMonitor, CacheTrail, Calibration, Chars4, Form, Item, Message, Pace, Part, Pin, Recall,
+    Bytes, CacheMonitor, CacheTrail, Calibration, Form, Item, Message, Pace, Part, Pin, Recall,
     Seq, TokenCounter, Tokens, ToolCall, Transcript, Usage,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{State, Tally};
 use crate::doom_loop::DoomLoopTracker;
-use crate::entry::{Entry, LOG_FORMAT};
+use crate::entry::LOG_FORMAT;
 use crate::memory::RunMemory;
 use crate::setup::Setup;
 use crate::spend::Cost;
@@ -242,7 +242,9 @@ impl State {
             run: mark.run,
             len: mark.len,
             of: mark.of.as_ref().map(|of| {
-                let known = old_views.iter().position(|(known, _)| Arc::ptr_eq(known, of));
+                let known = old_views
+                    .iter()
+                    .position(|(known, _)| Arc::ptr_eq(known, of));
                 known.unwrap_or_else(|| {
                     old_views.push((of, messages.items(of)));
                     old_views.len() - 1
@@ -288,20 +290,17 @@ impl State {
 }
 
 impl Checkpoint {
-    /// Checks whether the first entries of a log lead to this state, except for sums that depend on
-    /// the counter. A checkpoint of another version agrees with every log, since it is never used.
+    /// Checks whether a state is the one of this checkpoint, except for sums that depend on the
+    /// counter. A checkpoint that this version does not use agrees with every state.
     #[must_use]
-    pub fn agrees_with(&self, log: &[Entry]) -> bool {
+    pub fn agrees_with(&self, state: &State) -> bool {
         let Ok(mut saved) = serde_json::from_str::<SavedState>(&self.state) else {
             return true;
         };
         if saved.version != CHECKPOINT_FORMAT {
             return true;
         }
-        let entries = usize::try_from(self.entries).unwrap_or(usize::MAX);
-        let covered = log.get(..entries);
-        let folded = covered.and_then(|log| State::fold(Arc::new(Chars4), log).ok());
-        let Some(mut folded) = folded.and_then(|state| state.saved()) else {
+        let Some(mut folded) = state.saved() else {
             return false;
         };
         saved.forget_counts();

@@ -1,6 +1,8 @@
 //! Whether a session that is opened from a checkpoint is the session that its log makes.
 
-use plimsoll_agent::{Checkpoint, Entry, Input, Run, Setup, State, Step};
+use std::sync::Arc;
+
+use plimsoll_agent::{Entry, Input, Run, Setup, State, Step};
 use plimsoll_context::Part;
 
 use super::Stage;
@@ -9,6 +11,10 @@ use super::Stage;
 pub(crate) fn resumed_anywhere(stage: &Stage) -> usize {
     let mut state = State::for_setup(&stage.setup);
     let whole = resumed(State::for_setup(&stage.setup), &stage.log, &stage.setup);
+    // The machine that wrote the log is in the state that the log leads to.
+    let live = stage.run.state().checkpoint(0);
+    let folded = State::fold(Arc::clone(&stage.setup.counter), &stage.log).unwrap();
+    assert_eq!(live, folded.checkpoint(0));
     let mut checkpoints = 0;
     for end in 0..=stage.log.len() {
         if let Some(entry) = end.checked_sub(1).map(|at| &stage.log[at]) {
@@ -21,25 +27,12 @@ pub(crate) fn resumed_anywhere(stage: &Stage) -> usize {
         let restored = State::restore(&checkpoint, &stage.setup).expect("it is of this version");
         assert_eq!(restored.checkpoint(end as u64), Some(checkpoint.clone()));
         let from_there = resumed(restored, &stage.log[end..], &stage.setup);
-        assert!(whole == from_there, "entry {end}: {whole:#?}\n{from_there:#?}");
+        assert!(
+            whole == from_there,
+            "entry {end}: {whole:#?}\n{from_there:#?}"
+        );
     }
     checkpoints
-}
-
-/// Each checkpoint of a log agrees with it, and not with another log.
-pub(crate) fn agrees(log: &[Entry], checkpoint: &Checkpoint) {
-    assert!(checkpoint.agrees_with(log));
-    let of_fewer = Checkpoint {
-        entries: checkpoint.entries - 1,
-        ..checkpoint.clone()
-    };
-    let other = Checkpoint {
-        entries: log.len() as u64 + 1,
-        ..checkpoint.clone()
-    };
-    assert!(!other.agrees_with(log));
-    // The last entry of a run changes nothing but that it has ended.
-    assert!(!of_fewer.agrees_with(log));
 }
 
 /// Everything that a host sees of a session: its view, its sums, and what it does next.
