@@ -104,7 +104,7 @@ pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
 pub use setup::{KnownTool, Leave, Measure, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
-pub use state::{FoldError, State};
+pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
 pub use step::{
     Answer, Approver, Input, LeavingItem, PendingPlan, Question, Step, UserInput, Verdict,
 };

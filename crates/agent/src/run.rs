@@ -19,6 +19,7 @@ use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, Waiting};
 use crate::event::Event;
 use crate::expect::Aside;
+use crate::memory::RunMemory;
 use crate::now::Now;
 use crate::outcome::EndReason;
 use crate::phase::Phase;
@@ -112,12 +113,21 @@ impl Run {
     /// # Errors
     /// If the log is damaged or newer than this version.
     pub fn resume(log: &[Entry], setup: Setup) -> Result<Self, FoldError> {
-        let mut state = State::new(Arc::clone(&setup.counter));
-        state.doom_loop = DoomLoopTracker::new(setup.limits.loop_history());
+        let mut state = State::for_setup(&setup);
         log.iter().try_for_each(|entry| state.absorb(entry))?;
-        let planned = state.planned;
-        Ok(Self {
-            tools: DeclaredTools::new(&setup, &state.transcript, planned),
+        Ok(Self::of_state(state, setup))
+    }
+
+    /// Creates a machine that continues from a state. The state must be one for this setup: see
+    /// [`State::for_setup`] and [`State::restore`].
+    #[must_use]
+    pub fn of_state(mut state: State, setup: Setup) -> Self {
+        if !state.running {
+            // The peak of a run is known to the process that ran it, and to no other.
+            state.memory = RunMemory::default();
+        }
+        Self {
+            tools: DeclaredTools::new(&setup, &state.transcript, state.planned),
             answer_limit: AnswerLimit::new(&setup),
             current: CurrentRun::new(setup.recall),
             setup,
@@ -130,7 +140,7 @@ impl Run {
             summaries: Summaries::default(),
             rules: Vec::new(),
             compaction: None,
-        })
+        }
     }
 
     /// Returns the state that results from the log so far.

@@ -3,7 +3,10 @@
 //! Everything that survives a crash is part of the state and changes only when an entry is absorbed. A
 //! live run and a resumed one are therefore always in the same state.
 
-use std::collections::{BTreeMap, VecDeque};
+mod checkpoint;
+mod tally;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
@@ -15,15 +18,17 @@ use crate::batch::Batch;
 use crate::doom_loop::{CallOutcome, DoomLoopTracker, ResultOrigin};
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::inbox::QueuedMessage;
-use crate::limits::CountTokens;
 use crate::memory::RunMemory;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::pins;
+use crate::setup::Setup;
 use crate::spend::{Cost, Spend};
 use crate::tool_names::{NameMatch, ToolNames};
-use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 use crate::undo::Marks;
+
+pub use checkpoint::{CHECKPOINT_FORMAT, Checkpoint, MAX_CHECKPOINT};
+pub(crate) use tally::Tally;
 
 /// The state of a session, computed from its log.
 #[derive(Debug, Clone)]
@@ -54,6 +59,8 @@ pub struct State {
     pub(crate) trail: CacheTrail,
     pub(crate) cache: CacheMonitor,
     model: String,
+    /// The session that the log was forked from first.
+    root: Option<String>,
     pub(crate) format: u32,
     pub(crate) runs: u64,
     /// A run has started and not ended.
@@ -71,34 +78,6 @@ pub struct State {
     /// The session has received a message of the user.
     pub(crate) tasked: bool,
     pub(crate) memory: RunMemory,
-}
-
-/// The usage of the current run.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
-    pub(crate) turns: u64,
-    pub(crate) tool_calls: u64,
-    pub(crate) plans: u64,
-    pub(crate) freed: Tokens,
-    pub(crate) usage: Usage,
-    pub(crate) summary_usage: Usage,
-    /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
-    pub(crate) estimated: Usage,
-    pub(crate) cost: Cost,
-    /// Tokens that the run's calls have read and written. Each call counts in full. Estimated if the
-    /// provider reported none.
-    pub(crate) processed: Tokens,
-    /// The part of `processed` that was new in each call.
-    pub(crate) growth: Tokens,
-    /// Tokens that the newest call has read and written.
-    pub(crate) newest: Tokens,
-    /// The usage of tools, for example of sub-agents. Their tokens and money are part of the sums
-    /// above.
-    pub(crate) spent: Spend,
-    /// Executed calls by tool.
-    pub(crate) calls_of: BTreeMap<String, u64>,
-    /// The limits about which the model was warned.
-    pub(crate) warned: Vec<(LimitKind, Nearness)>,
 }
 
 /// The reason why a log cannot be folded.
@@ -152,6 +131,7 @@ impl State {
             trail: CacheTrail::default(),
             cache: CacheMonitor::default(),
             model: String::new(),
+            root: None,
             format: 0,
             runs: 0,
             running: false,
@@ -164,6 +144,15 @@ impl State {
             marks: Marks::default(),
             tasked: false,
             memory: RunMemory::default(),
+        }
+    }
+
+    /// Returns the state of an empty log for runs with this setup.
+    #[must_use]
+    pub fn for_setup(setup: &Setup) -> Self {
+        Self {
+            doom_loop: DoomLoopTracker::new(setup.limits.loop_history()),
+            ..Self::new(Arc::clone(&setup.counter))
         }
     }
 
@@ -396,7 +385,8 @@ impl State {
                 // An undone run is not continued.
                 self.running = false;
             }
-            Entry::Forked { .. } => {
+            Entry::Forked { from, .. } => {
+                self.root.get_or_insert_with(|| from.clone());
                 self.running = false;
                 self.waiting.clear();
                 self.memory.end();
@@ -459,6 +449,24 @@ impl State {
         self.runs
     }
 
+    /// Returns the model of the newest run, as `provider/name`. Empty before the first run.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Returns the newest format that the log was written in; 0 if it is empty. See [`LOG_FORMAT`].
+    #[must_use]
+    pub fn log_format(&self) -> u32 {
+        self.format
+    }
+
+    /// Returns the session that the oldest entries of the log come from, if the log is a fork's.
+    #[must_use]
+    pub fn root(&self) -> Option<&str> {
+        self.root.as_deref()
+    }
+
     /// Returns the window that was learned from refused requests, if any.
     #[must_use]
     pub fn learned_window(&self) -> Option<Tokens> {
@@ -504,39 +512,6 @@ impl State {
             self.batch = None;
         }
         Ok(())
-    }
-}
-
-impl Tally {
-    /// Adds a call, with the reported usage or else our own count.
-    fn answered(&mut self, usage: Option<&Usage>, counted: Tokens, reply: Tokens) {
-        let (processed, output) = match usage {
-            Some(usage) => (usage.processed(), usage.output),
-            None => {
-                self.estimated.input += counted;
-                self.estimated.output += reply;
-                (counted, reply)
-            }
-        };
-        let add = |count| ExecutionTracker::counted(count, self.newest, processed, output);
-        let (all, new) = (add(CountTokens::Processed), add(CountTokens::Growth));
-        self.processed += all;
-        self.growth += new;
-        self.newest = processed + output;
-    }
-
-    /// Returns how much a call that reads `processed` tokens adds to the counted tokens, before it has
-    /// written any.
-    pub(crate) fn next(&self, count: CountTokens, processed: Tokens) -> Tokens {
-        ExecutionTracker::counted(count, self.newest, processed, Tokens::ZERO)
-    }
-
-    /// Returns the tokens that count towards the limit.
-    pub(crate) fn tokens(&self, count: CountTokens) -> Tokens {
-        match count {
-            CountTokens::Processed => self.processed,
-            CountTokens::Growth => self.growth,
-        }
     }
 }
 

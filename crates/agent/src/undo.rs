@@ -32,17 +32,17 @@ pub enum UndoError {
 
 /// The views before each of the last runs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Marks(VecDeque<Mark>);
+pub(crate) struct Marks(pub(crate) VecDeque<Mark>);
 
 #[derive(Debug, Clone)]
-struct Mark {
-    run: u64,
+pub(crate) struct Mark {
+    pub(crate) run: u64,
     /// Number of items in the view.
-    len: usize,
+    pub(crate) len: usize,
     /// The items of the old view, if they differ from the current ones.
-    of: Option<Arc<[Item]>>,
+    pub(crate) of: Option<Arc<[Item]>>,
     /// `true` if a plan had been applied to the view.
-    planned: bool,
+    pub(crate) planned: bool,
 }
 
 impl Marks {

@@ -26,6 +26,7 @@ use plimsoll_context::{
     ToolResult, Usage,
 };
 use stage::audit::{calibration, carried_on, whole};
+use stage::checkpoints::resumed_anywhere;
 use stage::{Stage, good_summary, overflow, setup, strategy};
 
 /// Scripts in an everyday run; `PLIMSOLL_HISTORIES` (or `PROPTEST_CASES`, which
@@ -127,6 +128,18 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
             "no run ended with {word}: {ends:?}"
         );
     }
+}
+
+#[test]
+fn a_session_from_a_checkpoint_is_the_session_of_its_log() {
+    let mut checkpoints = 0;
+    // Each script has dozens of checkpoints.
+    for seed in 0..how_many().div_ceil(5) {
+        let script = Script::play(seed);
+        let _told = Seed(seed);
+        checkpoints += resumed_anywhere(&script.stage);
+    }
+    assert!(checkpoints > 1_000, "{checkpoints}");
 }
 
 /// Says which script it was that failed.

@@ -14,7 +14,13 @@ use crate::terminal::text::counted;
 const SHOWN: usize = 5;
 
 /// Runs the command. The exit code is 1 if anything is damaged.
-pub(crate) async fn run(folder: &Path, as_json: bool) -> Result<u8, Stop> {
+pub(crate) async fn run(folder: &Path, drop_checkpoints: bool, as_json: bool) -> Result<u8, Stop> {
+    if drop_checkpoints {
+        let store = SqliteStore::open(folder).await.map_err(Stop::failed)?;
+        let dropped = store.drop_checkpoints().await.map_err(Stop::failed)?;
+        let dropped = counted(dropped, "checkpoint");
+        crate::say(&format!("{dropped} deleted; no message is lost"));
+    }
     let found = SqliteStore::check(folder).await.map_err(Stop::failed)?;
     for session in &found.sessions {
         match as_json {
@@ -35,6 +41,15 @@ pub(crate) async fn run(folder: &Path, as_json: bool) -> Result<u8, Stop> {
         ));
         return Ok(FAILED);
     }
+    let wrong = |session: &&CheckedSession| session.has_wrong_checkpoint;
+    if let Some(session) = found.sessions.iter().find(wrong) {
+        crate::say(&format!(
+            "the checkpoint of session {} does not match its log, which is whole; delete the checkpoints with \
+             `plimsoll sessions check --drop-checkpoints`",
+            session.id
+        ));
+        return Ok(FAILED);
+    }
     Ok(DONE)
 }
 
@@ -51,6 +66,7 @@ fn as_value(session: &CheckedSession) -> serde_json::Value {
         "more_faults": session.has_more_faults,
         "may_go_on": session.may_go_on,
         "unverified": session.unverified,
+        "wrong_checkpoint": session.has_wrong_checkpoint,
     })
 }
 
@@ -83,6 +99,9 @@ fn state(session: &CheckedSession) -> String {
             "; unverified: {} without a checksum",
             counted(count, "entry")
         );
+    }
+    if session.has_wrong_checkpoint {
+        said += "; its checkpoint does not match the log";
     }
     said
 }

@@ -24,7 +24,7 @@ pub(crate) async fn run(
         None => new_session_id(),
     };
     let forked = fork_session(store, from, at, &to).await;
-    let (_lease, _log) = forked.map_err(|error| match error {
+    let _lease = forked.map_err(|error| match error {
         Error::Store(StoreError::CannotFork { .. }) => Stop::usage(error),
         error => Stop::failed(error),
     })?;

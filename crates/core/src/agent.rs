@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Entry, KnownTool, Leave, Measure, Run, Setup, State, TargetOf};
+use plimsoll_agent::{KnownTool, Leave, Measure, Run, Setup, State, TargetOf};
 use plimsoll_context::{
-    Calibration, Chars4, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT,
-    Message, Recall, Tokens,
+    Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
+    Recall, Tokens,
 };
 
 use crate::archive::RecallTools;
 use crate::context;
 use crate::driver::Parts;
 use crate::error::Error;
+use crate::opened_log::OpenedLog;
 use crate::session::{AgentOutput, Session};
 use crate::store::{Lease, SessionId, SessionStore, StoreError};
 use crate::tool::Tool;
@@ -98,9 +99,8 @@ impl Agent {
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
         let store = &self.parts.store;
         let lease = store.acquire(&id).await?;
-        let log = store.load(&id).await?;
         let idle = store.idle(&id).await;
-        self.open(lease, &log, idle).await
+        self.open(lease, idle).await
     }
 
     /// Opens a session as [`Self::session`] does, for [`Session::run_journaled`] to come next: the log is kept
@@ -111,46 +111,56 @@ impl Agent {
     pub async fn session_to_journal(&self, id: SessionId) -> Result<Session, Error> {
         let store = &self.parts.store;
         let lease = store.acquire(&id).await?;
-        let log = store.load(&id).await?;
         let idle = store.idle(&id).await;
-        let (mut session, fittings) = self.unfitted(lease, &log, idle).await?;
+        let mut opened = self.read(&lease).await?;
+        // A journal names entries that a checkpoint covers.
+        let log = match opened.log.take() {
+            Some(log) => log,
+            None => store.load(&id).await?,
+        };
+        let (mut session, fittings) = self.unfitted(lease, opened, idle).await?;
         session.log = Some(log);
         session.fit_out(fittings).await?;
         Ok(session)
     }
 
-    /// Opens a session whose log has already been loaded.
+    /// Opens a session that this process may write to.
     pub(crate) async fn open(
         &self,
         lease: Lease,
-        log: &[Entry],
         idle: Option<Duration>,
     ) -> Result<Session, Error> {
-        let (mut session, fittings) = self.unfitted(lease, log, idle).await?;
+        let opened = self.read(&lease).await?;
+        let (mut session, fittings) = self.unfitted(lease, opened, idle).await?;
         session.fit_out(fittings).await?;
         Ok(session)
+    }
+
+    async fn read(&self, lease: &Lease) -> Result<OpenedLog, Error> {
+        OpenedLog::read(&*self.parts.store, lease.session(), None, &self.setup).await
     }
 
     async fn unfitted(
         &self,
         lease: Lease,
-        log: &[Entry],
+        opened: OpenedLog,
         idle: Option<Duration>,
     ) -> Result<(Session, Fittings), Error> {
         let parts = Arc::clone(&self.parts);
-        let (setup, fittings) = self.prepare(parts, &lease, log).await?;
-        let run = Run::resume(log, setup)?;
-        let mut session = Session::new(run, lease, Arc::clone(&fittings.parts));
+        let OpenedLog { state, length, .. } = opened;
+        let (setup, fittings) = self.prepare(parts, &lease, &state).await?;
+        let run = Run::of_state(state, setup);
+        let mut session = Session::new(run, length, lease, Arc::clone(&fittings.parts));
         session.found = idle.map(|idle| (idle, Instant::now()));
         Ok((session, fittings))
     }
 
-    /// Prepares the setup and the fittings of a session with this log.
+    /// Prepares the setup and the fittings of a session in this state.
     pub(crate) async fn prepare(
         &self,
         parts: Arc<Parts>,
         lease: &Lease,
-        log: &[Entry],
+        state: &State,
     ) -> Result<(Setup, Fittings), Error> {
         let id = lease.session();
         let mut notes = self.notes.clone();
@@ -175,7 +185,7 @@ impl Agent {
         }
         let archives = match self.archive {
             Archive::Off => false,
-            Archive::On => match archives(&*parts.store, lease, log).await? {
+            Archive::On => match archives(&*parts.store, lease, state).await {
                 Ok(()) => true,
                 Err(StoreError::NoArchive) => false,
                 Err(error) => {
@@ -187,7 +197,7 @@ impl Agent {
         let mut tools = Vec::new();
         if archives {
             setup.leave = Leave::Asked;
-            if offers_recall(&setup, self.recall_names, window, log) {
+            if offers_recall(&setup, self.recall_names, window, state) {
                 setup.recall = Recall::Offered;
                 // A page must not exceed the result limit, or it would be shortened as well.
                 let budget =
@@ -214,7 +224,8 @@ impl Agent {
             cache_key: setup
                 .cache
                 .is_on()
-                .then(|| cache_key(root(log).unwrap_or(id.as_str()))),
+                // Both logs of a fork begin with the same messages, so one cache serves both.
+                .then(|| cache_key(state.root().unwrap_or(id.as_str()))),
             archives,
             tools,
             pins: self.pins.clone(),
@@ -255,29 +266,22 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
 /// Checks whether to offer the recall tools.
 ///
 /// They take space in every request from the first plan on, and an agent without tools of its own
-/// does not get them. If the model has called them before, they stay: a provider may reject calls
+/// does not get them. While the view contains calls of them, they stay: a provider may reject calls
 /// of undeclared tools.
-fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, log: &[Entry]) -> bool {
+fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, state: &State) -> bool {
     let ours = RECALL_TOOLS.iter().take(match names {
         RecallNames::Ours => 2,
         RecallNames::Both => RECALL_TOOLS.len(),
     });
     let is_ours = |tool: &KnownTool| ours.clone().any(|name| *name == tool.spec.name);
-    let learned = learned(log, &setup.model);
+    // A learned window is valid for one model only.
+    let learned = state.learned_window();
+    let learned = learned.filter(|_| state.model() == setup.model);
     let room = window
         .is_some_and(|window| window.min(learned.unwrap_or(Tokens::MAX)) >= RECALL_LEAST_WINDOW);
     let wanted = room && !setup.tools.is_empty();
-    (wanted || has_recalled(log)) && !setup.tools.iter().any(is_ours)
-}
-
-/// Checks whether the model has called a recall tool.
-fn has_recalled(log: &[Entry]) -> bool {
-    log.iter().any(|entry| match entry {
-        Entry::Replied { message, .. } | Entry::Said { message, .. } => message
-            .calls()
-            .any(|call| RECALL_TOOLS.contains(&call.name.as_str())),
-        _ => false,
-    })
+    let has_recalled = || state.has_called(|call| RECALL_TOOLS.contains(&call.name.as_str()));
+    (wanted || has_recalled()) && !setup.tools.iter().any(is_ours)
 }
 
 /// Checks whether the archive can be used.
@@ -287,35 +291,11 @@ fn has_recalled(log: &[Entry]) -> bool {
 async fn archives(
     store: &dyn SessionStore,
     lease: &Lease,
-    log: &[Entry],
-) -> Result<Result<(), StoreError>, Error> {
-    if let Err(error) = store.archives().await {
-        return Ok(Err(error));
-    }
-    // The counts are not used here, so the fastest counter is enough.
-    let state = State::fold(Arc::new(Chars4), log)?;
+    state: &State,
+) -> Result<(), StoreError> {
+    store.archives().await?;
     let next = state.transcript().next_seq();
-    Ok(store.archive_up_to(lease, next).await)
-}
-
-/// Returns the session that this log was forked from, if any.
-///
-/// Both logs begin with the same messages, so the provider's cache for one also serves the other.
-fn root(log: &[Entry]) -> Option<&str> {
-    log.iter().find_map(|entry| match entry {
-        Entry::Forked { from, .. } => Some(from.as_str()),
-        _ => None,
-    })
-}
-
-/// Returns the window learned for this model, if no other model has run in the session since.
-fn learned(log: &[Entry], model: &str) -> Option<Tokens> {
-    let of = log.iter().rev().find_map(|entry| match entry {
-        Entry::Learned { window, .. } => Some(Some(*window)),
-        Entry::Started { model: of, .. } if of != model => Some(None),
-        _ => None,
-    });
-    of.flatten()
+    store.archive_up_to(lease, next).await
 }
 
 /// Returns the cache key of a session: its id, or a hash if the id is too long.

@@ -459,6 +459,7 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
         .store
         .append(&session.lease, &session.pending)
         .await?;
+    session.length.entries += session.pending.len() as u64;
     let told = told(&session.pending);
     session.reached |= session.pending.iter().any(driven::is_point);
     if let Some(chain) = &mut session.chain {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, LOG_FORMAT, State};
-use plimsoll_context::Chars4;
+use plimsoll_agent::{Entry, LOG_FORMAT, Setup};
+use plimsoll_context::{Chars4, Policy};
 
 use crate::agent::Agent;
 use crate::error::Error;
+use crate::opened_log::OpenedLog;
 use crate::session::Session;
 use crate::store::{Fork, Lease, SessionId, SessionStore};
 
@@ -49,15 +50,14 @@ impl Agent {
         to: SessionId,
     ) -> Result<Session, Error> {
         let store = &*self.parts.store;
-        let (lease, log) = fork_session(store, from, at, &to).await?;
+        let lease = fork_for(store, from, at, &to, &self.setup).await?;
         // The provider's cache entries for the parent also serve the fork.
         let idle = store.idle(from).await;
-        self.open(lease, &log, idle).await
+        self.open(lease, idle).await
     }
 }
 
-/// Creates a fork without an agent; see [`Agent::fork`]. Returns the lease and the log of the new
-/// session.
+/// Creates a fork without an agent; see [`Agent::fork`]. Returns the right to write to it.
 ///
 /// # Errors
 /// As for [`Agent::fork`].
@@ -66,32 +66,35 @@ pub async fn fork_session(
     from: &SessionId,
     at: Option<u64>,
     to: &SessionId,
-) -> Result<(Lease, Vec<Entry>), Error> {
-    let lease = store.acquire(to).await?;
-    let mut log = store.load(from).await?;
-    let entries = at.unwrap_or(log.len() as u64);
-    // If the log has fewer entries, the store reports it.
-    log.truncate(usize::try_from(entries).unwrap_or(usize::MAX));
+) -> Result<Lease, Error> {
     // The counts are not used, so the fastest counter is enough.
-    let state = State::fold(Arc::new(Chars4), &log)?;
+    let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
+    fork_for(store, from, at, to, &setup).await
+}
+
+async fn fork_for(
+    store: &dyn SessionStore,
+    from: &SessionId,
+    at: Option<u64>,
+    to: &SessionId,
+    setup: &Setup,
+) -> Result<Lease, Error> {
+    let lease = store.acquire(to).await?;
+    let OpenedLog { state, length, .. } = OpenedLog::read(store, from, at, setup).await?;
     let of = Fork {
         from: from.clone(),
-        entries,
+        // If the log has fewer entries, the store reports it.
+        entries: at.unwrap_or(length.entries),
         items: state.transcript().next_seq(),
     };
-    let format = log.iter().rev().find_map(|entry| match entry {
-        Entry::Opened { format } => Some(*format),
-        _ => None,
-    });
     let mut own = Vec::new();
-    if format.is_none_or(|format| format < LOG_FORMAT) {
+    if state.log_format() < LOG_FORMAT {
         own.push(Entry::Opened { format: LOG_FORMAT });
     }
     own.push(Entry::Forked {
         from: from.to_string(),
-        entries,
+        entries: of.entries,
     });
     store.fork(&lease, &of, &own).await?;
-    log.extend(own);
-    Ok((lease, log))
+    Ok(lease)
 }

@@ -22,6 +22,7 @@ mod journal;
 mod loop_config;
 mod memory_store;
 mod observer;
+mod opened_log;
 mod parallel;
 pub mod process;
 mod provider;
@@ -62,6 +63,7 @@ pub use journal::{
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::Observer;
+pub use opened_log::CHECKPOINT_EVERY;
 pub use parallel::{
     BRANCHES_AT_ONCE, Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
     EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, Losers, MAX_BRANCHES,
@@ -77,8 +79,8 @@ pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
 pub use steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use store::{
-    BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, Retention, SessionId, SessionInfo,
-    SessionStore, StoreError,
+    BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, ResumePoint, Retention, SessionId,
+    SessionInfo, SessionStore, StoreError,
 };
 pub use sub_agent::{
     LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT,

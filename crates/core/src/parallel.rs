@@ -216,7 +216,7 @@ async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
     Ok(Trunk {
         parts: Arc::clone(&session.parts),
         session: session.id().clone(),
-        log: session.parts.store.load(session.id()).await?,
+        entries: session.length.entries,
         items: session.view().transcript().next_seq(),
         run: session.view().runs().saturating_add(1),
         idle: session.idle(),

@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::journal::LogChain;
 use crate::loop_config::Base;
+use crate::opened_log::{LogLength, OpenedLog, store_checkpoint};
 use crate::remote::{Inbox, Remote, UserMessage};
 use crate::steps::Steps;
 use crate::store::{Lease, SessionId};
@@ -29,6 +30,7 @@ use crate::tool::Tool;
 /// A session that this process writes to.
 pub struct Session {
     pub(crate) run: Run,
+    pub(crate) length: LogLength,
     pub(crate) lease: Lease,
     pub(crate) parts: Arc<Parts>,
     pub(crate) inbox: Inbox,
@@ -134,7 +136,7 @@ pub struct AgentOutput {
 }
 
 impl Session {
-    pub(crate) fn new(run: Run, lease: Lease, parts: Arc<Parts>) -> Self {
+    pub(crate) fn new(run: Run, length: LogLength, lease: Lease, parts: Arc<Parts>) -> Self {
         let state = AgentState {
             session_id: lease.session().clone(),
             dynamic_context: None,
@@ -142,6 +144,7 @@ impl Session {
         };
         Self {
             run,
+            length,
             lease,
             inbox: Inbox::default(),
             pending: Vec::new(),
@@ -214,9 +217,11 @@ impl Session {
             store: Arc::clone(&self.parts.store),
             ..Parts::clone(&agent.parts)
         });
-        let log = parts.store.load(self.id()).await?;
-        let (setup, fittings) = agent.prepare(parts, &self.lease, &log).await?;
-        self.run = Run::resume(&log, setup)?;
+        let OpenedLog { state, length, .. } =
+            OpenedLog::read(&*parts.store, self.id(), None, &agent.setup).await?;
+        let (setup, fittings) = agent.prepare(parts, &self.lease, &state).await?;
+        self.run = Run::of_state(state, setup);
+        self.length = length;
         self.fit_out(fittings).await
     }
 
@@ -374,6 +379,7 @@ impl Session {
     pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
         self.attach_context();
         let outcome = driver::drive(self, input).await?;
+        store_checkpoint(self).await;
         self.output(outcome)
     }
 

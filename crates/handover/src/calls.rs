@@ -584,7 +584,11 @@ mod tests {
                 "rm -f db && python3 -c 'print(1<<3)'",
             ),
         ] {
-            assert_eq!(TranscriptCall::new("bash", arguments).signature, shown, "{arguments}");
+            assert_eq!(
+                TranscriptCall::new("bash", arguments).signature,
+                shown,
+                "{arguments}"
+            );
         }
     }
 

@@ -12,8 +12,10 @@
 //! # Ok::<(), plimsoll::Error>(())
 //! ```
 
+pub use plimsoll_agent::{Checkpoint, MAX_CHECKPOINT};
 pub use plimsoll_core::{
-    Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, Retention, SessionInfo, StoreError,
+    CHECKPOINT_EVERY, Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, ResumePoint, Retention,
+    SessionInfo, StoreError,
 };
 #[cfg(feature = "store")]
 pub use plimsoll_store::*;

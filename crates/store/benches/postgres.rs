@@ -10,10 +10,14 @@ mod figure;
 mod server;
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use plimsoll_agent::Entry;
-use plimsoll_context::{CallId, Message};
-use plimsoll_core::{Lease, SessionId, SessionStore};
+use plimsoll_agent::{Cost, EndReason, Entry, Outcome};
+use plimsoll_context::{
+    CacheTally, CallId, Edit, Message, Part, Plan, Recall, Seq, StopReason, Tokens, Trigger, Usage,
+};
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{Agent, Lease, SessionId, SessionStore, Window};
 use plimsoll_store::{PostgresStore, SqliteStore};
 use tokio::runtime::Runtime;
 
@@ -24,6 +28,9 @@ const ROUNDS: usize = 500;
 const LOADS: usize = 9;
 /// Entries of the log that is resumed.
 const ENTRIES: usize = 50_000;
+/// The window of the session that is opened, and the messages in its view.
+const WINDOW: Tokens = Tokens(64_000);
+const VIEW: u64 = 100;
 
 fn main() {
     sections(&[("postgres", both)]);
@@ -42,6 +49,7 @@ fn both() {
     });
     appends(&runtime, &file, store.as_ref());
     loads(&runtime, &file, store.as_ref());
+    opens(&runtime, &file, store.as_ref());
 }
 
 fn appends(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
@@ -123,6 +131,135 @@ fn loads(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
         Amount(sums, Unit::Millis),
         Requirement::Nothing,
     );
+}
+
+/// Opening a session to run in it, whose log is long and whose view is not. An earlier run of this session
+/// has left a checkpoint.
+fn opens(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
+    let session = SessionId::new("talk").expect("a name");
+    let log = long_talk();
+    let mut rows = vec![(
+        "the file",
+        Arc::new(file.clone()) as Arc<dyn SessionStore>,
+        50.0,
+    )];
+    rows.extend(store.map(|store| {
+        let store = Arc::new(store.clone()) as Arc<dyn SessionStore>;
+        ("PostgreSQL", store, 200.0)
+    }));
+    for (name, store, most) in rows {
+        let lease = runtime.block_on(store.acquire(&session)).expect("a lease");
+        runtime.block_on(store.append(&lease, &log)).expect("room");
+        drop(lease);
+        let agent = Agent::builder(ScriptedProvider::new([Turn::say("Yes.")]))
+            .window(Window::Known(WINDOW))
+            .store(Arc::clone(&store))
+            .build()
+            .expect("an agent");
+        let open = || {
+            let opened = runtime.block_on(agent.session(session.clone()));
+            opened.expect("a session")
+        };
+        let start = Instant::now();
+        let mut opened = open();
+        row(
+            &format!("opening a session of 50,000 entries of 1 KB in {name}, without a checkpoint"),
+            Amount(start.elapsed().as_secs_f64() * 1e3, Unit::Millis),
+            Required::Nothing,
+        );
+        let items = opened.view().transcript().items().len() as u64;
+        assert_eq!(items, VIEW, "messages in view");
+        runtime.block_on(opened.run("Go on?")).expect("an answer");
+        drop(opened);
+        let mut quickest = f64::INFINITY;
+        for _ in 0..LOADS {
+            let start = Instant::now();
+            let opened = open();
+            quickest = quickest.min(start.elapsed().as_secs_f64() * 1e3);
+            drop(opened);
+        }
+        row(
+            &format!("the same with a checkpoint, the quickest of {LOADS}"),
+            Amount(quickest, Unit::Millis),
+            Required::AtMost(most),
+        );
+    }
+}
+
+/// A session of many short runs with texts of 1 KB. Plans keep the view short.
+fn long_talk() -> Vec<Entry> {
+    let text = "The quick brown fox jumps over the lazy dog.\n".repeat(20);
+    let mut log = Vec::new();
+    let (mut first, mut next) = (0, 0);
+    for run in 1.. {
+        log.push(Entry::Started {
+            run,
+            model: "scripted/model".to_owned(),
+            system: format!("Be brief. {text}").into(),
+            tools: Vec::new(),
+            later: Vec::new(),
+            config: None,
+        });
+        log.push(Entry::Said {
+            message: Arc::new(Message::user(format!("{run} {text}"))),
+            queued: None,
+        });
+        log.push(Entry::Replied {
+            message: Arc::new(Message::Assistant {
+                parts: vec![Part::text(format!("answer {run} {text}"))],
+            }),
+            stop: StopReason::Stop,
+            usage: None,
+            counted: Tokens(1_000),
+            cost: None,
+        });
+        log.push(Entry::Ended {
+            outcome: Outcome {
+                reason: EndReason::Answered,
+                text: text.clone(),
+                turns: 1,
+                tool_calls: 0,
+                plans: 0,
+                freed: Tokens::ZERO,
+                usage: Usage::default(),
+                summary_usage: Usage::default(),
+                estimated: Usage::default(),
+                cache: CacheTally::default(),
+                cost: Cost::default(),
+                undelivered: Vec::new(),
+                rolled_back: false,
+            },
+        });
+        next += 2;
+        if next - first == VIEW && log.len() >= ENTRIES {
+            break;
+        }
+        if next - first == VIEW * 2 {
+            log.push(Entry::Planned {
+                plan: drops(first, next - VIEW + 10),
+            });
+            first = next - VIEW + 10;
+        }
+    }
+    log
+}
+
+/// The plan that drops these messages.
+fn drops(from: u64, to: u64) -> Plan {
+    Plan {
+        why: Trigger::Request,
+        stages: vec!["evict".to_owned()],
+        edits: vec![Edit::Drop {
+            first: Seq(from),
+            last: Seq(to - 1),
+            marker: None,
+        }],
+        before: Tokens::ZERO,
+        frees: Tokens::ZERO,
+        rewrites_from: Some(Seq(from)),
+        recall: Recall::None,
+        price: None,
+    }
 }
 
 /// As the store makes it.

@@ -5,6 +5,7 @@ use std::path::Path;
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use crate::checkpoint::overwrite_deleted;
 use crate::fault;
 use crate::lease::Right;
 use crate::lineage;
@@ -12,7 +13,7 @@ use crate::lineage;
 /// A file is rewritten if more than one in this many of its pages is free.
 const FREE_PAGES: i64 = 4;
 
-/// Deletes a session: its entries, its settings and its row. Returns `false` if there is none.
+/// Deletes a session: its entries, its settings, its checkpoint and its row. Returns `false` if there is none.
 pub(crate) fn session(
     connection: &mut Connection,
     path: &Path,
@@ -20,10 +21,7 @@ pub(crate) fn session(
 ) -> Result<bool, StoreError> {
     let session = right.session();
     let fault = fault::sqlite(path);
-    // Overwrites the deleted rows, so that they are not readable in free pages.
-    connection
-        .pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
-        .map_err(&fault)?;
+    overwrite_deleted(connection).map_err(&fault)?;
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(&fault)?;
@@ -47,6 +45,7 @@ pub(crate) fn session(
     for sql in [
         "INSERT INTO deletions (session) VALUES (?1)",
         "DELETE FROM settings WHERE session = (SELECT id FROM sessions WHERE key = ?1)",
+        "DELETE FROM checkpoints WHERE session = ?1",
         "DELETE FROM entries WHERE session = ?1",
         "DELETE FROM sessions WHERE key = ?1",
         "DELETE FROM deletions WHERE session = ?1",

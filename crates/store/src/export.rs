@@ -238,18 +238,19 @@ pub(crate) fn lines(
     page.iter().map(|raw| line(raw, path, session)).collect()
 }
 
-/// Reads the entries of a log. `page` returns the next page after an entry. It is called while the
+/// Reads the entries of a log after number `after`. `page` returns the next page after an entry. It is called while the
 /// previous page is parsed on another thread.
 pub(crate) async fn load<F>(
     path: &Arc<Path>,
     session: &SessionId,
+    after: u64,
     mut page: impl FnMut(u64) -> F,
 ) -> Result<Vec<Entry>, StoreError>
 where
     F: Future<Output = Result<Vec<Raw>, StoreError>>,
 {
     let mut log = Vec::new();
-    let mut read = page(0).await?;
+    let mut read = page(after).await?;
     while let Some(last) = read.last() {
         let after = last.n;
         let (at, id) = (Arc::clone(path), session.clone());

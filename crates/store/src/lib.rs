@@ -5,6 +5,7 @@
 
 mod archive;
 mod check;
+mod checkpoint;
 mod checksum;
 mod connection;
 mod damaged;

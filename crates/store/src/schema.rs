@@ -19,6 +19,7 @@ pub(crate) const LOG: Format = Format {
         include_str!("../schema/5.sql"),
         include_str!("../schema/6.sql"),
         include_str!("../schema/7.sql"),
+        include_str!("../schema/8.sql"),
     ],
 };
 
@@ -160,7 +161,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(StoreFileState::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 7);
+        assert_eq!(header(&connection, "user_version").unwrap(), 8);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -218,10 +219,10 @@ mod tests {
     fn a_newer_file_and_a_foreign_one_are_refused_and_left_alone() {
         let mut newer = fresh();
         migrate(&mut newer, Path::new("s.db"), LOG).unwrap();
-        newer.pragma_update(None, "user_version", 8).unwrap();
+        newer.pragma_update(None, "user_version", 9).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 8, this one knows 7); \
+            "s.db: it was written by a newer version of Plimsoll (format 9, this one knows 8); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
         );
 

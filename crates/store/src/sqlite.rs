@@ -8,14 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::Entry;
+use plimsoll_agent::{Checkpoint, Entry};
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
-use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{
+    FileEdit, Fork, Lease, ResumePoint, SessionId, SessionInfo, SessionStore, StoreError,
+};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, ArchiveScopes};
+use crate::checkpoint;
 use crate::connection::{self, SharedConnection, blocking};
 use crate::damaged::DamagedFile;
 use crate::delete;
@@ -368,7 +371,7 @@ impl SqliteStore {
     }
 
     /// Reads with `work`. If the file is damaged, `scan` reads the intact part, or finds nothing.
-    async fn read<T, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
+    pub(crate) async fn read<T, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
@@ -397,6 +400,11 @@ impl SqliteStore {
             DamagedFile::sessions,
         )
         .await
+    }
+
+    async fn load_after(&self, session: &SessionId, after: u64) -> Result<Vec<Entry>, StoreError> {
+        let page = |after| self.raw_page(session, after);
+        export::load(&self.path, session, after, page).await
     }
 
     fn right(&self, lease: &Lease) -> Result<Right, StoreError> {
@@ -470,7 +478,40 @@ impl SessionStore for SqliteStore {
     }
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        export::load(&self.path, session, |after| self.raw_page(session, after)).await
+        self.load_after(session, 0).await
+    }
+
+    async fn resume(&self, session: &SessionId) -> Result<ResumePoint, StoreError> {
+        let wanted = session.clone();
+        let found = self.read(
+            move |connection, path| {
+                checkpoint::find(connection, &wanted).map_err(fault::sqlite(path))
+            },
+            |_| Ok(None),
+        );
+        // A checkpoint that cannot be read is the same as none.
+        let checkpoint = found.await.unwrap_or_default();
+        let after = checkpoint.as_ref().map_or(0, |covers| covers.entries);
+        Ok(ResumePoint {
+            entries: self.load_after(session, after).await?,
+            checkpoint,
+        })
+    }
+
+    async fn save_checkpoint(
+        &self,
+        lease: &Lease,
+        checkpoint: &Checkpoint,
+    ) -> Result<(), StoreError> {
+        let (right, checkpoint) = (self.right(lease)?, checkpoint.clone());
+        self.writer()
+            .await?
+            .with(move |connection, path| {
+                let saved = checkpoint::save(connection, path, &right, &checkpoint);
+                drop(right);
+                saved
+            })
+            .await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {

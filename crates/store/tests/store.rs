@@ -387,12 +387,12 @@ async fn a_newer_file_asks_for_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
-        .pragma_update(None, "user_version", 8)
+        .pragma_update(None, "user_version", 9)
         .unwrap();
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it was written by a newer version of Plimsoll (format 8, this one knows 7); \
+            "{}: it was written by a newer version of Plimsoll (format 9, this one knows 8); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )

@@ -10,6 +10,7 @@
 )]
 
 pub(crate) mod audit;
+pub(crate) mod checkpoints;
 pub(crate) mod words;
 
 use std::collections::{BTreeSet, VecDeque};

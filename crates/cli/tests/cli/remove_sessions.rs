@@ -1,6 +1,6 @@
 //! Sessions that are renamed, deleted, pruned, and salvaged from a damaged file.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::command::Home;
 use super::fake::{Fake, FakeAnswer};
@@ -216,4 +216,63 @@ fn a_configuration_says_how_long_sessions_are_kept() {
         ["five"],
         "the one that was just written stays"
     );
+}
+
+#[test]
+fn a_checkpoint_that_was_altered_is_named_and_dropped() {
+    let home = Home::new();
+    let mut entries = vec![json!({"entry": "opened", "format": 5})];
+    for run in 1..=130 {
+        let part = json!([{"type": "text", "text": format!("part {run}")}]);
+        let outcome = json!({
+            "reason": {"reason": "answered"}, "text": "x", "turns": 1, "tool_calls": 0, "plans": 0,
+            "freed": 0, "usage": {"input": 0, "output": 0},
+        });
+        entries.extend([
+            json!({"entry": "started", "run": run, "model": "m/m", "system": "", "tools": []}),
+            json!({"entry": "said", "message": {"role": "user", "parts": part}}),
+            json!({"entry": "replied", "message": {"role": "assistant", "parts": part},
+                "stop": "stop", "usage": null, "counted": 9}),
+            json!({"entry": "ended", "outcome": outcome}),
+        ]);
+    }
+    let line = |(n, entry): (usize, Value)| json!({"n": n, "at": 9, "entry": entry}).to_string();
+    let lines: Vec<String> = (1..).zip(entries).map(line).collect();
+    let file = home.file("long.jsonl", lines.join("\n") + "\n");
+    home.run(["sessions", "import", file.to_str().unwrap(), "--to", "long"])
+        .done();
+    let fake = Fake::new(["On.", "And on.", "Still on."].map(FakeAnswer::say));
+    let go_on = || home.agent(&fake, &["--session", "long", "Go on."]).done();
+    go_on();
+    home.run(["sessions", "check"]).done();
+    let path = home.data().join("sessions.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let state = b"{\"version\":1,\"counter\":{\"name\":\"";
+    let at = bytes
+        .windows(state.len())
+        .position(|window| window == state);
+    let at = at.expect("a checkpoint after so many entries") + state.len();
+    bytes[at] = b'?';
+    std::fs::write(&path, &bytes).unwrap();
+
+    let check = home.run(["sessions", "check"]);
+    check.refused(
+        1,
+        &["the checkpoint of session long does not match its log"],
+    );
+    let cure = "sessions check --drop-checkpoints";
+    assert!(check.err.contains(cure), "{}", check.err);
+    // It is not used: the session goes on as its log has it, with another checkpoint.
+    go_on();
+    let messages = fake.asked().last().unwrap()["messages"].clone();
+    assert!(messages.to_string().contains("part 130"));
+    let dropped = home.run(cure.split(' ')).done();
+    assert!(
+        dropped.err.contains("1 checkpoint deleted"),
+        "{}",
+        dropped.err
+    );
+    assert!(dropped.out.contains("whole"), "{}", dropped.out);
+    go_on();
+    home.run(["sessions", "check"]).done();
 }

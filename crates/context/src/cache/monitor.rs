@@ -20,7 +20,7 @@ pub const LEAST_EXPECTED: Tokens = Tokens(1_024);
 
 /// Compares the tokens that each call read from the cache with the tokens that the previous call
 /// should have left there.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheMonitor {
     frame: Option<Frame>,
     left: Option<CacheState>,
@@ -28,6 +28,8 @@ pub struct CacheMonitor {
     /// misses are counted.
     reports: bool,
     tally: CacheTally,
+    /// Read at once or not at all, so it is not stored.
+    #[serde(skip)]
     miss: Option<CacheMiss>,
 }
 
@@ -90,7 +92,7 @@ pub struct CacheTally {
 }
 
 /// The part of a request before the messages, as recorded in a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Frame {
     model: String,
     system: Fingerprint,
@@ -98,7 +100,7 @@ struct Frame {
 }
 
 /// The state of the cache after the last call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct CacheState {
     /// Tokens of the last request, as reported.
     sent: Tokens,

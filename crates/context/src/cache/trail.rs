@@ -2,6 +2,8 @@
 //!
 //! They are derived from the log alone, without data from the provider.
 
+use serde::{Deserialize, Serialize};
+
 use super::place_of;
 use crate::item::{Item, Seq};
 use crate::plan::{Edit, Plan};
@@ -13,7 +15,7 @@ use crate::plan::{Edit, Plan};
 /// plan is expected to leave the view unchanged. If the last plan dropped or summarised messages,
 /// the next plan will begin at the same position. If it only shrank messages, the next plan will
 /// begin after the shrunk ones. Before the first plan, the anchor is the task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheTrail {
     end: Option<Seq>,
     anchor: Option<Seq>,

@@ -33,8 +33,8 @@ pub struct Branch {
 pub(super) struct Trunk {
     pub(super) parts: Arc<Parts>,
     pub(super) session: SessionId,
-    /// The complete log that all forks share.
-    pub(super) log: Vec<Entry>,
+    /// Number of entries of the log, which all forks share.
+    pub(super) entries: u64,
     /// Sequence number of the next item.
     pub(super) items: Seq,
     /// Number of the next run.
@@ -160,10 +160,7 @@ impl Branch {
         if let Some(config) = self.config_id {
             agent.setup.config_id = config;
         }
-        let mut log = trunk.log.clone();
-        log.push(trunk.forked());
-        let mut session = agent.open(lease, &log, trunk.idle).await?;
-        drop(log);
+        let mut session = agent.open(lease, trunk.idle).await?;
         session.below(&grant);
         attach(&mut session, &trunk.state);
         let reach = session.remote();
@@ -214,7 +211,7 @@ impl Trunk {
         let lease = store.acquire(to).await?;
         let of = Fork {
             from: self.session.clone(),
-            entries: self.log.len() as u64,
+            entries: self.entries,
             items: self.items,
         };
         store.fork(&lease, &of, &[self.forked()]).await?;
@@ -224,7 +221,7 @@ impl Trunk {
     fn forked(&self) -> Entry {
         Entry::Forked {
             from: self.session.to_string(),
-            entries: self.log.len() as u64,
+            entries: self.entries,
         }
     }
 }

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_agent::Entry;
-use plimsoll_core::{MAX_FORK_DEPTH, SessionId, StoreError};
+use plimsoll_core::{MAX_FORK_DEPTH, ResumePoint, SessionId, StoreError};
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{PgConnection, PgPool, Postgres, Row};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::fault;
+use super::{checkpoint, fault};
 use crate::checksum;
 use crate::connection::done;
 use crate::read::{ALTERED, PAGE_ENTRIES, Raw, bad_entry, from_column, to_column};
@@ -104,8 +105,7 @@ pub(super) async fn page(
     Ok(page)
 }
 
-/// Reads a whole log. The next pages are fetched while the rows of a page are parsed on other
-/// threads.
+/// Reads a whole log.
 pub(super) async fn load(
     pool: &PgPool,
     place: &Arc<str>,
@@ -113,7 +113,39 @@ pub(super) async fn load(
 ) -> Result<Vec<Entry>, StoreError> {
     let mut connection = pool.acquire().await.map_err(fault(place))?;
     let kin = lineage(&mut connection, session).await;
-    let left: VecDeque<_> = ranges(&kin.map_err(fault(place))?, 0).enumerate().collect();
+    let left = ranges(&kin.map_err(fault(place))?, 0).enumerate().collect();
+    read_ranges(pool, connection, place, session, left).await
+}
+
+/// Reads a log from its newest checkpoint on.
+pub(super) async fn resume(
+    pool: &PgPool,
+    place: &Arc<str>,
+    session: &SessionId,
+) -> Result<ResumePoint, StoreError> {
+    let mut connection = pool.acquire().await.map_err(fault(place))?;
+    let kin = lineage(&mut connection, session).await;
+    let kin = kin.map_err(fault(place))?;
+    // A checkpoint that cannot be read is the same as none.
+    let checkpoint = checkpoint::find(&mut connection, &kin).await;
+    let checkpoint = checkpoint.unwrap_or_default();
+    let after = checkpoint.as_ref().map_or(0, |covers| covers.entries);
+    let left = ranges(&kin, after).enumerate().collect();
+    Ok(ResumePoint {
+        entries: read_ranges(pool, connection, place, session, left).await?,
+        checkpoint,
+    })
+}
+
+/// Reads ranges of a log. The next pages are fetched while the rows of a page are parsed on other
+/// threads.
+async fn read_ranges(
+    pool: &PgPool,
+    mut connection: PoolConnection<Postgres>,
+    place: &Arc<str>,
+    session: &SessionId,
+    left: VecDeque<(usize, Range)>,
+) -> Result<Vec<Entry>, StoreError> {
     let pages = left.len();
     let reading = LogReader {
         place: Arc::clone(place),

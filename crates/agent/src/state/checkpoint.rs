@@ -1,0 +1,377 @@
+//! [`Checkpoint`]: the state of a session in serialized form, so that a long log need not be folded
+//! again. It is derived from the log and never replaces it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Bytes, CacheMonitor, CacheTrail, Calibration, Form, Item, Message, Pace, Part, Pin, Recall,
+    Seq, TokenCounter, Tokens, ToolCall, Transcript, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{State, Tally};
+use crate::doom_loop::DoomLoopTracker;
+use crate::entry::LOG_FORMAT;
+use crate::memory::RunMemory;
+use crate::setup::Setup;
+use crate::spend::Cost;
+use crate::tool_names::ToolNames;
+use crate::undo::{Mark, Marks};
+
+/// The version of the serialized state. A checkpoint of another version is ignored.
+///
+/// Raise it whenever the same log folds to another state, or the state is written differently.
+pub const CHECKPOINT_FORMAT: u32 = 1;
+
+/// Maximum size of a checkpoint. Reading a larger one would save little time.
+pub const MAX_CHECKPOINT: Bytes = Bytes(8 << 20);
+
+/// A text that counters count differently: prose, code, JSON and other scripts.
+const PROBE: &str = "Plimsoll's load line: {\"draft_mm\": 10250}; fn f(x: &str) -> u8 { 汉字 } Ⅷ🦀";
+
+/// The state of a session after the first entries of its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Number of entries that led to the state.
+    pub entries: u64,
+    /// The state as JSON. Its content is only meaningful to this crate.
+    pub state: String,
+}
+
+/// A state between two runs. Everything that only matters during a run is left out.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedState {
+    version: u32,
+    counter: CounterMark,
+    /// The messages of all views, each of them once.
+    messages: Vec<Arc<Message>>,
+    view: Vec<SavedItem>,
+    next: Seq,
+    sent: Seq,
+    /// The old views of the marks. Several marks may share one.
+    old_views: Vec<Vec<SavedItem>>,
+    marks: Vec<SavedMark>,
+    calibration: Calibration,
+    names: Vec<String>,
+    later: Vec<String>,
+    planned: bool,
+    learned: Option<Tokens>,
+    guessed: bool,
+    to_pin: Vec<String>,
+    turns: u64,
+    compacted_in: Option<u64>,
+    pace: Pace,
+    heard: Option<(Tokens, Tokens)>,
+    trail: CacheTrail,
+    cache: CacheMonitor,
+    model: String,
+    root: Option<String>,
+    format: u32,
+    runs: u64,
+    paused: bool,
+    tally: Tally,
+    total: Usage,
+    total_cost: Cost,
+    queued: u64,
+    tasked: bool,
+}
+
+/// Identifies the counter by its name and its count of a probe. Some sums of the state depend on it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct CounterMark {
+    name: String,
+    probe: Tokens,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedItem {
+    seq: Seq,
+    /// Index of the message.
+    message: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pin: Option<Pin>,
+    /// Set if a plan has replaced the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    edited: Option<Recall>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedMark {
+    run: u64,
+    len: usize,
+    /// Index of the old view; `None` for the current one.
+    of: Option<usize>,
+    planned: bool,
+}
+
+impl State {
+    /// Returns a checkpoint of the state after this many entries. Returns `None` during a run, while
+    /// tool calls have no results, and if it would be larger than [`MAX_CHECKPOINT`].
+    #[must_use]
+    pub fn checkpoint(&self, entries: u64) -> Option<Checkpoint> {
+        let state = serde_json::to_string(&self.saved()?).ok()?;
+        let fits = state.len() as u64 <= MAX_CHECKPOINT.0;
+        fits.then_some(Checkpoint { entries, state })
+    }
+
+    /// Restores the state of a checkpoint for runs with this setup. It is equal to the state that
+    /// results from the entries. Returns `None` if the checkpoint is unreadable, of another version, or
+    /// made with another counter: the log must be folded then.
+    #[must_use]
+    pub fn restore(checkpoint: &Checkpoint, setup: &Setup) -> Option<Self> {
+        let saved: SavedState = serde_json::from_str(&checkpoint.state).ok()?;
+        let counter = &setup.counter;
+        if saved.version != CHECKPOINT_FORMAT
+            || saved.format > LOG_FORMAT
+            || saved.counter != CounterMark::of(&**counter)
+        {
+            return None;
+        }
+        let messages = saved.messages.into_iter();
+        let messages: Vec<(Arc<Message>, Tokens)> = messages
+            .map(|message| {
+                let tokens = counter.message(&message);
+                (message, tokens)
+            })
+            .collect();
+        let view = items(saved.view, &messages)?;
+        let old_views = saved.old_views.into_iter();
+        let old_views = old_views.map(|view| items(view, &messages).map(Arc::from));
+        let old_views: Vec<Arc<[Item]>> = old_views.collect::<Option<_>>()?;
+        let marks = saved.marks.into_iter().map(|mark| {
+            Some(Mark {
+                run: mark.run,
+                len: mark.len,
+                of: match mark.of {
+                    Some(at) => Some(Arc::clone(old_views.get(at)?)),
+                    None => None,
+                },
+                planned: mark.planned,
+            })
+        });
+        let marks: VecDeque<Mark> = marks.collect::<Option<_>>()?;
+        let transcript = Transcript::restore(Arc::clone(counter), view, saved.next, saved.sent)?;
+        Some(Self {
+            transcript,
+            calibration: saved.calibration,
+            batch: None,
+            doom_loop: DoomLoopTracker::new(setup.limits.loop_history()),
+            names: ToolNames::new(saved.names),
+            later: saved.later,
+            planned: saved.planned,
+            learned: saved.learned,
+            guessed: saved.guessed,
+            to_pin: saved.to_pin,
+            turns: saved.turns,
+            compacted_in: saved.compacted_in,
+            pace: saved.pace,
+            heard: saved.heard,
+            trail: saved.trail,
+            cache: saved.cache,
+            model: saved.model,
+            root: saved.root,
+            format: saved.format,
+            runs: saved.runs,
+            running: false,
+            paused: saved.paused,
+            tally: saved.tally,
+            total: saved.total,
+            total_cost: saved.total_cost,
+            waiting: VecDeque::new(),
+            queued: saved.queued,
+            marks: Marks(marks),
+            tasked: saved.tasked,
+            memory: RunMemory::default(),
+        })
+    }
+
+    /// Checks whether the view contains a call of a tool with a matching name. Views that an undo
+    /// would restore count as well.
+    pub fn has_called(&self, matches: impl Fn(&ToolCall) -> bool) -> bool {
+        let old = self.marks.0.iter().filter_map(|mark| mark.of.as_deref());
+        let items = old.flatten().chain(self.transcript.items());
+        let mut calls = items.flat_map(|item| item.message.calls());
+        calls.any(matches)
+    }
+
+    /// Returns `None` if the state is not between two runs.
+    fn saved(&self) -> Option<SavedState> {
+        let Self {
+            transcript,
+            calibration,
+            batch,
+            // The next run clears it.
+            doom_loop: _,
+            names,
+            later,
+            planned,
+            learned,
+            guessed,
+            to_pin,
+            turns,
+            compacted_in,
+            pace,
+            heard,
+            trail,
+            cache,
+            model,
+            root,
+            format,
+            runs,
+            running,
+            paused,
+            tally,
+            total,
+            total_cost,
+            waiting,
+            queued,
+            marks,
+            tasked,
+            // Counts from the beginning of the next run.
+            memory: _,
+        } = self;
+        if *running || batch.is_some() || !waiting.is_empty() {
+            return None;
+        }
+        let mut messages = Messages::default();
+        let view = messages.items(transcript.items());
+        let mut old_views: Vec<(&Arc<[Item]>, Vec<SavedItem>)> = Vec::new();
+        let marks = marks.0.iter().map(|mark| SavedMark {
+            run: mark.run,
+            len: mark.len,
+            of: mark.of.as_ref().map(|of| {
+                let known = old_views
+                    .iter()
+                    .position(|(known, _)| Arc::ptr_eq(known, of));
+                known.unwrap_or_else(|| {
+                    old_views.push((of, messages.items(of)));
+                    old_views.len() - 1
+                })
+            }),
+            planned: mark.planned,
+        });
+        let marks = marks.collect();
+        Some(SavedState {
+            version: CHECKPOINT_FORMAT,
+            counter: CounterMark::of(&**transcript.counter()),
+            view,
+            next: transcript.next_seq(),
+            sent: transcript.sent(),
+            old_views: old_views.into_iter().map(|(_, view)| view).collect(),
+            marks,
+            messages: messages.all,
+            calibration: *calibration,
+            names: names.iter().map(str::to_owned).collect(),
+            later: later.clone(),
+            planned: *planned,
+            learned: *learned,
+            guessed: *guessed,
+            to_pin: to_pin.clone(),
+            turns: *turns,
+            compacted_in: *compacted_in,
+            pace: *pace,
+            heard: *heard,
+            trail: *trail,
+            cache: cache.clone(),
+            model: model.clone(),
+            root: root.clone(),
+            format: *format,
+            runs: *runs,
+            paused: *paused,
+            tally: tally.clone(),
+            total: *total,
+            total_cost: *total_cost,
+            queued: *queued,
+            tasked: *tasked,
+        })
+    }
+}
+
+impl Checkpoint {
+    /// Checks whether a state is the one of this checkpoint, except for sums that depend on the
+    /// counter. A checkpoint that this version does not use agrees with every state.
+    #[must_use]
+    pub fn agrees_with(&self, state: &State) -> bool {
+        let Ok(mut saved) = serde_json::from_str::<SavedState>(&self.state) else {
+            return true;
+        };
+        if saved.version != CHECKPOINT_FORMAT {
+            return true;
+        }
+        let Some(mut folded) = state.saved() else {
+            return false;
+        };
+        saved.forget_counts();
+        folded.forget_counts();
+        saved == folded
+    }
+}
+
+impl SavedState {
+    /// Removes the sums that depend on the counter.
+    fn forget_counts(&mut self) {
+        self.counter.name.clear();
+        self.counter.probe = Tokens::ZERO;
+        self.pace = Pace::default();
+        self.cache = CacheMonitor::default();
+        self.tally = Tally::default();
+    }
+}
+
+impl CounterMark {
+    fn of(counter: &dyn TokenCounter) -> Self {
+        let probe = Message::User {
+            parts: vec![Part::text(PROBE)],
+        };
+        Self {
+            name: counter.name().to_owned(),
+            probe: counter.message(&probe),
+        }
+    }
+}
+
+/// The messages of a state, each of them once.
+#[derive(Default)]
+struct Messages {
+    all: Vec<Arc<Message>>,
+    places: HashMap<*const Message, usize>,
+}
+
+impl Messages {
+    fn items(&mut self, items: &[Item]) -> Vec<SavedItem> {
+        let saved = items.iter().map(|item| SavedItem {
+            seq: item.seq,
+            message: self.place(&item.message),
+            pin: item.pin.clone(),
+            edited: match item.form {
+                Form::Original => None,
+                Form::Edited(recall) => Some(recall),
+            },
+        });
+        saved.collect()
+    }
+
+    fn place(&mut self, message: &Arc<Message>) -> usize {
+        *self.places.entry(Arc::as_ptr(message)).or_insert_with(|| {
+            self.all.push(Arc::clone(message));
+            self.all.len() - 1
+        })
+    }
+}
+
+/// Restores the items of a view. Returns `None` if a message is missing.
+fn items(saved: Vec<SavedItem>, messages: &[(Arc<Message>, Tokens)]) -> Option<Vec<Item>> {
+    let items = saved.into_iter().map(|item| {
+        let (message, tokens) = messages.get(item.message)?;
+        Some(Item {
+            seq: item.seq,
+            message: Arc::clone(message),
+            tokens: *tokens,
+            pin: item.pin,
+            form: item.edited.map_or(Form::Original, Form::Edited),
+        })
+    });
+    items.collect()
+}

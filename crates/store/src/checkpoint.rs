@@ -1,0 +1,179 @@
+//! Checkpoints: one for each session, beside its log. A checkpoint is used only if its checksum matches
+//! its text, its session and the last entry that it covers.
+
+use std::path::Path;
+
+use plimsoll_agent::Checkpoint;
+use plimsoll_core::{SessionId, StoreError};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::checksum;
+use crate::fault;
+use crate::lease::Right;
+use crate::lineage::{Kin, lineage};
+use crate::read::{from_column, to_column};
+use crate::sqlite::SqliteStore;
+
+impl SqliteStore {
+    /// Deletes the checkpoints of all sessions and returns their number. The next run of a session
+    /// reads its whole log.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub async fn drop_checkpoints(&self) -> Result<usize, StoreError> {
+        self.writer()
+            .await?
+            .with(|connection, path| drop_all(connection, path))
+            .await
+    }
+
+    /// Returns the stored checkpoint of a session itself. One that cannot be read is the same as none.
+    pub(crate) async fn own_checkpoint(&self, session: &SessionId) -> Stored {
+        let session = session.clone();
+        let found = self.read(
+            move |connection, path| of(connection, &session).map_err(fault::sqlite(path)),
+            |_| Ok(None),
+        );
+        found.await.unwrap_or(Stored::Nothing)
+    }
+}
+
+/// Stores the checkpoint of a session in place of an earlier one. A checkpoint that does not belong
+/// to the log is not stored.
+pub(crate) fn save(
+    connection: &mut Connection,
+    path: &Path,
+    right: &Right,
+    checkpoint: &Checkpoint,
+) -> Result<(), StoreError> {
+    let fault = fault::sqlite(path);
+    overwrite_deleted(connection).map_err(&fault)?;
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(&fault)?;
+    right.check(&transaction, path)?;
+    put(&transaction, right.session(), checkpoint).map_err(&fault)?;
+    transaction.commit().map_err(&fault)
+}
+
+/// Returns the newest checkpoint that belongs to the log of a session: its own, or that of a session
+/// that it was forked from, if this covers shared entries only.
+pub(crate) fn find(
+    connection: &mut Connection,
+    session: &SessionId,
+) -> rusqlite::Result<Option<Checkpoint>> {
+    // One transaction, so that the checkpoint and the entries are consistent.
+    let transaction = connection.transaction()?;
+    let kin = lineage(&transaction, session)?;
+    for (depth, own) in kin.iter().enumerate() {
+        let line = kin.get(depth..).unwrap_or_default();
+        if let Stored::Usable(checkpoint) = stored(&transaction, own, line)? {
+            return Ok(Some(checkpoint));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the stored checkpoint of a session itself.
+fn of(connection: &mut Connection, session: &SessionId) -> rusqlite::Result<Stored> {
+    let transaction = connection.transaction()?;
+    let kin = lineage(&transaction, session)?;
+    match kin.first() {
+        Some(own) => stored(&transaction, own, &kin),
+        None => Ok(Stored::Nothing),
+    }
+}
+
+/// Deletes all checkpoints. Returns their number.
+fn drop_all(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
+    overwrite_deleted(connection)
+        .and_then(|()| connection.execute("DELETE FROM checkpoints", []))
+        .map_err(fault::sqlite(path))
+}
+
+/// A stored checkpoint.
+pub(crate) enum Stored {
+    /// There is none, or it covers entries that are not part of the log.
+    Nothing,
+    /// It belongs to the log.
+    Usable(Checkpoint),
+    /// Its text or its last entry was altered.
+    Altered,
+}
+
+/// Makes the writer overwrite deleted rows, so that they are not readable in free pages.
+pub(crate) fn overwrite_deleted(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
+}
+
+fn put(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
+    checkpoint: &Checkpoint,
+) -> rusqlite::Result<()> {
+    let kin = lineage(transaction, session)?;
+    let Some(own) = kin.first() else {
+        return Ok(());
+    };
+    let entries = checkpoint.entries;
+    let Some(last) = sum_of_entry(transaction, &kin, entries)? else {
+        return Ok(());
+    };
+    let numbers = [own.key, to_column(entries), last];
+    let sum = checksum::of_checkpoint(numbers, &checkpoint.state);
+    transaction
+        .prepare_cached(
+            "INSERT INTO checkpoints (session, entries, state, sum) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (session) DO UPDATE
+             SET entries = excluded.entries, state = excluded.state, sum = excluded.sum",
+        )?
+        .execute(params![own.key, to_column(entries), checkpoint.state, sum])?;
+    Ok(())
+}
+
+/// Returns the checkpoint of `own`, which begins `line`.
+fn stored(transaction: &Transaction<'_>, own: &Kin, line: &[Kin]) -> rusqlite::Result<Stored> {
+    let row = transaction
+        .prepare_cached("SELECT entries, state, sum FROM checkpoints WHERE session = ?1")?
+        .query_row([own.key], |row| {
+            // As bytes: an invalid text is an altered one.
+            let state = row.get_ref(1)?.as_bytes()?.to_vec();
+            Ok((row.get::<_, i64>(0)?, state, row.get::<_, i64>(2)?))
+        })
+        .optional()?;
+    let Some((entries, state, sum)) = row else {
+        return Ok(Stored::Nothing);
+    };
+    if from_column(entries) > own.entries {
+        return Ok(Stored::Nothing);
+    }
+    let last = sum_of_entry(transaction, line, from_column(entries))?;
+    let (Some(last), Ok(state)) = (last, String::from_utf8(state)) else {
+        return Ok(Stored::Altered);
+    };
+    if checksum::of_checkpoint([own.key, entries, last], &state) != sum {
+        return Ok(Stored::Altered);
+    }
+    let entries = from_column(entries);
+    Ok(Stored::Usable(Checkpoint { entries, state }))
+}
+
+/// Returns the checksum of an entry of the log whose session begins `line`, from its text. Returns
+/// `None` if there is no such entry.
+fn sum_of_entry(
+    transaction: &Transaction<'_>,
+    line: &[Kin],
+    n: u64,
+) -> rusqlite::Result<Option<i64>> {
+    let Some(owner) = line.iter().find(|kin| kin.shared < n && n <= kin.entries) else {
+        return Ok(None);
+    };
+    let n = to_column(n);
+    transaction
+        .prepare_cached("SELECT at, json FROM entries WHERE session = ?1 AND n = ?2")?
+        .query_row(params![owner.key, n], |row| {
+            let json = row.get_ref(1)?.as_bytes()?;
+            Ok(checksum::of_entry(n, row.get(0)?, json))
+        })
+        .optional()
+}
