@@ -9,12 +9,55 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::fault;
 use crate::lineage;
+use crate::sqlite::SqliteStore;
 
 /// The largest text that is stored for a session, in characters.
 pub const MAX_SETTINGS: usize = 64 * 1024;
 
 /// How long settings are kept for a session that has no entry yet, in seconds.
 const UNUSED: i64 = 24 * 60 * 60;
+
+impl SqliteStore {
+    /// Stores the settings of a session's run in place of earlier ones. They are a text of the
+    /// program and not part of the log. A text longer than [`MAX_SETTINGS`]
+    /// characters is not stored, and earlier settings are forgotten.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub async fn save_settings(&self, session: &SessionId, text: &str) -> Result<(), StoreError> {
+        let (session, text) = (session.clone(), text.to_owned());
+        self.writer()
+            .await?
+            .with(move |connection, path| {
+                save(connection, path, &session, &text, crate::write::now())
+            })
+            .await
+    }
+
+    /// Returns the settings of a session's last run. If it has none of its own, returns those of
+    /// the session that it was forked from. `None` if there are none.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn settings(&self, session: &SessionId) -> Result<Option<String>, StoreError> {
+        let session = session.clone();
+        self.read(
+            move |connection, path| find(connection, path, &session),
+            |_| Ok(None),
+        )
+        .await
+    }
+
+    /// Returns the settings of all sessions that have settings of their own; inherited settings are
+    /// not included.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
+        self.read(|connection, path| all(connection, path), |_| Ok(None))
+            .await
+    }
+}
 
 /// Stores the settings of a session in place of earlier ones. A text longer than [`MAX_SETTINGS`] is
 /// not stored, and earlier settings are forgotten.

@@ -1,7 +1,6 @@
 //! [`SqliteStore`]: sessions in one SQLite file, with the archive in another. The SQL is in `write`
 //! and `read`; the rights to write are in `lock`.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +29,6 @@ use crate::lineage::{Kin, lineage};
 use crate::options::Options;
 use crate::read::{self, Raw};
 use crate::schema::{self, StoreFileState};
-use crate::settings;
 use crate::windows::{self, LearnedWindow};
 use crate::write;
 
@@ -136,49 +134,6 @@ impl SqliteStore {
     pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
         self.read(
             |connection, path| windows::all(connection, path, write::now()),
-            |_| Ok(None),
-        )
-        .await
-    }
-
-    /// Stores the settings of a session's run in place of earlier ones. They are a text of the
-    /// program and not part of the log. A text longer than [`MAX_SETTINGS`](crate::MAX_SETTINGS)
-    /// characters is not stored, and earlier settings are forgotten.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub async fn save_settings(&self, session: &SessionId, text: &str) -> Result<(), StoreError> {
-        let (session, text) = (session.clone(), text.to_owned());
-        self.writer()
-            .await?
-            .with(move |connection, path| {
-                settings::save(connection, path, &session, &text, write::now())
-            })
-            .await
-    }
-
-    /// Returns the settings of a session's last run. If it has none of its own, returns those of
-    /// the session that it was forked from. `None` if there are none.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn settings(&self, session: &SessionId) -> Result<Option<String>, StoreError> {
-        let session = session.clone();
-        self.read(
-            move |connection, path| settings::find(connection, path, &session),
-            |_| Ok(None),
-        )
-        .await
-    }
-
-    /// Returns the settings of all sessions that have settings of their own; inherited settings are
-    /// not included.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
-        self.read(
-            |connection, path| settings::all(connection, path),
             |_| Ok(None),
         )
         .await
