@@ -175,7 +175,7 @@ async fn a_request_is_known_by_its_key_behind_a_checkpoint() {
     let (first, _) = agent(&store, 1_000);
     let request = |key: &str| JournaledRun {
         key: key.to_owned(),
-        said: "What now?".into(),
+        message: "What now?".into(),
         config: Default::default(),
     };
     let mut session = first.session_to_journal(id("s")).await.unwrap();
