@@ -165,7 +165,7 @@ fn opens(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
         row(
             &format!("opening a session of 50,000 entries of 1 KB in {name}, without a checkpoint"),
             Amount(start.elapsed().as_secs_f64() * 1e3, Unit::Millis),
-            Required::Nothing,
+            Requirement::Nothing,
         );
         let items = opened.view().transcript().items().len() as u64;
         assert_eq!(items, VIEW, "messages in view");
@@ -181,7 +181,7 @@ fn opens(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
         row(
             &format!("the same with a checkpoint, the quickest of {LOADS}"),
             Amount(quickest, Unit::Millis),
-            Required::AtMost(most),
+            Requirement::AtMost(most),
         );
     }
 }
