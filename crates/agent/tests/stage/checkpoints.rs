@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, Input, Run, Setup, State, Step};
+use plimsoll_agent::{Entry, Input, Now, Run, Setup, State, Step};
 use plimsoll_context::Part;
 
 use super::Stage;
@@ -47,7 +47,7 @@ fn resumed(mut state: State, rest: &[Entry], setup: &Setup) -> Vec<String> {
         format!("{:?}", (run().tokens(), run().room(), run().line())),
         format!("{:?}", run().state().peak_memory()),
     ];
-    let asked = Input::User(vec![Part::text("and now?")]);
+    let asked = Input::User(vec![Part::text("and now?")].into());
     seen.extend(steps(run(), Some(asked)));
     seen.extend(steps(run(), Some(Input::Continue)));
     let mut undone = run();
@@ -58,7 +58,9 @@ fn resumed(mut state: State, rest: &[Entry], setup: &Setup) -> Vec<String> {
 }
 
 fn steps(mut run: Run, input: Option<Input>) -> Vec<String> {
-    input.into_iter().for_each(|input| run.handle(input));
+    input
+        .into_iter()
+        .for_each(|input| run.handle(Now::default(), input));
     let mut steps = Vec::new();
     loop {
         match run.poll() {
