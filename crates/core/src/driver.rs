@@ -454,11 +454,12 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
     }
     // Until the write has succeeded, the session counts as ahead of its log.
     session.stale = true;
-    session
-        .parts
-        .store
-        .append(&session.lease, &session.pending)
-        .await?;
+    // A reader who drops the run at an event would drop the write.
+    session.parts.observers.hold_back(true);
+    let store = &session.parts.store;
+    let written = store.append(&session.lease, &session.pending).await;
+    session.parts.observers.hold_back(false);
+    written?;
     session.length.entries += session.pending.len() as u64;
     let told = told(&session.pending);
     session.reached |= session.pending.iter().any(driven::is_point);
