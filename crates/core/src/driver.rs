@@ -245,11 +245,15 @@ async fn follow(
 /// Passes an input to the machine. Between tool calls and before an answer of the model is
 /// processed, the host may steer.
 async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
-    if matches!(input, Input::Reply(_)) {
+    if let Input::Reply(reply) = &input {
         session.called = Some(Instant::now());
+        session.losses.call.arrived(reply);
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
         hooked::poll(session, parts, HostMessageKind::Steering).await;
+    }
+    if matches!(input, Input::Reply(_)) {
+        session.losses.call.answered();
     }
     session.handle(input);
 }
