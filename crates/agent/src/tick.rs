@@ -29,6 +29,12 @@ impl Run {
         })
     }
 
+    /// Takes note of the time when no input has arrived, for example when a hook was cut off. Deadlines and
+    /// limits then count it. The machine reacts to it at the next [`Input::Tick`](crate::Input::Tick).
+    pub fn pass_time(&mut self, elapsed: Duration) {
+        self.now.elapsed = self.now.elapsed.max(elapsed);
+    }
+
     /// Handles the passing of time.
     pub(crate) fn tick(&mut self) {
         let Some((last_answer, end)) = self.tracker().deadlines() else {

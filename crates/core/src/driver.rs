@@ -245,11 +245,15 @@ async fn follow(
 /// Passes an input to the machine. Between tool calls and before an answer of the model is
 /// processed, the host may steer.
 async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
-    if matches!(input, Input::Reply(_)) {
+    if let Input::Reply(reply) = &input {
         session.called = Some(Instant::now());
+        session.losses.call.arrived(reply);
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
         hooked::poll(session, parts, HostMessageKind::Steering).await;
+    }
+    if matches!(input, Input::Reply(_)) {
+        session.losses.call.answered();
     }
     session.handle(input);
 }
@@ -454,11 +458,12 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
     }
     // Until the write has succeeded, the session counts as ahead of its log.
     session.stale = true;
-    session
-        .parts
-        .store
-        .append(&session.lease, &session.pending)
-        .await?;
+    // A reader who drops the run at an event would drop the write.
+    session.parts.observers.hold_back(true);
+    let store = &session.parts.store;
+    let written = store.append(&session.lease, &session.pending).await;
+    session.parts.observers.hold_back(false);
+    written?;
     session.length.entries += session.pending.len() as u64;
     let told = told(&session.pending);
     session.reached |= session.pending.iter().any(driven::is_point);

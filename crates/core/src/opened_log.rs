@@ -100,7 +100,9 @@ fn first(log: &[Entry], at: Option<u64>) -> &[Entry] {
 pub(crate) async fn store_checkpoint(session: &mut Session) {
     let LogLength { entries, covered } = session.length;
     let is_written = !session.stale && session.pending.is_empty();
-    if !is_written || entries.saturating_sub(covered) < CHECKPOINT_EVERY {
+    // A journaled run that failed continues from its log.
+    let is_between_runs = is_written && !session.run.is_running();
+    if !is_between_runs || entries.saturating_sub(covered) < CHECKPOINT_EVERY {
         return;
     }
     // If it cannot be stored, the next attempt is made after as many entries again.

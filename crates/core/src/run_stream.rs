@@ -27,15 +27,17 @@ const JOIN_FROM: usize = MAX_WAITING_EVENTS / 2;
 /// A run in progress: a stream of its events, and after them its output.
 ///
 /// It is created by [`Session::start`], and is also a [`Stream`]. The events are those of this run
-/// only, in order, and [`Event::AgentEnd`] is the last one. Events of sub-agents are part of it as
-/// [`Event::SubAgent`].
+/// only, in order, except that [`Event::AgentEnd`] is the last one, after all hooks. Events of
+/// sub-agents are part of it as [`Event::SubAgent`].
 ///
 /// Like every future, the run advances only while [`Self::next`] or [`Self::output`] is awaited. So
 /// a slow reader slows the run, and its time limits continue to count. Only running tools and
 /// sub-agents go on meanwhile. Their events wait, up to [`MAX_WAITING_EVENTS`]; see [`Self::dropped`].
 ///
-/// Dropping the stream interrupts the run, and the session can be continued. To steer or interrupt
-/// the run while it works, use [`Self::remote`].
+/// Dropping the stream interrupts the run. After any event, the session can be continued; if
+/// [`Self::next`] itself is cut off, the log may be in the middle of a write, and the session then has to
+/// be opened again ([`Error::Stale`]). To steer or interrupt the run while it works, use
+/// [`Self::remote`].
 #[must_use = "a run does nothing unless its events or its output are awaited"]
 pub struct RunStream<'s> {
     // Before the queue, so that a dropped run finds no reader.
@@ -52,6 +54,10 @@ pub(crate) struct EventQueue(Mutex<Waiting>);
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Event>,
+    /// The end of the run, which comes after all other events.
+    end: Option<Event>,
+    /// The log is being written, so that no event is given out.
+    is_held_back: bool,
     dropped: u64,
     reader: Option<Waker>,
 }
@@ -131,7 +137,7 @@ impl Session {
 impl RunStream<'_> {
     /// Returns the next event, or `None` after the end of the run.
     ///
-    /// If the future is dropped, no event is lost.
+    /// If the future is dropped, no event is lost, and a later call continues the run.
     pub async fn next(&mut self) -> Option<Event> {
         poll_fn(|cx| self.poll_event(cx)).await
     }
@@ -174,11 +180,11 @@ impl RunStream<'_> {
             return Poll::Ready(Some(event));
         }
         if self.output.is_some() {
-            return Poll::Ready(None);
+            return Poll::Ready(self.events.take_last());
         }
         if let Poll::Ready(output) = self.run.as_mut().poll(cx) {
             self.output = Some(output);
-            return Poll::Ready(self.events.take());
+            return Poll::Ready(self.events.take_last());
         }
         match self.events.take_or_wait(cx) {
             Some(event) => Poll::Ready(Some(event)),
@@ -216,14 +222,25 @@ impl EventQueue {
         }
     }
 
+    /// Sets whether events have to wait.
+    pub(crate) fn hold_back(&self, holds: bool) {
+        self.lock().is_held_back = holds;
+    }
+
     fn take(&self) -> Option<Event> {
-        self.lock().events.pop_front()
+        self.lock().take()
+    }
+
+    /// Returns the next event of a run that has ended.
+    fn take_last(&self) -> Option<Event> {
+        let mut waiting = self.lock();
+        waiting.events.pop_front().or_else(|| waiting.end.take())
     }
 
     /// Returns the next event, or remembers the reader that waits for it.
     fn take_or_wait(&self, cx: &Context<'_>) -> Option<Event> {
         let mut waiting = self.lock();
-        let event = waiting.events.pop_front();
+        let event = waiting.take();
         if event.is_none() {
             waiting.reader = Some(cx.waker().clone());
         }
@@ -236,15 +253,25 @@ impl EventQueue {
 }
 
 impl Waiting {
+    fn take(&mut self) -> Option<Event> {
+        match self.is_held_back {
+            true => None,
+            false => self.events.pop_front(),
+        }
+    }
+
     fn push(&mut self, event: Event) {
+        if matches!(event, Event::AgentEnd { .. }) {
+            self.end = Some(event);
+            return;
+        }
         if self.events.len() >= JOIN_FROM
             && let Some(last) = self.events.back_mut()
             && is_joined(last, &event)
         {
             return;
         }
-        let ends = matches!(event, Event::AgentEnd { .. });
-        if self.events.len() < MAX_WAITING_EVENTS || ends {
+        if self.events.len() < MAX_WAITING_EVENTS {
             self.events.push_back(event);
         } else {
             self.dropped += 1;

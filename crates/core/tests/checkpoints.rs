@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use plimsoll_agent::{Checkpoint, Entry};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, CHECKPOINT_EVERY, Fork, JournaledRun, Lease, LocalJournal, MemoryStore, ResumePoint,
-    SessionId, SessionInfo, SessionStore, StoreError,
+    Agent, Branch, CHECKPOINT_EVERY, Fork, JournaledRun, Lease, LocalJournal, MemoryStore,
+    ParallelOptions, PickFirst, ResumePoint, SessionId, SessionInfo, SessionStore, StoreError,
+    agent_loop_parallel,
 };
 
 /// A store that counts what is asked of it.
@@ -132,6 +133,28 @@ async fn a_long_session_is_opened_switched_and_forked_without_reading_all_of_it(
     drop(agent.fork(&id("s"), Some(5), id("early")).await.unwrap());
     assert_eq!(store.loads(), 1);
     assert!(store.saved().is_empty(), "so few new entries");
+}
+
+#[tokio::test]
+async fn parallel_runs_store_checkpoints_too() {
+    let store = Arc::new(Counting::default());
+    let (of_session, _) = agent(&store, 0);
+    let mut session = of_session.session(id("s")).await.unwrap();
+    while store.entries("s").await <= CHECKPOINT_EVERY {
+        let (branch, _) = agent(&store, 1);
+        let branches = vec![Branch::new(branch)];
+        let options = ParallelOptions::default();
+        let asked = agent_loop_parallel(
+            &mut session,
+            "Now?",
+            branches,
+            &PickFirst::Configured,
+            options,
+        );
+        asked.await.unwrap();
+    }
+    let found = store.resume(&id("s")).await.unwrap();
+    assert!(found.checkpoint.is_some(), "of the session itself");
 }
 
 #[tokio::test]

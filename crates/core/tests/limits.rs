@@ -221,6 +221,31 @@ async fn hooks_behind_the_end_are_cut_off_too() {
     }
 }
 
+/// A hook that takes the time of the next turn leaves it for a last answer.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_hook_counts_before_the_next_turn() {
+    let provider =
+        ScriptedProvider::new([Turn::say("")]).then_always(Turn::say("That is all I have."));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let agent = agent(&provider)
+        .hook_timeout(Duration::from_secs(86_400))
+        .max_duration(LIMIT)
+        .after_turn(|_, _| std::future::pending::<()>())
+        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
+            sink.lock().unwrap().push(match event {
+                Event::TurnStart { .. } => "turn",
+                Event::LimitReached { .. } => "limit",
+                _ => return,
+            });
+        })
+        .build()
+        .unwrap();
+    let output = agent.run("go").await.unwrap();
+    assert_eq!(output.reason, EndReason::MaxDuration { limit_ms: 20_000 });
+    assert_eq!(*seen.lock().unwrap(), ["turn", "limit", "turn"]);
+}
+
 /// A hook that deadlocks on a thread does not hold up the end of the process.
 #[test]
 fn a_deadlocked_hook_does_not_delay_the_runtime() {

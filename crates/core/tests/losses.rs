@@ -191,6 +191,40 @@ async fn a_call_that_is_cut_off_is_paid_as_far_as_it_was_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_a_hook_has_not_let_in_yet_is_paid_once() {
+    for interrupts in [true, false] {
+        let script = [Then::Breaks(used(100, 1)), Then::Answers(used(100, 2))];
+        let provider = BrokenProvider::new(script);
+        let asked = Arc::new(Notify::new());
+        let asks = Arc::clone(&asked);
+        let hook = move || {
+            asks.notify_one();
+            async move {
+                if interrupts {
+                    std::future::pending::<()>().await;
+                }
+                Vec::<String>::new()
+            }
+        };
+        let builder = agent(&provider).get_steering_messages(hook);
+        let agent = builder.build().unwrap();
+        let mut session = agent.session(id()).await.unwrap();
+        let remote = session.remote();
+        let stop = async {
+            asked.notified().await;
+            if interrupts {
+                remote.interrupt().await;
+            }
+        };
+        let (output, ()) = tokio::join!(session.run("hi"), stop);
+        let output = output.unwrap();
+        assert_eq!(output.reason == EndReason::Interrupted, interrupts);
+        assert_eq!(output.tokens_used, used(200, 3));
+        assert_eq!(session.view().usage(), used(200, 3));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_is_dropped_is_paid_once_the_session_goes_on() {
     let provider = BrokenProvider::new([Then::Hangs(used(100, 2)), Then::Answers(used(50, 1))]);
     let agent = agent(&provider).build().unwrap();

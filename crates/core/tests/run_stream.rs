@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use plimsoll_agent::{EndReason, Event, Failure, Request, ToolPhase};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, ToolPhase};
 use plimsoll_context::{Delta, Part, Reply, StopReason};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, Error, MAX_WAITING_EVENTS, Provider, RunStream, SessionId, ToolError, tool,
+    Agent, Error, Lease, MAX_WAITING_EVENTS, MemoryStore, Provider, RunStream, SessionId,
+    SessionInfo, SessionStore, StoreError, ToolError, tool,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -141,6 +142,65 @@ async fn a_dropped_run_is_cancelled_and_the_session_goes_on() {
         .filter(|e| matches!(e, Event::AgentEnd { .. }));
     assert_eq!(ended.count(), 1);
     assert_eq!(run.output().await.unwrap().text, "Home.");
+}
+
+/// A store whose writes take a moment, like those to a disk.
+#[derive(Default)]
+struct Disk(MemoryStore);
+
+#[async_trait]
+impl SessionStore for Disk {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.0.acquire(session).await
+    }
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        self.0.load(session).await
+    }
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        tokio::task::yield_now().await;
+        self.0.append(lease, entries).await
+    }
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        self.0.list().await
+    }
+}
+
+#[tokio::test]
+async fn a_reader_may_leave_after_every_event() {
+    let look = |_: Nothing| async { Ok::<_, ToolError>("fog".to_owned()) };
+    let script = || [Turn::call("look", json!({})), Turn::say("Fog.")];
+    for left_after in 1.. {
+        let provider = ScriptedProvider::new(script()).then_always(Turn::say("Home."));
+        let builder = Agent::builder(provider).store(Arc::new(Disk::default()));
+        let agent = builder.tool(tool("look", "Looks.", look)).build().unwrap();
+        let mut session = agent.session(id("s")).await.unwrap();
+        let mut run = session.start("Go.");
+        let mut last = None;
+        for _ in 0..left_after {
+            last = run.next().await;
+        }
+        drop(run);
+        let next = session.run("And back.").await;
+        assert_eq!(next.unwrap().reason, EndReason::Answered, "{last:?}");
+        if last.is_none() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_is_its_last_event() {
+    let agent = Agent::builder(ScriptedProvider::new([Turn::say("Land!")]))
+        .after_loop(|_, _| -> () { panic!("out of rum") })
+        .build()
+        .unwrap();
+    let mut session = agent.session(id("s")).await.unwrap();
+    let mut run = session.start("Go.");
+    let events = all(&mut run).await;
+    let warned = |event: &Event| matches!(event, Event::Warning { .. });
+    assert!(events.iter().any(warned), "{events:?}");
+    assert!(ends(events.last()), "{events:?}");
+    run.output().await.unwrap();
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 
 CREATE TABLE checkpoints (
     -- At most one of each session.
-    session INTEGER PRIMARY KEY REFERENCES sessions (key),
+    session INTEGER PRIMARY KEY REFERENCES sessions (key) ON DELETE CASCADE,
     -- Number of entries that led to the state.
     entries INTEGER NOT NULL,
     -- The state as JSON; the program alone reads it.

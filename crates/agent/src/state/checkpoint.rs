@@ -2,6 +2,7 @@
 //! again. It is derived from the log and never replaces it.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::Arc;
 
 use plimsoll_context::{
@@ -111,9 +112,10 @@ impl State {
     /// tool calls have no results, and if it would be larger than [`MAX_CHECKPOINT`].
     #[must_use]
     pub fn checkpoint(&self, entries: u64) -> Option<Checkpoint> {
-        let state = serde_json::to_string(&self.saved()?).ok()?;
-        let fits = state.len() as u64 <= MAX_CHECKPOINT.0;
-        fits.then_some(Checkpoint { entries, state })
+        let mut state = BoundedText::default();
+        serde_json::to_writer(&mut state, &self.saved()?).ok()?;
+        let state = String::from_utf8(state.0).ok()?;
+        Some(Checkpoint { entries, state })
     }
 
     /// Restores the state of a checkpoint for runs with this setup. It is equal to the state that
@@ -329,6 +331,25 @@ impl CounterMark {
             name: counter.name().to_owned(),
             probe: counter.message(&probe),
         }
+    }
+}
+
+/// A text of at most [`MAX_CHECKPOINT`]. Writing more fails, so that a larger state is never held.
+#[derive(Default)]
+struct BoundedText(Vec<u8>);
+
+impl io::Write for BoundedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let size = self.0.len().saturating_add(bytes.len());
+        if size as u64 > MAX_CHECKPOINT.0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

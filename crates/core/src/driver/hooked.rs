@@ -48,7 +48,10 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
                 return None;
             }
             // The machine's reaction is carried out at its next wait.
-            None => return None,
+            None => {
+                session.run.pass_time(session.started.elapsed());
+                return None;
+            }
         }
     }
 }

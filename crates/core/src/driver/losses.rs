@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::{Failure, Input};
-use plimsoll_context::Usage;
+use plimsoll_context::{Reply, Usage};
 use tokio::sync::Notify;
 
 /// Usage of the attempts of one call.
@@ -59,6 +59,15 @@ impl Losses {
     /// Records the reported usage of the current attempt.
     pub(super) fn hear(&self, usage: Usage) {
         self.lock().now = Some(usage);
+    }
+
+    /// Records the usage of a reply that the machine has not received yet. It is counted if the run ends
+    /// before.
+    pub(super) fn arrived(&self, reply: &Result<Reply, Failure>) {
+        self.lock().now = match reply {
+            Ok(reply) => reply.usage,
+            Err(failure) => failure.usage(),
+        };
     }
 
     /// Clears the current attempt: its reply contains the usage.
