@@ -93,8 +93,8 @@ impl Economy {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use plimsoll_context::{Budget, Chars4, Economy, Line, Message, Outlook, Tokens, Transcript};
-    /// let line = Line { window: Some(Tokens(106_096)), ..Line::default() };
+    /// use plimsoll_context::{Budget, Chars4, Economy, ViewLimits, Message, Outlook, Tokens, Transcript};
+    /// let line = ViewLimits { window: Some(Tokens(106_096)), ..ViewLimits::default() };
     /// let line = line.budget(Tokens(2_000), Tokens::ZERO, Default::default()).unwrap();
     /// assert_eq!((line.trigger, line.target), (Tokens(80_000), Tokens(26_000)));
     /// let mut view = Transcript::new(Arc::new(Chars4));

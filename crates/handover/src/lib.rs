@@ -74,11 +74,11 @@ const SLACK: u64 = 100;
 /// the summary are counted.
 ///
 /// ```
-/// use plimsoll_handover::{Entry, handover};
+/// use plimsoll_handover::{TranscriptEntry, handover};
 /// let entries = [
-///     Entry::User("Port the parser. Never touch src/legacy."),
-///     Entry::ToolCall { id: "1", name: "bash", arguments: r#"{"command": "cargo test"}"# },
-///     Entry::ToolResult { id: "1", text: "error[E0425]: cannot find value `raw`", is_error: true },
+///     TranscriptEntry::User("Port the parser. Never touch src/legacy."),
+///     TranscriptEntry::ToolCall { id: "1", name: "bash", arguments: r#"{"command": "cargo test"}"# },
+///     TranscriptEntry::ToolResult { id: "1", text: "error[E0425]: cannot find value `raw`", is_error: true },
 /// ];
 /// let text = handover(&entries, 200, &|text| text.len() as u64 / 4).unwrap();
 /// assert!(text.contains("»! Port the parser. Never touch src/legacy.\n"));
