@@ -47,6 +47,28 @@ pub struct Outcome {
     pub rolled_back: bool,
 }
 
+impl Outcome {
+    /// Returns the outcome of a run that was answered after one turn, and used nothing.
+    #[must_use]
+    pub fn answered(text: impl Into<String>) -> Self {
+        Self {
+            reason: EndReason::Answered,
+            text: text.into(),
+            turns: 1,
+            tool_calls: 0,
+            plans: 0,
+            freed: Tokens::ZERO,
+            usage: Usage::default(),
+            summary_usage: Usage::default(),
+            estimated: Usage::default(),
+            cache: CacheTally::default(),
+            cost: Cost::default(),
+            undelivered: Vec::new(),
+            rolled_back: false,
+        }
+    }
+}
+
 pub(crate) fn is_nothing(usage: &Usage) -> bool {
     *usage == Usage::default()
 }

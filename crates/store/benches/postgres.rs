@@ -12,9 +12,9 @@ mod server;
 use std::sync::Arc;
 use std::time::Instant;
 
-use plimsoll_agent::{Cost, EndReason, Entry, Outcome};
+use plimsoll_agent::{Entry, Outcome};
 use plimsoll_context::{
-    CacheTally, CallId, Edit, Message, Part, Plan, Recall, Seq, StopReason, Tokens, Trigger, Usage,
+    CallId, Edit, Message, Part, Plan, Recall, Seq, StopReason, Tokens, Trigger,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, Lease, SessionId, SessionStore, Window};
@@ -214,21 +214,7 @@ fn long_talk() -> Vec<Entry> {
             cost: None,
         });
         log.push(Entry::Ended {
-            outcome: Outcome {
-                reason: EndReason::Answered,
-                text: text.clone(),
-                turns: 1,
-                tool_calls: 0,
-                plans: 0,
-                freed: Tokens::ZERO,
-                usage: Usage::default(),
-                summary_usage: Usage::default(),
-                estimated: Usage::default(),
-                cache: CacheTally::default(),
-                cost: Cost::default(),
-                undelivered: Vec::new(),
-                rolled_back: false,
-            },
+            outcome: Outcome::answered(text.clone()),
         });
         next += 2;
         if next - first == VIEW && log.len() >= ENTRIES {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Cost, EndReason, Entry, Event, Outcome, Spend};
-use plimsoll_context::{CacheTally, Message, Money, Part, StopReason, Tokens, Usage};
+use plimsoll_agent::{Entry, Event, Outcome, Spend};
+use plimsoll_context::{Message, Money, Part, StopReason, Tokens};
 
 use super::branch::Trunk;
 use super::outcome::ParallelLoopResult;
@@ -98,21 +98,7 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
             cost: Some(Money(0)),
         },
         Entry::Ended {
-            outcome: Outcome {
-                reason: EndReason::Answered,
-                text: text.to_owned(),
-                turns: 1,
-                tool_calls: 0,
-                plans: 0,
-                freed: Tokens::ZERO,
-                usage: Usage::default(),
-                summary_usage: Usage::default(),
-                estimated: Usage::default(),
-                cache: CacheTally::default(),
-                cost: Cost::default(),
-                undelivered: Vec::new(),
-                rolled_back: false,
-            },
+            outcome: Outcome::answered(text),
         },
     ]
 }

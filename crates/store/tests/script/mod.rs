@@ -10,7 +10,7 @@ pub(crate) mod server;
 use std::any::Any;
 use std::sync::Arc;
 
-use plimsoll_agent::{EndReason, Entry, Outcome, State};
+use plimsoll_agent::{Entry, Outcome, State};
 use plimsoll_context::{CallId, Chars4, Message, Part, StopReason, Tokens, ToolCall, Usage};
 use plimsoll_core::{ArchiveBounds, MemoryStore, SessionId, SessionStore};
 use plimsoll_store::{Durability, Options, SqliteStore};
@@ -109,19 +109,9 @@ pub(crate) fn entry(k: u64) -> Entry {
         5 => replied(vec![Part::text(format!("done {run}"))], StopReason::Stop),
         _ => Entry::Ended {
             outcome: Outcome {
-                summary_usage: Default::default(),
-                estimated: Default::default(),
-                reason: EndReason::Answered,
-                text: format!("done {run}"),
                 turns: 2,
                 tool_calls: 1,
-                plans: 0,
-                freed: Tokens::ZERO,
-                usage: Usage::default(),
-                cache: plimsoll_context::CacheTally::default(),
-                cost: Default::default(),
-                undelivered: Vec::new(),
-                rolled_back: false,
+                ..Outcome::answered(format!("done {run}"))
             },
         },
     }
