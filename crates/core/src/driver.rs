@@ -335,33 +335,40 @@ async fn command(session: &Session) -> RemoteCommand {
     }
 }
 
-/// Returns the next step. Queues its entries for the store and reports its events to the observers.
+/// Returns the next step that is not an event. Queues its entries for the store and reports the events
+/// before it to the observers.
 fn step(session: &mut Session) -> Step {
+    loop {
+        match polled(session) {
+            Step::Notify(event) => {
+                let setup = session.run.setup();
+                let contents = session.parts.manner.contents;
+                session.spans.see(&event, setup, contents);
+                session.parts.tell(event);
+            }
+            step => return step,
+        }
+    }
+}
+
+/// Polls the machine, and queues an entry for the store.
+fn polled(session: &mut Session) -> Step {
     let step = session.run.poll();
     let runs = session.run.state().runs();
     session.parts.observers.set_run(runs);
     for text in session.parts.breakdowns.take() {
         session.parts.tell(Event::Warning { text });
     }
-    match &step {
-        Step::Record(entry) => {
-            session.spans.record(entry, session.run.setup());
-            if let Some(step) = session.steps.see(entry) {
-                session.parts.tell(Event::Step(step.clone()));
-            }
-            let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
-            let copy = session.steps.max_result();
-            session.run.set_held_beside(Bytes(held), copy);
-            session.pending.push(entry.clone());
-            session.hold();
+    if let Step::Record(entry) = &step {
+        session.spans.record(entry, session.run.setup());
+        if let Some(step) = session.steps.see(entry) {
+            session.parts.tell(Event::Step(step.clone()));
         }
-        Step::Notify(event) => {
-            let setup = session.run.setup();
-            let contents = session.parts.manner.contents;
-            session.spans.see(event, setup, contents);
-            session.parts.tell(event.clone());
-        }
-        _ => {}
+        let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
+        let copy = session.steps.max_result();
+        session.run.set_held_beside(Bytes(held), copy);
+        session.pending.push(entry.clone());
+        session.hold();
     }
     step
 }
