@@ -39,7 +39,7 @@ pub(crate) struct Summaries {
 /// The next step after an answer of the summary model.
 enum SummaryProgress {
     /// One more call is needed.
-    More,
+    More(Box<Digest>),
     /// The summary has ended, with the reason of its failure.
     Ended(Box<Digest>, Option<String>),
 }
@@ -90,10 +90,7 @@ impl Summaries {
             }
         };
         Some(match progress {
-            Progress::More => {
-                self.in_progress = Some(digest);
-                SummaryProgress::More
-            }
+            Progress::More => SummaryProgress::More(Box::new(digest)),
             Progress::Done(ready) => {
                 self.ready = Some(ready);
                 self.failures = 0;
@@ -197,8 +194,8 @@ impl Run {
         }
         match self.summaries.take(reply) {
             None => return,
-            Some(SummaryProgress::More) => {
-                if self.ask_summary_again() {
+            Some(SummaryProgress::More(digest)) => {
+                if self.ask_summary_again(*digest) {
                     return;
                 }
             }
@@ -213,12 +210,9 @@ impl Run {
         }
     }
 
-    /// Makes the next call of the summary in progress, or ends the summary if the limits do not allow
-    /// another call. Returns `true` if the call is made.
-    fn ask_summary_again(&mut self) -> bool {
-        let Some(digest) = self.summaries.in_progress.take() else {
-            return false;
-        };
+    /// Makes the next call of a summary, or ends the summary if the limits do not allow another call.
+    /// Returns `true` if the call is made.
+    fn ask_summary_again(&mut self, digest: Digest) -> bool {
         let request = digest.request();
         if self.exceeded_by_summary(&request, digest.usage).is_some() {
             self.summaries.is_skipped = true;

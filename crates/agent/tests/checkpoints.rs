@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{CHECKPOINT_FORMAT, Checkpoint, Entry, MAX_CHECKPOINT, Setup, State};
 use plimsoll_context::{Chars4, Estimate};
-use stage::{Stage, setup};
+use stage::{Stage, read_log, setup};
 
 const LOGS: [&str; 4] = [
     include_str!("golden/v2.jsonl"),
@@ -23,13 +23,6 @@ const LOGS: [&str; 4] = [
     include_str!("golden/v5.jsonl"),
 ];
 const CHECKPOINTS: &str = include_str!("golden/checkpoints.jsonl");
-
-fn read(golden: &str) -> Vec<Entry> {
-    let lines = golden.lines();
-    lines
-        .map(|line| serde_json::from_str(line).expect(line))
-        .collect()
-}
 
 fn fold(log: &[Entry]) -> State {
     State::fold(Arc::new(Chars4), log).unwrap()
@@ -43,7 +36,9 @@ fn checkpoint(log: &[Entry]) -> Checkpoint {
 #[test]
 #[allow(clippy::disallowed_methods)]
 fn the_same_log_has_the_same_checkpoint_in_every_version() {
-    let now = LOGS.map(|log| checkpoint(&read(log)).state + "\n").concat();
+    let now = LOGS
+        .map(|log| checkpoint(&read_log(log)).state + "\n")
+        .concat();
     if std::env::var_os("PLIMSOLL_BLESS").is_some() {
         let file = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -61,7 +56,7 @@ fn the_same_log_has_the_same_checkpoint_in_every_version() {
 
 #[test]
 fn a_checkpoint_agrees_with_its_log_only() {
-    let logs = LOGS.map(read);
+    let logs = LOGS.map(read_log);
     for (number, log) in logs.iter().enumerate() {
         let checkpoint = checkpoint(log);
         for (other, log) in logs.iter().enumerate() {
@@ -77,7 +72,7 @@ fn a_checkpoint_agrees_with_its_log_only() {
 
 #[test]
 fn a_checkpoint_of_another_version_counter_or_log_format_is_not_used() {
-    let log = read(LOGS[3]);
+    let log = read_log(LOGS[3]);
     let here = checkpoint(&log);
     let setup = setup();
     assert!(State::restore(&here, &setup).is_some());

@@ -20,19 +20,12 @@ use plimsoll_context::{
     CallId, Chars4, Edit, Message, Money, Part, PinnedPart, PriceSheet, Rates, Recall, Seq, Tokens,
     ToolResult, Usage,
 };
-use stage::{Stage, good_summary, overflow, setup, summarizing, words};
+use stage::{Stage, good_summary, overflow, read_log, setup, summarizing, words};
 
 const FORMAT_2: &str = include_str!("golden/v2.jsonl");
 const FORMAT_3: &str = include_str!("golden/v3.jsonl");
 const FORMAT_4: &str = include_str!("golden/v4.jsonl");
 const FORMAT_5: &str = include_str!("golden/v5.jsonl");
-
-fn read(golden: &str) -> Vec<Entry> {
-    let lines = golden.lines();
-    lines
-        .map(|line| serde_json::from_str(line).expect(line))
-        .collect()
-}
 
 /// A session with a pin, a summary by a model, one without, recall, and a refusal.
 fn scene() -> Vec<Entry> {
@@ -66,7 +59,7 @@ fn scene() -> Vec<Entry> {
 
 #[test]
 fn format_2_is_read_and_folds() {
-    let golden = read(FORMAT_2);
+    let golden = read_log(FORMAT_2);
     let now: Vec<String> = scene()
         .iter()
         .map(|entry| serde_json::to_string(entry).unwrap())
@@ -169,7 +162,7 @@ fn scene_3() -> Vec<Entry> {
 
 #[test]
 fn format_3_is_read_and_folds() {
-    let golden = read(FORMAT_3);
+    let golden = read_log(FORMAT_3);
     let state = State::fold(Arc::new(Chars4), &golden).unwrap();
     let texts: Vec<String> = state
         .transcript()
@@ -205,7 +198,7 @@ fn format_3_is_read_and_folds() {
         .iter()
         .map(|entry| serde_json::to_string(entry).unwrap())
         .collect();
-    assert_eq!(read(&json.join("\n")), now);
+    assert_eq!(read_log(&json.join("\n")), now);
     // Every kind of line that the machine writes here is in the golden log too.
     for entry in &now {
         assert!(
@@ -235,7 +228,7 @@ fn scene_4() -> Vec<Entry> {
 
 #[test]
 fn format_4_is_read_and_folds() {
-    let golden = read(FORMAT_4);
+    let golden = read_log(FORMAT_4);
     let state = State::fold(Arc::new(Chars4), &golden).unwrap();
     let is = |of: fn(&Entry) -> bool| assert!(golden.iter().any(of));
     is(|entry| matches!(entry, Entry::Opened { format: 4 }));
@@ -250,7 +243,7 @@ fn format_4_is_read_and_folds() {
         .iter()
         .map(|entry| serde_json::to_string(entry).unwrap())
         .collect();
-    assert_eq!(read(&json.join("\n")), now);
+    assert_eq!(read_log(&json.join("\n")), now);
     for entry in &now {
         let kind = std::mem::discriminant(entry);
         let has = |golden: &Entry| std::mem::discriminant(golden) == kind;
@@ -261,7 +254,7 @@ fn format_4_is_read_and_folds() {
 /// What format 5 has besides: requests with keys.
 #[test]
 fn format_5_is_read_and_folds() {
-    let golden = read(FORMAT_5);
+    let golden = read_log(FORMAT_5);
     let mut stage = Stage::new(setup());
     let keyed = |text: &str, key: &str| UserInput {
         parts: vec![Part::text(text)],

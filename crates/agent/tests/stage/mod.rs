@@ -185,6 +185,14 @@ pub(crate) fn good_summary(fact: &str) -> String {
     )
 }
 
+/// Reads a log of one entry a line.
+pub(crate) fn read_log(golden: &str) -> Vec<Entry> {
+    let lines = golden.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
+}
+
 impl Stage {
     pub(crate) fn new(setup: Setup) -> Self {
         Self::resume(Vec::new(), setup)
