@@ -105,6 +105,50 @@ fn a_handover_tells_the_story_and_the_state() {
 }
 
 #[test]
+fn a_time_limit_is_shown_once() {
+    let run = |id, command: &str, limit| {
+        let arguments = serde_json::json!({"command": command, "timeout": limit});
+        [
+            call(id, "bash", &arguments.to_string()),
+            result(id, "test result: ok. 12 passed"),
+        ]
+    };
+    let mut messages = vec![Message::user("Port the parser to Rust.")];
+    messages.extend(run(1, "cargo test", 600_000));
+    messages.extend(run(2, "cargo build", 600_000));
+    messages.extend(run(3, "npm test", 90_000));
+    let first = of(&messages, 1_000);
+    assert_eq!(first.matches(" (timeout 600000)").count(), 1, "{first}");
+    assert_eq!(first.matches(" (timeout 90000)").count(), 1, "{first}");
+    // A later handover does not take the limit for a part of the command.
+    let mut later = vec![Message::Summary { text: first }];
+    later.extend(run(4, "cargo build", 600_000));
+    later.extend(run(5, "cargo test", 600_000));
+    let text = of(&later, 1_000);
+    assert_eq!(text.matches("600000").count(), 1, "{text}");
+    assert_eq!(text.matches("- cargo ").count(), 2, "{text}");
+}
+
+#[test]
+fn a_small_handover_names_the_changed_file_before_scripts() {
+    let mut messages = vec![Message::user("Fix the parser.")];
+    messages.push(call(1, "edit", r#"{"path": "src/parser/header.rs"}"#));
+    messages.push(result(1, "ok"));
+    for script in 2..12 {
+        let path = format!(r#"{{"path": "attempts/reproduce_number_{script}.py"}}"#);
+        messages.push(call(script, "write", &path));
+        messages.push(result(script, "ok"));
+    }
+    let text = of(&messages, 120);
+    let files = section(&text, "## Files");
+    assert!(
+        files.contains(&"- src/parser/header.rs (edited 1)".to_owned()),
+        "{text}"
+    );
+    assert!(files.len() < 11, "{text}");
+}
+
+#[test]
 fn the_names_found_in_many_files_are_told_rather_than_the_files() {
     let mut messages = vec![Message::user("Read the pages.")];
     for page in 0..120 {

@@ -6,6 +6,8 @@ use crate::sentences::{is_one_of, one_line};
 
 /// The maximum length of a signature, in bytes.
 const SIGNATURE_MAX: usize = 200;
+/// The maximum length of a time limit, in bytes; a longer one is omitted.
+const TIME_LIMIT_MAX: usize = 20;
 /// The maximum length of an argument in a signature, in bytes.
 const ARGUMENT_MAX: usize = 140;
 /// The length above which an argument counts as content and is left out of signatures, in bytes.
@@ -54,6 +56,8 @@ pub(crate) struct ShellCommand {
 pub(crate) struct TranscriptCall {
     pub(crate) name: String,
     pub(crate) signature: String,
+    /// The time limit of a command, as the agent set it.
+    pub(crate) time_limit: Option<String>,
     pub(crate) kind: CallKind,
     /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
@@ -73,15 +77,13 @@ impl TranscriptCall {
         leaves(&value, 0, &mut texts);
         let text = texts.join("\n");
         if let Some(command) = command {
-            let mut call = Self::command(name, &command);
-            let limit = TIMEOUTS
-                .iter()
-                .find_map(|key| value.get(key))
-                .and_then(scalar);
-            if let Some(limit) = limit {
-                call.signature = format!("{} (timeout {limit})", call.signature);
-            }
+            let call = Self::command(name, &command);
             return Self {
+                time_limit: TIMEOUTS
+                    .iter()
+                    .find_map(|key| value.get(key))
+                    .and_then(scalar)
+                    .filter(|limit| limit.len() <= TIME_LIMIT_MAX),
                 text,
                 arguments: value.clone(),
                 ..call
@@ -109,6 +111,7 @@ impl TranscriptCall {
         Self {
             name: name.to_owned(),
             signature: signature(name, &value, arguments, act, &files),
+            time_limit: None,
             kind,
             files,
             text,
@@ -128,6 +131,7 @@ impl TranscriptCall {
         Self {
             name: name.to_owned(),
             signature: one_line(shown, SIGNATURE_MAX),
+            time_limit: None,
             kind: CallKind::Command(ShellCommand::new(&shell)),
             files,
             text: command.to_owned(),
@@ -568,11 +572,11 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_shown_without_bodies_and_with_their_time_limit() {
+    fn commands_are_shown_without_bodies() {
         for (arguments, shown) in [
             (
                 r#"{"command": "cat <<'EOF' > a.py\nx = 1 << 3\nEOF\npython3 a.py", "timeout": 60000}"#,
-                "python3 a.py (timeout 60000)",
+                "python3 a.py",
             ),
             (r#"{"command": "cat > a.py <<EOF\nx\nEOF"}"#, "cat > a.py"),
             (

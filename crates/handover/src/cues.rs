@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use foldhash::HashMap;
 
+use crate::names;
+
 /// The strength of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
@@ -28,13 +30,15 @@ const WISH: u8 = 2;
 const FACT: u8 = 4;
 const FINDING: u8 = 8;
 const ANNOUNCEMENT: u8 = 16;
+const VAGUE: u8 = 32;
 /// The lists of `cues.txt`.
-const LISTS: [(&str, u8); 5] = [
+const LISTS: [(&str, u8); 6] = [
     ("must", MUST),
     ("wish", WISH),
     ("fact", FACT),
     ("finding", FINDING),
     ("announcement", ANNOUNCEMENT),
+    ("vague", VAGUE),
 ];
 /// The minimum worth of a sentence that reports a finding without hedging.
 pub(crate) const FOUND: f64 = 0.6;
@@ -178,7 +182,7 @@ pub(crate) fn statement(sentence: &str) -> Option<f64> {
         return None;
     }
     let signs = Signs::of(text);
-    if signs.has(ANNOUNCEMENT) && announces(text) {
+    if signs.has(ANNOUNCEMENT) && announces(text) || signs.has(VAGUE) && !is_specific(text) {
         return None;
     }
     let certain = if is_hedged(text) { 0.3 } else { 1.0 };
@@ -232,6 +236,14 @@ fn is_hedged(text: &str) -> bool {
             ]
             .contains(&word)
         })
+}
+
+/// Returns `true` if a sentence names something: code, a file, a number, or a quoted text.
+fn is_specific(text: &str) -> bool {
+    let mut is_named =
+        text.contains(['`', '"', '“', '「']) || text.bytes().any(|b| b.is_ascii_digit());
+    names::each(text, &mut |_, _| is_named = true);
+    is_named
 }
 
 /// Returns `true` if a sentence only announces the agent's next action, or greets.
@@ -288,6 +300,8 @@ mod tests {
             "## Summary",
             "Great! I found it, let me fix it.",
             "Done.",
+            "I can see the issue.",
+            "I'm confident in my solution.",
         ] {
             assert_eq!(statement(text), None, "{text}");
         }
@@ -295,6 +309,7 @@ mod tests {
             "The root cause is that parse_header trusts raw_length.",
             "We decided to keep the old lexer because macros need it.",
             "All 12 tests pass and the build is green.",
+            "I can see that `parse_header` is never called.",
         ] {
             assert!(statement(text).is_some(), "{text}");
         }

@@ -190,15 +190,26 @@ fn is_output(text: &str) -> bool {
     text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
 }
 
-/// Returns the command of a text that contains exactly one fenced block of shell.
+/// Returns the command of a text: its only fenced block of shell, or its only block if that names no
+/// language.
 fn fenced_command(text: &str) -> Option<&str> {
-    let mut blocks = text.split("```");
-    let (_, block, _) = (blocks.next()?, blocks.next()?, blocks.next()?);
-    if blocks.next().is_some() {
-        return None;
-    }
-    let (language, command) = block.split_once('\n')?;
-    matches!(language.trim(), "bash" | "sh" | "shell" | "")
-        .then(|| command.trim())
-        .filter(|command| !command.is_empty())
+    let parts: Vec<&str> = text.split("```").collect();
+    // Every second part is a block; one at the end is not closed.
+    let closed = parts.len().saturating_sub(1);
+    let blocks: Vec<(&str, &str)> = parts
+        .iter()
+        .take(closed)
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.split_once('\n'))
+        .map(|(language, text)| (language.trim(), text.trim()))
+        .collect();
+    let mut shells = blocks
+        .iter()
+        .filter(|(language, _)| matches!(*language, "bash" | "sh" | "shell"));
+    let command = match (shells.next(), shells.next(), blocks.as_slice()) {
+        (Some((_, command)), None, _) | (None, None, [("", command)]) => *command,
+        _ => return None,
+    };
+    (!command.is_empty()).then_some(command)
 }

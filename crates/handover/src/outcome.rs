@@ -21,6 +21,9 @@ const SUMMARY_LINES: usize = 15;
 /// The maximum length of a line of text; a longer line is data.
 const LINE_MAX: usize = 1_000;
 
+/// The end of an outcome that only counts lines.
+const LINES: &str = " lines";
+
 /// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -67,6 +70,9 @@ pub(crate) fn outcome(call: Option<&TranscriptCall>, text: &str, is_error: bool)
     Outcome::Done(match call.map(|call| &call.kind) {
         // The contents of a file are no outcome.
         Some(CallKind::File) => String::new(),
+        Some(CallKind::Command(command)) if command.is_test => {
+            test_summary(text).unwrap_or_else(|| said(text))
+        }
         _ => said(text),
     })
 }
@@ -243,6 +249,22 @@ fn error_line(text: &str) -> String {
     one_line(found.trim_end_matches(['|', ':', ' ']), ERROR_MAX)
 }
 
+/// Returns the last line near the end of a long output that counts what passed: programs print
+/// other lines after it.
+fn test_summary(text: &str) -> Option<String> {
+    let text = bare(text);
+    let counts = |line: &&str| {
+        let low = line.to_lowercase();
+        let mut words = low.split(|c: char| !c.is_ascii_alphanumeric());
+        line.len() <= OUTCOME_MAX
+            && line.bytes().any(|byte| byte.is_ascii_digit())
+            && words.any(|word| PASS_WORDS.contains(&word))
+    };
+    let lines = text.lines().rev().take(SUMMARY_LINES).map(str::trim);
+    let found = (text.len() > OUTCOME_MAX).then(|| lines.into_iter().find(counts))??;
+    Some(one_line(found, OUTCOME_MAX))
+}
+
 /// Returns a short form of a successful call's output.
 fn said(text: &str) -> String {
     let text = bare(text);
@@ -264,7 +286,18 @@ fn said(text: &str) -> String {
     }
     match text.lines().count() {
         1 => String::new(),
-        lines => format!("{lines} lines"),
+        lines => format!("{lines}{LINES}"),
+    }
+}
+
+impl Outcome {
+    /// Returns `true` if the outcome only counts the lines of the output.
+    pub(crate) fn is_count(&self) -> bool {
+        let count = match self {
+            Self::Done(said) => said.strip_suffix(LINES),
+            Self::Failed(_) => None,
+        };
+        count.is_some_and(|count| count.parse::<usize>().is_ok())
     }
 }
 
@@ -278,6 +311,8 @@ const ERROR_WORDS: &str = "error|fail|exception|panicked|not found|no such|denie
     오류";
 const END_WORDS: &str =
     "pass|ok|done|success|finished|complete|built|compiled|up to date|created|updated|total";
+
+const PASS_WORDS: [&str; 4] = ["pass", "passed", "passing", "ok"];
 
 #[cfg(test)]
 mod tests {
@@ -319,6 +354,24 @@ mod tests {
             ("Bash", r#"{"command": "grep x a"}"#, "Exit code 1"),
         ] {
             assert!(!failed(name, arguments, text, false), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_test_output_is_told_by_its_totals() {
+        let log = "(pass) parser reads a header\n".repeat(20);
+        for (end, said) in [
+            (" 1241 pass\n 0 fail\n 2684 expect() calls", "1241 pass"),
+            ("OK (skipped=4)\nDestroying test database", "OK (skipped=4)"),
+            (
+                "Tests: 5 passed, 5 total\nRan all test suites.",
+                "Tests: 5 passed, 5 total",
+            ),
+            ("Checked 274 files.", "21 lines"),
+        ] {
+            let call = TranscriptCall::new("bash", r#"{"command": "npm test"}"#);
+            let found = outcome(Some(&call), &format!("{log}{end}"), false);
+            assert_eq!(found, Outcome::Done(said.into()), "{end}");
         }
     }
 

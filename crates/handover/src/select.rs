@@ -182,11 +182,7 @@ impl<'n> SectionLines<'n> {
         kind: LineKind,
         forgotten: &HashMap<String, NameKind>,
     ) -> Self {
-        let density = |n: &usize| {
-            lines.get(*n).map_or(0.0, |line| {
-                line.worth / (8.0 + line.text.len() as f64).powf(0.6)
-            })
-        };
+        let density = |n: &usize| lines.get(*n).map_or(0.0, StoryLine::density);
         let is_of_kind = |n: &usize| lines.get(*n).is_some_and(|line| line.kind == kind);
         let mut order: Vec<usize> = (0..lines.len()).filter(is_of_kind).collect();
         order.sort_by(|a, b| density(b).total_cmp(&density(a)).then(b.cmp(a)));
@@ -392,16 +388,20 @@ impl<'n> Map<'n> {
         self.order = order;
     }
 
-    /// Chooses files that were changed, the newest first.
+    /// Chooses files that were changed, the newest first. Files that the agent created come last: many
+    /// of them are scripts to try something.
     fn spend_on_changed(&mut self, budget: &mut TokenBudget<'_>) {
-        let mut changed: Vec<(usize, Candidate<'n>)> = Vec::new();
+        let mut changed: Vec<(bool, usize, Candidate<'n>)> = Vec::new();
         for candidate in &self.order {
             let deeds = self.story.files.get(candidate.word);
             let deeds = deeds.filter(|deeds| deeds.written + deeds.edited > 0);
-            changed.extend(deeds.map(|deeds| (deeds.last, *candidate)));
+            changed.extend(deeds.map(|deeds| (deeds.written > 0, deeds.last, *candidate)));
         }
-        changed.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.word.cmp(b.1.word)));
-        for (_, candidate) in changed {
+        changed.sort_by(|(a_new, a, a_file), (b_new, b, b_file)| {
+            let order = a_new.cmp(b_new).then(b.cmp(a));
+            order.then(a_file.word.cmp(b_file.word))
+        });
+        for (_, _, candidate) in changed {
             if budget.is_spent() {
                 return;
             }

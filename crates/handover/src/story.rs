@@ -1,6 +1,8 @@
 //! Collects the possible content of a handover in one pass over the texts. `select.rs` chooses from
 //! it.
 
+use std::collections::BTreeMap;
+
 use foldhash::{HashMap, HashSet};
 
 use crate::calls::{Act, CallKind, TranscriptCall};
@@ -28,6 +30,8 @@ const READER: f64 = 0.15;
 const SUPERSEDED: f64 = 0.3;
 /// The separator between a call and its outcome.
 const ARROW: &str = " → ";
+/// The separator between a command and its time limit, which `)` ends.
+const TIME_LIMIT: &str = " (timeout ";
 /// The prefix of the outcome of a failed call.
 const FAILED: &str = "failed: ";
 /// The prefix of a line of changed files.
@@ -131,6 +135,7 @@ struct StoryReader<'t, 'm> {
 /// A call with a line of its own.
 struct ToldCall {
     signature: String,
+    time_limit: Option<String>,
     key: String,
     outcome: Option<Outcome>,
     worth: f64,
@@ -355,7 +360,10 @@ impl<'t> StoryReader<'t, '_> {
             CallKind::Command(command) => command.is_reader && !call.files.is_empty(),
             CallKind::Search | CallKind::Other => false,
         };
-        if is_listed && !is_failed || is_bookkeeping(&call.name) {
+        // That `git status` printed 13 lines is nothing to go on from.
+        let is_glance = matches!(&call.kind, CallKind::Command(command) if command.is_reader)
+            && outcome.is_count();
+        if is_listed && !is_failed || is_glance || is_bookkeeping(&call.name) {
             return;
         }
         let worth = match &call.kind {
@@ -366,6 +374,7 @@ impl<'t> StoryReader<'t, '_> {
         };
         self.tell(ToldCall {
             signature: call.signature.clone(),
+            time_limit: call.time_limit.clone(),
             key,
             outcome: Some(outcome),
             worth,
@@ -426,6 +435,7 @@ impl<'t> StoryReader<'t, '_> {
                 match line.rsplit_once(ARROW) {
                     Some((signature, outcome)) => {
                         self.story.names.read(text, TextAuthor::Call, age, None);
+                        let (signature, time_limit) = without_time_limit(signature);
                         let key = TranscriptCall::command("bash", signature).key();
                         let outcome = match outcome.strip_prefix(FAILED) {
                             Some(line) => Outcome::Failed(line.to_owned()),
@@ -433,6 +443,7 @@ impl<'t> StoryReader<'t, '_> {
                         };
                         self.tell(ToldCall {
                             signature: signature.to_owned(),
+                            time_limit: time_limit.map(str::to_owned),
                             key,
                             outcome: Some(outcome),
                             worth: 0.6,
@@ -483,6 +494,8 @@ impl<'t> StoryReader<'t, '_> {
     fn finish(mut self) -> (Story<'t>, UserWords) {
         self.flush_changed(self.end);
         let said = UserWords::of(std::mem::take(&mut self.said));
+        // By time limit: the densest line of a call with it, and where in the line it is shown.
+        let mut limited: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for call in std::mem::take(&mut self.calls) {
             let text = match &call.outcome {
                 // A failure that was settled later is irrelevant.
@@ -507,6 +520,21 @@ impl<'t> StoryReader<'t, '_> {
             self.line(call.at, LineKind::Call, text, worth);
             if let Some(line) = self.story.lines.last_mut() {
                 (line.order, line.times) = (call.order, call.times);
+            }
+            if let Some(limit) = call.time_limit {
+                let lines = &self.story.lines;
+                let density = |n: usize| lines.get(n).map_or(0.0, StoryLine::density);
+                let this = (lines.len().saturating_sub(1), call.signature.len());
+                let shown = limited.entry(limit).or_insert(this);
+                if density(this.0) > density(shown.0) {
+                    *shown = this;
+                }
+            }
+        }
+        // A time limit is shown once, at the line that is most likely chosen.
+        for (limit, (n, at)) in limited {
+            if let Some(line) = self.story.lines.get_mut(n) {
+                line.text.insert_str(at, &format!("{TIME_LIMIT}{limit})"));
             }
         }
         self.story.names.unite(&mut self.story.files);
@@ -544,7 +572,22 @@ fn without_emphasis(text: &str) -> String {
     text.replace("**", "")
 }
 
+/// Splits the time limit from a call that an earlier handover shows.
+fn without_time_limit(signature: &str) -> (&str, Option<&str>) {
+    let split = signature
+        .strip_suffix(')')
+        .and_then(|signature| signature.rsplit_once(TIME_LIMIT));
+    split.map_or((signature, None), |(signature, limit)| {
+        (signature, Some(limit))
+    })
+}
+
 impl StoryLine {
+    /// Returns the worth of the line in proportion to its length.
+    pub(crate) fn density(&self) -> f64 {
+        self.worth / (8.0 + self.text.len() as f64).powf(0.6)
+    }
+
     /// Returns the line as it is written.
     pub(crate) fn words(&self) -> String {
         if self.times > 1 {
