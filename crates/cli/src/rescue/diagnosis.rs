@@ -285,6 +285,12 @@ impl Patient {
             let more = self.repairs.len() - DESCRIBED;
             done.push(format!("  and {}", counted(more, "more repair")));
         }
+        if self.images_removed > 0 {
+            let images = counted(self.images_removed, "image");
+            done.push(format!(
+                "  removed {images}; a note stands in the place of each"
+            ));
+        }
         if let Some(cut) = &self.cut {
             done.push(format!(
                 "  compacted {} to {} ({}); {} of {} left",

@@ -87,6 +87,43 @@ fn a_dead_session_becomes_one_that_claude_code_resumes() {
 }
 
 #[test]
+fn the_oldest_images_go_when_there_are_too_many_bytes_of_them() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    let mut lines: Vec<Value> = Vec::new();
+    for line in fs::read_to_string(&log).unwrap().lines() {
+        lines.extend(serde_json::from_str::<Value>(line));
+    }
+    // The first message and the first answer, with seven images in between: 28 MB.
+    lines.retain(|line| line["isSidechain"] == false);
+    lines.truncate(2);
+    let data = format!("iVBORw0KGgo{}", "A".repeat(4_000_000));
+    let text = lines[0]["message"]["content"].take();
+    let mut content = vec![serde_json::json!({"type": "text", "text": text})];
+    for number in 0..7 {
+        content.push(serde_json::json!({"type": "text", "text": format!("picture {number}")}));
+        content.push(serde_json::json!({"type": "image", "source":
+            {"type": "base64", "media_type": "image/png", "data": data}}));
+    }
+    lines[0]["message"]["content"] = content.into();
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(&log, lines.join("\n")).unwrap();
+    let said = rescue(&home, &["--from", "claude-code"]).done();
+    for words in [
+        "  too many bytes of images: 3 images must go\n",
+        "  removed 3 images; a note stands in the place of each\n",
+    ] {
+        assert!(said.out.contains(words), "{}", said.out);
+    }
+    let copy = fs::read_to_string(&beside(&log)[0]).unwrap();
+    let notes = copy.matches("An image stood here.").count();
+    let images = copy.matches("iVBORw0KGgo").count();
+    assert_eq!((notes, images), (3, 4));
+    let last_note = copy.rfind("An image stood here.").unwrap();
+    assert!(last_note < copy.find("picture 3").unwrap(), "the oldest go");
+}
+
+#[test]
 fn every_agent_is_told_how_its_copy_is_resumed() {
     let home = Home::new();
     let table = [
