@@ -24,7 +24,7 @@ pub(crate) fn some_tokens(text: &str) -> Result<u64, String> {
 
 /// Run LLM agents inside hard limits without losing anything.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, after_help = EXIT_CODES)]
+#[command(name = "plimsoll", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    failed: bad input, the store cannot be written, or a line of --lines failed
+  1    failed: bad input, or the store cannot be written
   2    wrong usage
   3    a limit was reached; the answer is partial
   4    the chat cannot be made to fit the budget
@@ -43,7 +43,7 @@ Exit codes:
   130  interrupted; the session can be continued
   141  the reader of the output closed it
 
-Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set.
+Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set. \
 models.toml there overrides what is known of models.";
 
 #[derive(Debug, Subcommand)]

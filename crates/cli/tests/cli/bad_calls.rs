@@ -132,6 +132,10 @@ fn what_a_newcomer_tries_has_a_cure() {
         "{}",
         help.out
     );
+    // Long descriptions are wrapped between words.
+    let help = home.run(["compact", "--help"]).done().out;
+    let widest = help.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(100), "{widest:?}: {help}");
     let version = home.run(["--version"]).done().out;
     assert!(version.starts_with("plimsoll "));
     assert_eq!(home.run(["version"]).done().out, version);
