@@ -32,7 +32,7 @@ impl Session {
     /// # Errors
     /// If the focus is too long, or the log cannot be written.
     pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<Compaction>, Error> {
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         driver::settle(self).await?;
         let now = Now {
             since_call: self.idle(),

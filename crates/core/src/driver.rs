@@ -32,6 +32,7 @@ use crate::contained::Breakdowns;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, HostMessageKind, said_by};
+use crate::log_write::LogWrite;
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
@@ -442,11 +443,12 @@ fn end_open(session: &mut Session) {
 /// Prepares a session for an operation between two runs.
 ///
 /// # Errors
-/// If it is unknown how much of the log was written.
-pub(crate) fn between_runs(session: &mut Session) -> Result<(), Error> {
+/// If a write to the log fails, or has failed before.
+pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
     if session.stale {
         return Err(Error::Stale);
     }
+    finish_write(session).await?;
     end_open(session);
     session.restore();
     Ok(())
@@ -460,28 +462,40 @@ pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
 
 /// Writes the recorded entries to the store.
 async fn flush(session: &mut Session) -> Result<(), Error> {
+    finish_write(session).await?;
     if session.pending.is_empty() {
         return Ok(());
     }
-    // Until the write has succeeded, the session counts as ahead of its log.
-    session.stale = true;
-    // A reader who drops the run at an event would drop the write.
-    session.parts.observers.hold_back(true);
-    let store = &session.parts.store;
-    let written = store.append(&session.lease, &session.pending).await;
-    session.parts.observers.hold_back(false);
-    written?;
-    session.length.entries += session.pending.len() as u64;
-    let told = told(&session.pending);
-    session.reached |= session.pending.iter().any(driven::is_point);
+    session.writing = Some(LogWrite::new(
+        Arc::clone(&session.parts.store),
+        Arc::clone(&session.lease),
+        std::mem::take(&mut session.pending),
+    ));
+    finish_write(session).await
+}
+
+/// Finishes a write to the log, if one was begun.
+async fn finish_write(session: &mut Session) -> Result<(), Error> {
+    let Some(writing) = &mut session.writing else {
+        return Ok(());
+    };
+    let result = writing.finish().await;
+    // After a failed write, the session is ahead of its log.
+    session.stale = result.is_err();
+    let Some(written) = session.writing.take() else {
+        return Ok(());
+    };
+    result?;
+    let entries = written.entries();
+    session.length.entries += entries.len() as u64;
+    let told = told(entries);
+    session.reached |= entries.iter().any(driven::is_point);
     if let Some(chain) = &mut session.chain {
-        chain.extend(&session.pending);
+        chain.extend(entries);
     }
     if let Some(log) = &mut session.log {
-        log.extend_from_slice(&session.pending);
+        log.extend_from_slice(entries);
     }
-    session.pending.clear();
-    session.stale = false;
     if let Some(window) = told {
         remember(session, window).await;
     }

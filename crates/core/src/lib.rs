@@ -19,6 +19,7 @@ mod heard;
 mod hooks;
 mod host_pins;
 mod journal;
+mod log_write;
 mod loop_config;
 mod memory_store;
 mod observer;

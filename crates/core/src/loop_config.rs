@@ -118,7 +118,7 @@ impl Session {
 
     /// Applies `config` to the next run, until [`Self::restore`].
     pub(crate) async fn configure(&mut self, config: &AgentLoopConfig) -> Result<(), Error> {
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         driver::settle(self).await?;
         let faults = config.faults(self.run.setup(), &self.parts);
         if !faults.is_empty() {

@@ -90,13 +90,6 @@ impl Observers {
         *self.reader() = reader;
     }
 
-    /// Sets whether the reader has to wait for further events.
-    pub(crate) fn hold_back(&self, holds: bool) {
-        if let Some(reader) = self.reader().upgrade() {
-            reader.hold_back(holds);
-        }
-    }
-
     fn reader(&self) -> MutexGuard<'_, Reader> {
         let reader = self.source.reader.lock();
         reader.unwrap_or_else(PoisonError::into_inner)

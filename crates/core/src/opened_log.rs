@@ -99,7 +99,7 @@ fn first(log: &[Entry], at: Option<u64>) -> &[Entry] {
 /// A failure costs nothing but time when the session is opened, so it is not reported.
 pub(crate) async fn store_checkpoint(session: &mut Session) {
     let LogLength { entries, covered } = session.length;
-    let is_written = !session.stale && session.pending.is_empty();
+    let is_written = !session.stale && session.writing.is_none() && session.pending.is_empty();
     // A journaled run that failed continues from its log.
     let is_between_runs = is_written && !session.run.is_running();
     if !is_between_runs || entries.saturating_sub(covered) < CHECKPOINT_EVERY {

@@ -132,7 +132,7 @@ async fn evaluate(
 ) -> Result<ParallelLoopOutcome, Error> {
     let prompt = prompt.checked()?;
     check(&branches, &options)?;
-    driver::between_runs(session)?;
+    driver::between_runs(session).await?;
     session.run.open_log();
     driver::settle(session).await?;
     let trunk = Arc::new(trunk(session, prompt).await?);

@@ -34,10 +34,8 @@ const JOIN_FROM: usize = MAX_WAITING_EVENTS / 2;
 /// a slow reader slows the run, and its time limits continue to count. Only running tools and
 /// sub-agents go on meanwhile. Their events wait, up to [`MAX_WAITING_EVENTS`]; see [`Self::dropped`].
 ///
-/// Dropping the stream interrupts the run. After any event, the session can be continued; if
-/// [`Self::next`] itself is cut off, the log may be in the middle of a write, and the session then has to
-/// be opened again ([`Error::Stale`]). To steer or interrupt the run while it works, use
-/// [`Self::remote`].
+/// Dropping the stream interrupts the run; the session can be continued. To steer or interrupt the run
+/// while it works, use [`Self::remote`].
 #[must_use = "a run does nothing unless its events or its output are awaited"]
 pub struct RunStream<'s> {
     // Before the queue, so that a dropped run finds no reader.
@@ -56,8 +54,6 @@ struct Waiting {
     events: VecDeque<Event>,
     /// The end of the run, which comes after all other events.
     end: Option<Event>,
-    /// The log is being written, so that no event is given out.
-    is_held_back: bool,
     dropped: u64,
     reader: Option<Waker>,
 }
@@ -121,7 +117,7 @@ impl Session {
         let run = async move {
             let input = input?;
             // The events of a run that was left open belong to that run.
-            driver::between_runs(self)?;
+            driver::between_runs(self).await?;
             self.parts.observers.stream_to(reader);
             self.with(&config, input).await
         };
@@ -222,13 +218,8 @@ impl EventQueue {
         }
     }
 
-    /// Sets whether events have to wait.
-    pub(crate) fn hold_back(&self, holds: bool) {
-        self.lock().is_held_back = holds;
-    }
-
     fn take(&self) -> Option<Event> {
-        self.lock().take()
+        self.lock().events.pop_front()
     }
 
     /// Returns the next event of a run that has ended.
@@ -240,7 +231,7 @@ impl EventQueue {
     /// Returns the next event, or remembers the reader that waits for it.
     fn take_or_wait(&self, cx: &Context<'_>) -> Option<Event> {
         let mut waiting = self.lock();
-        let event = waiting.take();
+        let event = waiting.events.pop_front();
         if event.is_none() {
             waiting.reader = Some(cx.waker().clone());
         }
@@ -253,13 +244,6 @@ impl EventQueue {
 }
 
 impl Waiting {
-    fn take(&mut self) -> Option<Event> {
-        match self.is_held_back {
-            true => None,
-            false => self.events.pop_front(),
-        }
-    }
-
     fn push(&mut self, event: Event) {
         if matches!(event, Event::AgentEnd { .. }) {
             self.end = Some(event);

@@ -19,6 +19,7 @@ use crate::driver::{self, CallLosses, Parts, Purse};
 use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::journal::LogChain;
+use crate::log_write::LogWrite;
 use crate::loop_config::Base;
 use crate::opened_log::{LogLength, OpenedLog, store_checkpoint};
 use crate::remote::{Inbox, Remote, UserMessage};
@@ -31,11 +32,14 @@ use crate::tool::Tool;
 pub struct Session {
     pub(crate) run: Run,
     pub(crate) length: LogLength,
-    pub(crate) lease: Lease,
+    pub(crate) lease: Arc<Lease>,
     pub(crate) parts: Arc<Parts>,
     pub(crate) inbox: Inbox,
     /// Entries that the machine has recorded but the store has not.
     pub(crate) pending: Vec<Entry>,
+    /// The entries that are being written to the store.
+    pub(crate) writing: Option<LogWrite>,
+    /// Whether a write has failed, so that the session is ahead of its log.
     pub(crate) stale: bool,
     /// The log, if it was kept for a run that will ask for it.
     pub(crate) log: Option<Vec<Entry>>,
@@ -145,9 +149,10 @@ impl Session {
         Self {
             run,
             length,
-            lease,
+            lease: Arc::new(lease),
             inbox: Inbox::default(),
             pending: Vec::new(),
+            writing: None,
             stale: false,
             log: None,
             reached: false,
@@ -211,7 +216,7 @@ impl Session {
     /// If the log cannot be read or written, or if the agent's configuration leaves no room in its
     /// model's window.
     pub async fn switch(&mut self, agent: &Agent) -> Result<(), Error> {
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         driver::settle(self).await?;
         let parts = Arc::new(Parts {
             store: Arc::clone(&self.parts.store),
@@ -234,7 +239,7 @@ impl Session {
     /// # Errors
     /// If there is no run to undo, or the log cannot be read or written.
     pub async fn undo(&mut self) -> Result<u64, Error> {
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         driver::settle(self).await?;
         let log = self.parts.store.load(self.id()).await?;
         let pins = HostPins::of(&log, self.pinned());
@@ -250,7 +255,7 @@ impl Session {
     /// If the original item is not in the view, if too much would be pinned, or if the log cannot
     /// be written.
     pub async fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), Error> {
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         self.run.pin(seq, what)?;
         driver::settle(self).await
     }
@@ -261,7 +266,7 @@ impl Session {
     /// If the rule is empty, if too much would be pinned, if calls of a crashed run are waiting to
     /// be continued, or if the log cannot be written.
     pub async fn pin_text(&mut self, text: &str) -> Result<Seq, Error> {
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         let seq = self.run.pin_text(text)?;
         driver::settle(self).await?;
         Ok(seq)
@@ -279,7 +284,7 @@ impl Session {
     /// # Errors
     /// If the log cannot be written.
     pub async fn unpin(&mut self, seq: Seq) -> Result<bool, Error> {
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         let unpinned = self.run.unpin(seq);
         driver::settle(self).await?;
         Ok(unpinned)
@@ -317,7 +322,7 @@ impl Session {
     /// ([`Error::Failed`]).
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
         let parts = UserMessage(parts).checked()?;
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         self.drive(Input::User(parts.into())).await
     }
 
@@ -331,7 +336,7 @@ impl Session {
         if self.run.state().transcript().items().is_empty() {
             return Err(Error::EmptyTask);
         }
-        driver::between_runs(self)?;
+        driver::between_runs(self).await?;
         self.drive(Input::Continue).await
     }
 
