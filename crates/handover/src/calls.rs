@@ -508,8 +508,8 @@ pub(crate) fn leaves(value: &Value, depth: usize, out: &mut Vec<String>) {
 /// Words in the names of shell tools.
 const SHELLS: &str = "bash|shell|exec|terminal|run_command|command";
 /// Programs that are skipped to find the actual program.
-const WRAPPERS: [&str; 10] = [
-    "sudo", "time", "timeout", "env", "nohup", "npx", "exec", "then", "do", "!",
+const WRAPPERS: [&str; 11] = [
+    "sudo", "time", "timeout", "env", "nohup", "npx", "exec", "then", "do", "!", "rtk",
 ];
 /// Programs that prepare or accompany others.
 const ASIDE_PROGRAMS: [&str; 11] = [
@@ -526,7 +526,7 @@ const PRINTERS: [&str; 7] = ["cat", "head", "tail", "less", "nl", "sed", "bat"];
 /// Subcommands of git that only show something.
 const GIT_READERS: &str = "log|show|diff|grep|status|blame|branch|ls-files|rev-parse|remote";
 /// Words in commands that build, check or test.
-const TESTS: &str = "test|tests|pytest|jest|vitest|mocha|tox|nextest|check|build|clippy|tsc|lint|eslint|make|\
+const TESTS: &str = "test|tests|runtests|pytest|jest|vitest|mocha|tox|nextest|check|build|clippy|tsc|lint|eslint|make|\
     gradle|gradlew|mvn|ruff|mypy|biome|unittest|rspec|ctest|typecheck|compile|vet";
 /// Argument keys with a path as their value.
 const PATHS: &str = "path|file_path|filepath|filePath|filename|file|notebook_path|target_file|absolute_path|\

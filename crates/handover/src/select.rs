@@ -28,6 +28,8 @@ const NAMES: u64 = 45;
 const BARE_NAMES: u64 = 3;
 /// The maximum number of tokens of names without a file.
 const BARE_NAMES_MAX: u64 = 80;
+/// The minimum number of tokens for changed files in a small text.
+const LEAST_FILES: u64 = 40;
 /// The minimum number of tokens for the user's words in a small text.
 const LEAST_SAID: u64 = 120;
 /// How much the length of a name reduces its rank: 0 not at all, 1 in proportion.
@@ -100,7 +102,7 @@ pub(crate) fn select(
         lines.spend(&mut budget);
     }
     map.cover(said, &[&former, &findings, &calls]);
-    budget.share(share(FILES));
+    budget.share(share(FILES).max(LEAST_FILES));
     map.spend_on_changed(&mut budget);
     budget.share(share(NAMES));
     map.spend(&mut budget, LIKELY);
