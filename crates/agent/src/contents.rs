@@ -137,7 +137,7 @@ impl Run {
     pub fn window_use(&self) -> WindowUse {
         let (tools, system) = self.setup.head(self.tools.has_joined);
         let system = system + REQUEST_OVERHEAD;
-        let (line, calibration) = (self.line(), self.state.calibration);
+        let (line, calibration) = (self.line(), self.state.facts.calibration);
         let budget = self.budget().ok();
         let priced = budget.map(|budget| self.priced(&budget));
         let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.tools.overhead);

@@ -93,8 +93,8 @@ impl Run {
         }
         let calls = self.written_calls();
         let all_read = calls.iter().all(|call| call.arguments.is_ok());
-        let turns_left = self.setup.limits.max_turns > self.state.tally.turns;
-        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.tally);
+        let turns_left = self.setup.limits.max_turns > self.state.facts.tally.turns;
+        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.facts.tally);
         let mut ready = VecDeque::new();
         let mut ids = HashSet::new();
         for RawCall {
@@ -147,7 +147,7 @@ impl Run {
 
     /// Returns the tool of a call, if there is one.
     pub(crate) fn tool_of(&self, call: &ToolCall) -> Option<&KnownTool> {
-        let name = match self.state.names.resolve(&call.name) {
+        let name = match self.state.facts.names.resolve(&call.name) {
             NameMatch::Known => call.name.as_str(),
             NameMatch::Repaired(name) => name,
             NameMatch::Unknown => return None,
@@ -178,7 +178,7 @@ impl Run {
         room: &mut Room,
     ) -> CallDecision {
         let Some(tool) = self.tool_of(call) else {
-            let names: Vec<&str> = self.state.names.iter().collect();
+            let names: Vec<&str> = self.state.facts.names.iter().collect();
             return CallDecision::refused(notice::unknown_tool(&call.name, &names));
         };
         let (name, target) = (tool.spec.name.clone(), tool.target.clone());

@@ -25,7 +25,7 @@ impl Run {
         if self.phase.is_in_turn() {
             // The model call of this turn has no answer.
             self.current.turn_end = Some(TurnAnswer {
-                turn: self.state.tally.turns.saturating_add(1),
+                turn: self.state.facts.tally.turns.saturating_add(1),
                 stop: StopReason::Other,
                 usage: None,
             });
@@ -37,12 +37,12 @@ impl Run {
         self.say_pins();
         let text = self.closing_text(&reason);
         let rolls_back = self.setup.limits.at_limit == AtLimit::Rollback && reason.is_limit();
-        let run = self.state.runs;
+        let run = self.state.facts.runs;
         let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
         if rolled_back {
             self.declare();
         }
-        let tally = &self.state.tally;
+        let tally = &self.state.facts.tally;
         let outcome = Outcome {
             text,
             reason,
@@ -53,7 +53,7 @@ impl Run {
             usage: tally.usage,
             summary_usage: tally.summary_usage,
             estimated: tally.estimated,
-            cache: self.state.cache.tally(),
+            cache: self.state.facts.cache.tally(),
             cost: tally.cost,
             undelivered,
             rolled_back,
@@ -106,7 +106,7 @@ impl Run {
         let Some(TurnAnswer { turn, stop, usage }) = self.current.turn_end.take() else {
             return;
         };
-        let tally = &self.state.tally;
+        let tally = &self.state.facts.tally;
         let (total, cost) = (tally.usage, tally.cost.whole());
         let estimated = tally.estimated;
         self.notify(Event::TurnEnd {
@@ -147,7 +147,7 @@ impl Run {
         let CannotFit { limit, .. } = cannot_fit.reported(self.calibration());
         CannotFit {
             limit,
-            ..cannot_fit.reported(self.state.calibration)
+            ..cannot_fit.reported(self.state.facts.calibration)
         }
     }
 }

@@ -35,7 +35,7 @@ impl Run {
         room: Option<Tokens>,
     ) -> Expects {
         let line = self.line();
-        let heard = self.state.heard;
+        let heard = self.state.facts.heard;
         Expects {
             window: line.window,
             room,
@@ -48,7 +48,7 @@ impl Run {
     fn expected(&self, counted: Tokens, then: Tokens, reported: Tokens) -> Option<Tokens> {
         let grown = Some(counted.minus(then)).filter(|grown| *grown > Tokens::ZERO)?;
         // Some chat templates omit the tools if none may be called.
-        if self.current.finalizing.is_some() || self.state.trail.end().is_none() {
+        if self.current.finalizing.is_some() || self.state.facts.trail.end().is_none() {
             return None;
         }
         if self.since_last_call().any(is_uncertain) {
@@ -61,7 +61,7 @@ impl Run {
 
     /// Returns the items since the last request, including its answer.
     fn since_last_call(&self) -> impl Iterator<Item = &Item> {
-        let end = self.state.trail.end();
+        let end = self.state.facts.trail.end();
         let items = self.state.transcript.items();
         let from = items.partition_point(|item| Some(item.seq) <= end);
         items.get(from..).unwrap_or_default().iter()
@@ -77,11 +77,11 @@ impl Run {
             tools,
             system,
             items: self.state.transcript.items(),
-            trail: self.state.trail,
+            trail: self.state.facts.trail,
         };
         let minimum = self.least_cached();
         let rules = CacheRules {
-            minimum: self.state.calibration.counted(minimum),
+            minimum: self.state.facts.calibration.counted(minimum),
             ..CacheRules::default()
         };
         CachePlan {
@@ -116,7 +116,7 @@ impl Run {
 
     /// Reports a cache miss of the last call, if there was one.
     pub(crate) fn tell_miss(&mut self, calling: &ModelCallFacts) {
-        let Some(mut miss) = self.state.cache.take_miss() else {
+        let Some(mut miss) = self.state.facts.cache.take_miss() else {
             return;
         };
         if miss.expected < self.least_cached() {

@@ -34,7 +34,7 @@ impl Run {
     /// The first call of a run keeps its tools.
     pub(crate) fn has_to_be_last(&self) -> Option<EndReason> {
         let finalizes = self.setup.limits.at_limit == AtLimit::Finalize;
-        let is_first = self.state.tally.turns == 0;
+        let is_first = self.state.facts.tally.turns == 0;
         if !finalizes || is_first {
             return None;
         }
@@ -111,7 +111,7 @@ impl Run {
         self.exceeded_by_next()?;
         let allowed = self.allowed_input();
         let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
-        let allowed = self.state.calibration.counted(allowed);
+        let allowed = self.state.facts.calibration.counted(allowed);
         let goal = allowed.minus(self.tools.overhead + self.tools.joins);
         let budget = self.budget_at(goal);
         let (view, context) = (&self.state.transcript, self.plan_context());
@@ -130,7 +130,7 @@ impl Run {
             let left = limit.minus(tracker.tokens_used).minus(answer);
             left + match limits.count_tokens {
                 CountTokens::Processed => Tokens::ZERO,
-                CountTokens::Growth => self.state.tally.newest,
+                CountTokens::Growth => self.state.facts.tally.newest,
             }
         });
         let money = limits.max_cost.and_then(|limit| {
@@ -147,10 +147,11 @@ impl Run {
 
     /// Returns the estimate for the last answer after one more turn of average growth.
     fn last_call(&self) -> NextCall {
-        let calibration = self.state.calibration;
+        let calibration = self.state.facts.calibration;
         let expected = self.outlook().growth();
         let newest = self
             .state
+            .facts
             .heard
             .map(|(counted, _)| self.tokens().minus(counted));
         let grows = match expected {
@@ -186,14 +187,14 @@ impl Run {
     /// Returns how much the input of a call adds to the counted tokens.
     fn adds(&self, processed: Tokens) -> Tokens {
         let count = self.setup.limits.count_tokens;
-        self.state.tally.next(count, processed)
+        self.state.facts.tally.next(count, processed)
     }
 
     /// Returns the maximum input of the next call, in the provider's tokens.
     fn processed(&self) -> Tokens {
-        let calibration = self.state.calibration;
+        let calibration = self.state.facts.calibration;
         // The provider reported the size of the previous request; only the growth is estimated.
-        let (known, new) = match self.state.heard {
+        let (known, new) = match self.state.facts.heard {
             Some((counted, said)) if counted <= self.tokens() => {
                 let grown = self.tokens().minus(counted);
                 (said, grown.share(calibration.ratio()))
@@ -231,7 +232,7 @@ impl Run {
         };
         let cold = sheet.cold_after(self.now.since_call) == Ppm::ONE;
         let read = match sheet.rates.cache_read {
-            Some(_) if !cold => self.state.cache.readable().min(processed),
+            Some(_) if !cold => self.state.facts.cache.readable().min(processed),
             _ => Tokens::ZERO,
         };
         let read_rate = sheet.rates.cache_read.unwrap_or_default();
@@ -241,7 +242,7 @@ impl Run {
     /// Returns the price of a million tokens of uncached input.
     fn input_rate(&self, sheet: &PriceSheet) -> Money {
         let input = sheet.rates.input;
-        let writes = self.state.tally.usage.cache_write > Tokens::ZERO;
+        let writes = self.state.facts.tally.usage.cache_write > Tokens::ZERO;
         let write = match writes {
             true => sheet.at_most().rewrite(),
             false => sheet.rewrite(),

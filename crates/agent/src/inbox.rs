@@ -54,7 +54,7 @@ impl Run {
         let Some(parts) = self.filtered(parts) else {
             return;
         };
-        let id = self.state.queued + 1;
+        let id = self.state.facts.queued + 1;
         self.record(Entry::Queued {
             id,
             kind,

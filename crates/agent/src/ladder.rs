@@ -62,7 +62,7 @@ impl Run {
                 // The requested length of the answer was too large, not the request. (An answer that
                 // was cut short would be cut even shorter, so this does not apply to it.) If the
                 // provider reports only the window, our own count decides.
-                let reported = self.state.calibration.reported(call.counted);
+                let reported = self.state.facts.calibration.reported(call.counted);
                 let ours = call.max_output.map(|_| reported);
                 if source != OverflowSource::Shown
                     && let Some(room) = room(used.or(ours), window)
@@ -173,7 +173,7 @@ impl Run {
         source: OverflowSource,
     ) {
         let known = self.line().window;
-        let refused = used.unwrap_or_else(|| self.state.calibration.reported(counted));
+        let refused = used.unwrap_or_else(|| self.state.facts.calibration.reported(counted));
         let window = told.unwrap_or_else(|| known.map_or(refused, |known| known.min(refused)));
         let news = known != Some(window) || used.is_some();
         if news && window >= LEAST_WINDOW {

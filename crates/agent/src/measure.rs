@@ -23,7 +23,7 @@ impl Run {
     /// Returns `true` if the plan has to wait for the answer.
     pub(crate) fn measures(&mut self, budget: &Budget) -> bool {
         let counted = self.tokens();
-        let knows = self.state.calibration != Calibration::default();
+        let knows = self.state.facts.calibration != Calibration::default();
         let wanted =
             self.setup.measure == Measure::NearTheLine && !self.server.was_measured && !knows;
         if !wanted || budget.trigger == Tokens::MAX {

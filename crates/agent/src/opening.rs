@@ -43,10 +43,10 @@ pub(crate) enum Opening {
 impl Run {
     pub(crate) fn start(&mut self, message: UserInput) {
         self.close_calls("not run: the session was carried on with a new message");
-        self.begin(self.state.runs.saturating_add(1));
+        self.begin(self.state.facts.runs.saturating_add(1));
         self.current.cause = self.setup.first_turn_trigger;
         let opening = Opening::Said(message);
-        match self.state.tasked {
+        match self.state.facts.tasked {
             false => self.decide(HostDecision::Task(opening)),
             true => self.decide(HostDecision::Loop(opening)),
         }
@@ -58,8 +58,8 @@ impl Run {
         }
         let crashed = self.state.running;
         self.begin(match crashed {
-            true => self.state.runs,
-            false => self.state.runs.saturating_add(1),
+            true => self.state.facts.runs,
+            false => self.state.facts.runs.saturating_add(1),
         });
         self.current.cause = TurnTrigger::Continue;
         self.decide(HostDecision::Loop(Opening::GoOn { crashed }));
@@ -70,10 +70,10 @@ impl Run {
         let moment = match &what {
             HostDecision::Task(_) => Moment::BeforeTask,
             HostDecision::Loop(_) => Moment::BeforeLoop {
-                run: self.state.runs,
+                run: self.state.facts.runs,
             },
             HostDecision::Turn => Moment::BeforeTurn {
-                turn: self.state.tally.turns + 1,
+                turn: self.state.facts.tally.turns + 1,
             },
             HostDecision::FollowUp => Moment::FollowUp,
         };
@@ -119,7 +119,7 @@ impl Run {
                     loop_id: Some(LoopId::new(
                         self.setup.session.as_ref(),
                         self.setup.config_id.as_str(),
-                        self.state.runs,
+                        self.state.facts.runs,
                     )),
                     model: self.setup.model.clone(),
                     config_snapshot: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
@@ -168,7 +168,7 @@ impl Run {
             .last()
             .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
         // A paused answer continues from its current end.
-        let answered = answered && !self.state.paused;
+        let answered = answered && !self.state.facts.paused;
         if crashed && (answered || self.state.batch.is_some()) {
             self.current.finalizing = self.finalized_for();
         }
@@ -209,7 +209,7 @@ impl Run {
     /// Writes the first entry of the log. In a log of an older format, records that the current format
     /// is used from here on.
     pub(crate) fn open(&mut self) {
-        if self.state.format < LOG_FORMAT {
+        if self.state.facts.format < LOG_FORMAT {
             self.record(Entry::Opened { format: LOG_FORMAT });
         }
     }

@@ -36,7 +36,7 @@ impl Run {
     /// Returns the run's own usage and its reserve.
     #[must_use]
     pub fn own(&self) -> OwnUsage {
-        let (tally, tracker) = (&self.state.tally, self.tracker());
+        let (tally, tracker) = (&self.state.facts.tally, self.tracker());
         let next = self.next_call();
         let spend = Spend {
             usage: tally.usage,

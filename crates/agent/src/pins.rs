@@ -102,7 +102,7 @@ impl Run {
 
     /// Adds and pins the waiting rules of the host and texts of tools. No tool call may be open.
     pub(crate) fn say_pins(&mut self) {
-        let mut waiting = self.state.to_pin.clone();
+        let mut waiting = self.state.facts.to_pin.clone();
         waiting.append(&mut self.rules);
         for text in waiting {
             if let Err(error) = self.say_rule(&text) {

@@ -127,7 +127,7 @@ impl Run {
             state.memory = RunMemory::default();
         }
         Self {
-            tools: DeclaredTools::new(&setup, &state.transcript, state.planned),
+            tools: DeclaredTools::new(&setup, &state.transcript, state.facts.planned),
             answer_limit: AnswerLimit::new(&setup),
             current: CurrentRun::new(setup.recall),
             setup,
@@ -182,7 +182,7 @@ impl Run {
 
     /// Declares the tools of the next request, after a change of the setup or the view.
     pub(crate) fn declare(&mut self) {
-        let planned = self.state.planned;
+        let planned = self.state.facts.planned;
         self.tools = DeclaredTools::new(&self.setup, &self.state.transcript, planned);
     }
 
@@ -257,7 +257,7 @@ impl Run {
     #[must_use]
     pub fn line(&self) -> ViewLimits {
         let known = self.setup.line.window;
-        let window = match (known, self.state.learned) {
+        let window = match (known, self.state.facts.learned) {
             (Some(known), Some(learned)) => Some(known.min(learned)),
             (known, learned) => known.or(learned),
         };
@@ -302,7 +302,7 @@ impl Run {
 
     /// Returns the calibration of our counter for the next request.
     pub(crate) fn calibration(&self) -> Calibration {
-        let known = self.state.calibration;
+        let known = self.state.facts.calibration;
         if self.attempt.hopeful {
             known.at_best(Tokens::ZERO).unwrap_or(known)
         } else {
@@ -312,7 +312,7 @@ impl Run {
 
     /// Checks whether a request may fit although the estimate says that it does not.
     pub(crate) fn might_fit(&self, cannot_fit: &CannotFit) -> bool {
-        let best = self.state.calibration.at_best(cannot_fit.minimum);
+        let best = self.state.facts.calibration.at_best(cannot_fit.minimum);
         !self.attempt.hopeful && best.is_some()
     }
 
@@ -437,7 +437,7 @@ impl Run {
     /// Returns the run's usage of its limits.
     #[must_use]
     pub fn tracker(&self) -> ExecutionTracker {
-        let tally = &self.state.tally;
+        let tally = &self.state.facts.tally;
         let limits = Arc::clone(&self.setup.limits);
         ExecutionTracker {
             turns: tally.turns,

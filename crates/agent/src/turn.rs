@@ -104,7 +104,7 @@ impl Run {
             self.current.cause = TurnTrigger::Steer;
         }
         self.notify(Event::TurnStart {
-            turn: self.state.tally.turns + 1,
+            turn: self.state.facts.tally.turns + 1,
             cause: self.current.cause,
             tokens: self.tokens(),
             trigger,
@@ -127,10 +127,10 @@ impl Run {
             .setup
             .limits
             .max_turns
-            .saturating_sub(self.state.tally.turns);
+            .saturating_sub(self.state.facts.tally.turns);
         let sheet = self.setup.sheet.as_ref();
         let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.now.since_call));
-        self.state.pace.outlook(Some(left), cold_now)
+        self.state.facts.pace.outlook(Some(left), cold_now)
     }
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
@@ -376,7 +376,7 @@ impl Run {
             matches!(stop, Length | Window | ContentFilter)
         });
         self.current.turn_end = Some(TurnAnswer {
-            turn: self.state.tally.turns,
+            turn: self.state.facts.tally.turns,
             stop,
             usage,
         });
@@ -503,7 +503,7 @@ impl Run {
 
     /// Tells the model which limits are near, once for each.
     fn tell_near(&mut self, tracker: &ExecutionTracker) {
-        let warned = &self.state.tally.warned;
+        let warned = &self.state.facts.tally.warned;
         let mut near = tracker.near(self.now.elapsed);
         near.retain(|near| !warned.contains(near));
         if near.is_empty() {

@@ -107,14 +107,14 @@ impl State {
         let Some((items, planned)) = self.marks.take(run, &self.transcript) else {
             return false;
         };
-        self.planned = planned;
+        self.facts.planned = planned;
         self.transcript.rewind(items);
-        self.trail = Default::default();
-        self.cache.rewound();
+        self.facts.trail = Default::default();
+        self.facts.cache.rewound();
         self.batch = None;
-        self.paused = false;
-        self.to_pin.clear();
-        self.heard = None;
+        self.facts.paused = false;
+        self.facts.to_pin.clear();
+        self.facts.heard = None;
         self.memory.rewound();
         true
     }
