@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Budget, Plan, SummaryTiming, Tokens, Trigger};
+use plimsoll_context::{Budget, SummaryTiming, Trigger};
 
+use crate::applied_plan::AppliedPlan;
 use crate::current::Attempt;
 use crate::leave::Next;
 use crate::now::Now;
@@ -33,28 +34,11 @@ pub enum CompactError {
     },
 }
 
-/// A compaction that was applied on request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Compaction {
-    /// The plan.
-    pub plan: Plan,
-    /// Number of messages in the view before.
-    pub messages_before: usize,
-    /// Number of messages in the view after.
-    pub messages_after: usize,
-    /// The request's size before.
-    pub tokens_before: Tokens,
-    /// The request's size after.
-    pub tokens_after: Tokens,
-}
-
 /// A requested compaction in progress.
 #[derive(Debug, Default)]
 pub(crate) struct RequestedCompaction {
     /// The focus: information that the summary must keep above all.
     focus: Option<Arc<str>>,
-    /// The plan, with the number and the size of the messages before it.
-    made: Option<(Plan, usize, Tokens)>,
 }
 
 impl RequestedCompaction {
@@ -100,7 +84,6 @@ impl Run {
         self.compaction = None;
         self.phase = Phase::Compacting(RequestedCompaction {
             focus: focus.map(Arc::from),
-            ..RequestedCompaction::default()
         });
         Ok(())
     }
@@ -146,32 +129,13 @@ impl Run {
             return self.end_compaction();
         };
         plan.price = Some(self.price_of_plan(&plan, &line));
-        let messages = self.state.transcript.items().len();
-        let made = Some((plan.clone(), messages, self.tokens()));
         self.open();
-        self.leave(
-            plan,
-            Next::Compaction(RequestedCompaction { made, ..compacting }),
-        );
+        self.leave(plan, Next::Compaction(compacting));
     }
 
     /// Returns the last requested compaction if it was applied. Later calls return `None`.
-    pub fn take_compaction(&mut self) -> Option<Compaction> {
+    pub fn take_compaction(&mut self) -> Option<AppliedPlan> {
         self.compaction.take()
-    }
-
-    /// Finishes a compaction whose plan was applied.
-    pub(crate) fn compacted(&mut self, compacting: RequestedCompaction) {
-        self.compaction = compacting
-            .made
-            .map(|(plan, messages_before, tokens_before)| Compaction {
-                plan,
-                messages_before,
-                messages_after: self.state.transcript.items().len(),
-                tokens_before,
-                tokens_after: self.tokens(),
-            });
-        self.end_compaction();
     }
 
     /// Aborts the compaction in progress.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use plimsoll_context::{Form, Plan, Recall, Tokens};
 
+use crate::applied_plan::AppliedPlan;
 use crate::compact::RequestedCompaction;
 use crate::entry::Entry;
 use crate::event::Event;
@@ -47,7 +48,8 @@ impl Run {
         match self.setup.leave {
             Leave::Freely => self.apply_and_go_on(leaving, next),
             Leave::Asked => {
-                self.queue.push_back(Step::Leave(Box::new(leaving.clone())));
+                self.queue
+                    .push_back(Step::BeforePlan(Box::new(leaving.clone())));
                 self.phase = Phase::Leaving(Box::new((leaving, next)));
             }
         }
@@ -101,7 +103,7 @@ impl Run {
 
     fn apply_and_go_on(&mut self, leaving: PendingPlan, next: Next) {
         self.phase = Phase::Preparing;
-        if !self.apply(leaving) {
+        let Some(applied) = self.apply(leaving) else {
             return match next {
                 Next::Request => {
                     let cannot_fit = plimsoll_context::CannotFit {
@@ -116,55 +118,42 @@ impl Run {
                 }
                 Next::Compaction(_) => self.end_compaction(),
             };
-        }
+        };
         match next {
             Next::Request => {}
             Next::Retry(refused) => self.call(refused.rung, None),
-            Next::Compaction(compacting) => self.compacted(compacting),
+            Next::Compaction(_) => {
+                self.compaction = Some(applied);
+                self.end_compaction();
+            }
         }
     }
 
-    /// Records and applies a plan. Returns `false` if the plan does not match the view, which would be
-    /// a bug.
-    fn apply(&mut self, leaving: PendingPlan) -> bool {
+    /// Records and applies a plan. Returns `None` if the plan does not match the view, which would be a
+    /// bug.
+    fn apply(&mut self, leaving: PendingPlan) -> Option<AppliedPlan> {
         let plan = leaving.plan.clone();
-        let compacts = plan.is_compaction();
-        if compacts {
-            self.notify(Event::CompactionStarted {
-                why: plan.why,
-                stages: plan.stages.clone(),
-                tokens: leaving.tokens,
-                messages: leaving.messages,
-            });
-        }
         let had_planned = self.tools.has_joined;
         if !self.record(Entry::Planned { plan: plan.clone() }) {
-            return false;
+            return None;
         }
         if !had_planned {
             self.declare();
         }
         self.summaries.planned();
-        let tokens_after = self.tokens();
-        self.notify(if compacts {
-            Event::CompactionEnded {
-                plan,
-                messages_before: leaving.messages,
-                messages_after: self.state.transcript.items().len(),
-                tokens_before: leaving.tokens,
-                tokens_after,
-            }
-        } else {
-            Event::ResultsShortened {
-                results: plan.edits.len(),
-                tokens_before: leaving.tokens,
-                tokens_after,
-            }
-        });
+        let applied = AppliedPlan {
+            is_compaction: plan.is_compaction(),
+            plan,
+            messages_before: leaving.messages,
+            messages_after: self.state.transcript.items().len(),
+            tokens_before: leaving.tokens,
+            tokens_after: self.tokens(),
+        };
+        self.notify(Event::PlanApplied(applied.clone()));
         if self.setup.leave == Leave::Asked {
-            self.queue.push_back(Step::Gone(Box::new(leaving)));
+            self.queue.push_back(Step::AfterPlan(Box::new(leaving)));
         }
-        true
+        Some(applied)
     }
 
     fn leaving(&self, plan: Plan) -> PendingPlan {

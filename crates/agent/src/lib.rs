@@ -3,6 +3,7 @@
 //! The machine only decides. It uses no files, clocks, threads, sockets, random sources or async code.
 //! See [`Run`].
 
+mod applied_plan;
 mod arguments;
 mod batch;
 mod branches;
@@ -60,6 +61,7 @@ mod undo;
 mod waste;
 mod work;
 
+pub use applied_plan::AppliedPlan;
 pub use arguments::{
     ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
@@ -68,7 +70,7 @@ pub use call_key::CallKey;
 pub use call_target::{
     CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
 };
-pub use compact::{CompactError, Compaction, MAX_FOCUS};
+pub use compact::{CompactError, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{

@@ -12,7 +12,7 @@ use plimsoll_context::{
     Tokens, Trigger, ViewLimits, price_with_head,
 };
 
-use crate::compact::Compaction;
+use crate::applied_plan::AppliedPlan;
 use crate::current::{Attempt, CurrentRun};
 use crate::declared::DeclaredTools;
 use crate::doom_loop::DoomLoopTracker;
@@ -71,7 +71,7 @@ pub struct Run {
     /// Rules of the host that are added as soon as no tool call is open.
     pub(crate) rules: Vec<String>,
     /// The last compaction that the user asked for and that was applied.
-    pub(crate) compaction: Option<Compaction>,
+    pub(crate) compaction: Option<AppliedPlan>,
 }
 
 /// The limit of the answer that requests state. The recovery ladder lowers it if the provider allows
@@ -225,7 +225,7 @@ impl Run {
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
             Input::Measured(reported) => self.measured(reported),
-            Input::Left(verdict) => self.left(verdict),
+            Input::PlanVerdict(verdict) => self.left(verdict),
             Input::Decided(decision) => self.decided(decision),
             Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),

@@ -104,7 +104,7 @@ pub enum Leave {
     /// No. Removed messages remain in the log and are not stored elsewhere.
     #[default]
     Freely,
-    /// Yes. The host receives the affected messages: see [`Step::Leave`](crate::Step::Leave).
+    /// Yes. The host receives the affected messages: see [`Step::BeforePlan`](crate::Step::BeforePlan).
     Asked,
 }
 

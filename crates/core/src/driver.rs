@@ -168,14 +168,14 @@ async fn follow(
             Step::Measure(request) => {
                 underway.count = Some(Box::pin(call::count(Arc::clone(&parts), request)));
             }
-            Step::Leave(leaving) => {
+            Step::BeforePlan(leaving) => {
                 flush(session).await?;
                 let span = session.spans.leave(&leaving);
                 let verdict = hooked::keep(session, &parts, &leaving);
                 let verdict = verdict.instrument(span).await;
-                session.handle(Input::Left(verdict));
+                session.handle(Input::PlanVerdict(verdict));
             }
-            Step::Gone(leaving) => {
+            Step::AfterPlan(leaving) => {
                 flush(session).await?;
                 hooked::gone(session, &parts, &leaving).await;
             }

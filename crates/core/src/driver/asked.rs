@@ -26,15 +26,15 @@ pub(crate) async fn plan(session: &mut Session) -> Result<(), Error> {
                 let asked = call::summarize(Arc::clone(&parts), request, scene, losses);
                 summary = Some(asked.instrument(session.spans.of_summary()).boxed());
             }
-            Step::Leave(leaving) => {
+            Step::BeforePlan(leaving) => {
                 flush(session).await?;
                 let span = session.spans.leave(&leaving);
                 let verdict = hooked::keep(session, &parts, &leaving)
                     .instrument(span)
                     .await;
-                session.handle(Input::Left(verdict));
+                session.handle(Input::PlanVerdict(verdict));
             }
-            Step::Gone(leaving) => {
+            Step::AfterPlan(leaving) => {
                 flush(session).await?;
                 hooked::gone(session, &parts, &leaving).await;
             }
