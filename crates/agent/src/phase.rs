@@ -3,10 +3,9 @@
 use plimsoll_context::{CacheBreak, Tokens};
 
 use crate::compact::RequestedCompaction;
-use crate::leave::Next;
-use crate::opening::HostDecision;
+use crate::failure::Failure;
 use crate::request::ToolChoice;
-use crate::step::PendingPlan;
+use crate::step::{PendingPlan, UserInput};
 use crate::tool_queue::ToolQueue;
 
 /// The current activity of the machine.
@@ -62,6 +61,51 @@ pub(crate) struct ModelCallFacts {
     pub(crate) tool_choice: ToolChoice,
     /// The reason why the call may miss the cache although the view is unchanged.
     pub(crate) not_view: Option<CacheBreak>,
+}
+
+/// The step after a plan is applied.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The request that the plan was made for.
+    Request,
+    /// A smaller version of the refused request.
+    Retry(RefusedRequest),
+    /// The end of a compaction that the user asked for between two runs.
+    Compaction(RequestedCompaction),
+}
+
+/// A request that was refused as too long.
+#[derive(Debug)]
+pub(crate) struct RefusedRequest {
+    pub(crate) failure: Failure,
+    /// The step of the recovery ladder.
+    pub(crate) rung: u32,
+    /// The request's size by our counter.
+    pub(crate) counted: Tokens,
+    /// Maximum size of the next request, if known.
+    pub(crate) most: Option<Tokens>,
+}
+
+/// A decision of the host.
+#[derive(Debug)]
+pub(crate) enum HostDecision {
+    /// Whether the first run of a session may start.
+    Task(Opening),
+    /// Whether a run may start.
+    Loop(Opening),
+    /// Whether a turn may start.
+    Turn,
+    /// Whether there is more to do.
+    FollowUp,
+}
+
+/// The way in which a run starts.
+#[derive(Debug)]
+pub(crate) enum Opening {
+    /// With a message of the user.
+    Said(UserInput),
+    /// As a continuation of the last run.
+    GoOn { crashed: bool },
 }
 
 impl Phase {
