@@ -197,7 +197,7 @@ impl Run {
     /// Does the same without an event, for example if a plan has to be made again.
     pub(crate) fn go_down(&mut self, refused: RefusedRequest) {
         match self.smaller(refused.counted, refused.most) {
-            Some(plan) => self.leave(plan, Next::Retry(refused)),
+            Some(plan) => self.submit(plan, Next::Retry(refused)),
             None => self.finish(EndReason::Failed {
                 failure: refused.failure,
             }),

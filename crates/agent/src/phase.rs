@@ -10,8 +10,8 @@ use crate::tool_queue::ToolQueue;
 
 /// The current activity of the machine.
 ///
-/// A turn goes from `TurnDue` to `Preparing` and `ModelCallFacts`, and to `Working` if the model calls tools.
-/// `Measuring`, `Summarizing` and `PendingPlan` interrupt `Preparing`.
+/// A turn goes from `TurnDue` to `Preparing` and `Calling`, and to `Working` if the model calls tools.
+/// `Measuring`, `Summarizing` and `PlanPending` interrupt `Preparing`.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// No run is in progress.
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     /// Waiting for a summary that the next plan needs.
     Summarizing(PlanFor),
     /// Waiting for the host to approve a plan.
-    Leaving(Box<(PendingPlan, Next)>),
+    PlanPending(Box<(PendingPlan, Next)>),
     /// Waiting for a model call.
     Calling(ModelCallFacts),
     /// Running tool calls.
@@ -116,7 +116,7 @@ impl Phase {
             | Self::Measuring { .. }
             | Self::Summarizing(PlanFor::Request)
             | Self::Calling(_) => true,
-            Self::Leaving(leaving) => !matches!(leaving.1, Next::Compaction(_)),
+            Self::PlanPending(pending) => !matches!(pending.1, Next::Compaction(_)),
             Self::Idle
             | Self::TurnDue
             | Self::Summarizing(PlanFor::Compaction(_))
@@ -130,7 +130,7 @@ impl Phase {
     pub(crate) fn is_compaction(&self) -> bool {
         match self {
             Self::Compacting(_) | Self::Summarizing(PlanFor::Compaction(_)) => true,
-            Self::Leaving(leaving) => matches!(leaving.1, Next::Compaction(_)),
+            Self::PlanPending(pending) => matches!(pending.1, Next::Compaction(_)),
             _ => false,
         }
     }
@@ -145,7 +145,7 @@ impl Phase {
             | Self::TurnDue
             | Self::Preparing
             | Self::Compacting(_)
-            | Self::Leaving(_)
+            | Self::PlanPending(_)
             | Self::Deciding(_) => false,
         }
     }

@@ -158,7 +158,7 @@ impl Run {
         match plan {
             Some(mut plan) => {
                 plan.price = Some(self.price_of_plan(&plan, &line));
-                self.leave(plan, Next::Request);
+                self.submit(plan, Next::Request);
                 FitStatus::Waiting
             }
             None => FitStatus::Under,
@@ -199,7 +199,7 @@ impl Run {
         let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &context);
         Some(match proposal.ok()?.plan {
             Some(plan) => {
-                self.leave(plan, Next::Request);
+                self.submit(plan, Next::Request);
                 FitStatus::Waiting
             }
             None => FitStatus::Under,
@@ -277,7 +277,7 @@ impl Run {
         };
         plan.price = Some(self.price_of_plan(&plan, &line));
         self.open_log();
-        self.leave(plan, Next::Compaction(compacting));
+        self.submit(plan, Next::Compaction(compacting));
     }
 
     /// Aborts the compaction in progress.
@@ -294,33 +294,33 @@ impl Run {
     }
 
     /// Applies a plan and continues. If the host must approve plans, it is asked first.
-    pub(crate) fn leave(&mut self, plan: Plan, next: Next) {
-        let leaving = self.leaving(plan);
+    pub(crate) fn submit(&mut self, plan: Plan, next: Next) {
+        let pending = self.pending(plan);
         match self.setup.leave {
-            Leave::Freely => self.apply_and_go_on(leaving, next),
+            Leave::Freely => self.apply_and_go_on(pending, next),
             Leave::Asked => {
                 self.queue
-                    .push_back(Step::BeforePlan(Box::new(leaving.clone())));
-                self.phase = Phase::Leaving(Box::new((leaving, next)));
+                    .push_back(Step::BeforePlan(Box::new(pending.clone())));
+                self.phase = Phase::PlanPending(Box::new((pending, next)));
             }
         }
     }
 
     /// Handles the host's answer.
-    pub(crate) fn left(&mut self, verdict: Verdict) {
-        let (leaving, next) = match std::mem::replace(&mut self.phase, Phase::Preparing) {
-            Phase::Leaving(waiting) => *waiting,
+    pub(crate) fn judged(&mut self, verdict: Verdict) {
+        let (pending, next) = match std::mem::replace(&mut self.phase, Phase::Preparing) {
+            Phase::PlanPending(waiting) => *waiting,
             other => {
                 self.phase = other;
                 return;
             }
         };
         match verdict {
-            Verdict::Go => self.apply_and_go_on(leaving, next),
+            Verdict::Go => self.apply_and_go_on(pending, next),
             Verdict::NotKept { why } => {
                 self.not_kept(&why);
-                match (leaving.plan.recall, next) {
-                    (Recall::None, next) => self.apply_and_go_on(leaving, next),
+                match (pending.plan.recall, next) {
+                    (Recall::None, next) => self.apply_and_go_on(pending, next),
                     // The plan is made again, without markers that promise recall.
                     (Recall::Offered, Next::Request) => {}
                     (Recall::Offered, Next::Compaction(compacting)) => {
@@ -352,9 +352,9 @@ impl Run {
         }
     }
 
-    fn apply_and_go_on(&mut self, leaving: PendingPlan, next: Next) {
+    fn apply_and_go_on(&mut self, pending: PendingPlan, next: Next) {
         self.phase = Phase::Preparing;
-        let Some(applied) = self.apply(leaving) else {
+        let Some(applied) = self.apply(pending) else {
             return match next {
                 Next::Request => {
                     let cannot_fit = CannotFit {
@@ -382,8 +382,8 @@ impl Run {
 
     /// Records and applies a plan. Returns `None` if the plan does not match the view, which would be a
     /// bug.
-    fn apply(&mut self, leaving: PendingPlan) -> Option<AppliedPlan> {
-        let plan = leaving.plan.clone();
+    fn apply(&mut self, pending: PendingPlan) -> Option<AppliedPlan> {
+        let plan = pending.plan.clone();
         let had_planned = self.tools.has_joined;
         if !self.record(Entry::Planned { plan: plan.clone() }) {
             return None;
@@ -395,19 +395,19 @@ impl Run {
         let applied = AppliedPlan {
             is_compaction: plan.is_compaction(),
             plan,
-            messages_before: leaving.messages,
+            messages_before: pending.messages,
             messages_after: self.state.transcript.items().len(),
-            tokens_before: leaving.tokens,
+            tokens_before: pending.tokens,
             tokens_after: self.tokens(),
         };
         self.notify(Event::PlanApplied(applied.clone()));
         if self.setup.leave == Leave::Asked {
-            self.queue.push_back(Step::AfterPlan(Box::new(leaving)));
+            self.queue.push_back(Step::AfterPlan(Box::new(pending)));
         }
         Some(applied)
     }
 
-    fn leaving(&self, plan: Plan) -> PendingPlan {
+    fn pending(&self, plan: Plan) -> PendingPlan {
         let view = &self.state.transcript;
         let mut tools = HashMap::new();
         let touched = view.touched(&plan);

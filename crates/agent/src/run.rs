@@ -192,7 +192,7 @@ impl Run {
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
             Input::Measured(reported) => self.measured(reported),
-            Input::PlanVerdict(verdict) => self.left(verdict),
+            Input::PlanVerdict(verdict) => self.judged(verdict),
             Input::Decided(decision) => self.decided(decision),
             Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),
@@ -213,7 +213,7 @@ impl Run {
                 | Phase::Calling(_)
                 | Phase::Summarizing(_)
                 | Phase::Measuring { .. }
-                | Phase::Leaving(_)
+                | Phase::PlanPending(_)
                 | Phase::Deciding(_) => {}
             }
         }

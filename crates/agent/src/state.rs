@@ -292,13 +292,9 @@ impl State {
             } => {
                 self.take(message)?;
                 self.memory.takes(message);
-                self.facts.tally.usage = self.facts.tally.usage.combine(spent.usage);
+                self.charge(spent.usage, spent.cost);
                 self.facts.tally.estimated = self.facts.tally.estimated.combine(spent.estimated);
-                self.facts.total = self.facts.total.combine(spent.usage);
-                self.facts.tally.processed += spent.usage.total_tokens();
-                self.facts.tally.growth += spent.usage.total_tokens();
                 self.facts.tally.spent = self.facts.tally.spent.combine(*spent);
-                self.pay(spent.cost);
                 for text in wanted {
                     let said = pins::rule(text);
                     let mut pinned = self.transcript.items().iter();
@@ -326,20 +322,10 @@ impl State {
                 }
             }
             Entry::Summarized { usage, cost, .. } => {
-                self.pay(Cost::of(*cost));
-                self.facts.tally.processed += usage.total_tokens();
-                self.facts.tally.growth += usage.total_tokens();
-                self.facts.tally.usage = self.facts.tally.usage.combine(*usage);
+                self.charge(*usage, Cost::of(*cost));
                 self.facts.tally.summary_usage = self.facts.tally.summary_usage.combine(*usage);
-                self.facts.total = self.facts.total.combine(*usage);
             }
-            Entry::Wasted { usage, cost } => {
-                self.pay(Cost::of(*cost));
-                self.facts.tally.processed += usage.total_tokens();
-                self.facts.tally.growth += usage.total_tokens();
-                self.facts.tally.usage = self.facts.tally.usage.combine(*usage);
-                self.facts.total = self.facts.total.combine(*usage);
-            }
+            Entry::Wasted { usage, cost } => self.charge(*usage, Cost::of(*cost)),
             Entry::Pinned { seq, pin } => {
                 self.marks.keep(&self.transcript);
                 if !self.transcript.set_pin(*seq, pin.clone()) {
@@ -467,6 +453,16 @@ impl State {
     pub(crate) fn spend(&mut self, spent: &Spend) {
         self.facts.total = self.facts.total.combine(spent.usage);
         self.facts.total_cost = self.facts.total_cost.combine(spent.cost);
+    }
+
+    /// Adds usage beside the run's own answered calls. Each token counts in full.
+    fn charge(&mut self, usage: Usage, cost: Cost) {
+        self.pay(cost);
+        let tally = &mut self.facts.tally;
+        tally.processed += usage.total_tokens();
+        tally.growth += usage.total_tokens();
+        tally.usage = tally.usage.combine(usage);
+        self.facts.total = self.facts.total.combine(usage);
     }
 
     fn pay(&mut self, cost: Cost) {

@@ -115,7 +115,7 @@ impl Run {
         if !self.attempt.vetoed
             && let Some(plan) = self.plan_within_limits()
         {
-            self.leave(plan, Next::Request);
+            self.submit(plan, Next::Request);
             return false;
         }
         true

@@ -39,7 +39,7 @@ impl Session {
             ..Now::default()
         };
         self.run.compact(now, focus)?;
-        driver::asked::plan(self).await?;
+        driver::settle(self).await?;
         Ok(self.run.take_compaction())
     }
 

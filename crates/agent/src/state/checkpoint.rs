@@ -163,7 +163,7 @@ impl State {
         if *running || batch.is_some() || !waiting.is_empty() {
             return None;
         }
-        let mut messages = Messages::default();
+        let mut messages = MessageTable::default();
         let view = messages.items(transcript.items());
         let mut old_views: Vec<(&Arc<[Item]>, Vec<SavedItem>)> = Vec::new();
         let marks = marks.0.iter().map(|mark| SavedMark {
@@ -259,16 +259,16 @@ impl io::Write for BoundedText {
 
 /// The messages of a state, each of them once.
 #[derive(Default)]
-struct Messages {
+struct MessageTable {
     all: Vec<Arc<Message>>,
-    places: HashMap<*const Message, usize>,
+    indices: HashMap<*const Message, usize>,
 }
 
-impl Messages {
+impl MessageTable {
     fn items(&mut self, items: &[Item]) -> Vec<SavedItem> {
         let saved = items.iter().map(|item| SavedItem {
             seq: item.seq,
-            message: self.place(&item.message),
+            message: self.index(&item.message),
             pin: item.pin.clone(),
             edited: match item.form {
                 Form::Original => None,
@@ -278,8 +278,8 @@ impl Messages {
         saved.collect()
     }
 
-    fn place(&mut self, message: &Arc<Message>) -> usize {
-        *self.places.entry(Arc::as_ptr(message)).or_insert_with(|| {
+    fn index(&mut self, message: &Arc<Message>) -> usize {
+        *self.indices.entry(Arc::as_ptr(message)).or_insert_with(|| {
             self.all.push(Arc::clone(message));
             self.all.len() - 1
         })
