@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, ArchiveScopes};
 use crate::checkpoint;
-use crate::connection::{self, SharedConnection, blocking};
+use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::damaged::DamagedFile;
 use crate::delete;
 use crate::export::{self, ExportError, ExportedEntry};
@@ -606,16 +606,4 @@ impl SessionReader for SqliteStore {
         self.archive.shrink().await?;
         self.files.shrink().await
     }
-}
-
-/// Creates a folder that only its owner may access, like the file itself.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(folder).map_err(fault::io(folder))
 }
