@@ -50,16 +50,12 @@ async fn main() -> Result<(), plimsoll::Error> {
         // Behind it the stages of a preset, for what yours leaves over.
         .policy(Policy::evict(Default::default()).with_stage(Arc::new(OldestFirst)))
         .observer(|seen: &SessionEvent| {
-            if let Event::CompactionEnded {
-                plan,
-                tokens_before,
-                tokens_after,
-                ..
-            } = &seen.event
-            {
+            if let Event::PlanApplied(applied) = &seen.event {
                 println!(
-                    "{}: {tokens_before} to {tokens_after}",
-                    plan.stages.join(", ")
+                    "{}: {} to {}",
+                    applied.plan.stages.join(", "),
+                    applied.tokens_before,
+                    applied.tokens_after
                 );
             }
         })

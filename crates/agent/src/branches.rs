@@ -5,11 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Entry;
-use crate::run::Run;
 use crate::spend::Spend;
-use crate::state::{FoldError, State};
-use crate::step::Step;
+use crate::state::State;
 
 /// One branch: a run of the same prompt by another agent, in a fork of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,31 +28,6 @@ pub struct BranchRecord {
     pub spent: Spend,
     /// The duration in milliseconds.
     pub duration_ms: u64,
-}
-
-impl Run {
-    /// Writes the first entry of an empty log, so that the session can be forked.
-    pub fn open_log(&mut self) {
-        self.open();
-    }
-
-    /// Takes over the entries of the chosen branch, together with the record of all branches. Applies
-    /// either everything or nothing.
-    ///
-    /// # Errors
-    /// If the entries do not continue the view; nothing has changed then.
-    pub fn adopt(&mut self, branched: Entry, entries: Vec<Entry>) -> Result<(), FoldError> {
-        let mut state = self.state.clone();
-        state.absorb(&branched)?;
-        for entry in &entries {
-            state.absorb(entry)?;
-        }
-        self.state = state;
-        self.declare();
-        self.queue.push_back(Step::Record(branched));
-        self.queue.extend(entries.into_iter().map(Step::Record));
-        Ok(())
-    }
 }
 
 impl State {

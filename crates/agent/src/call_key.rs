@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, Seq};
 
-use crate::run::Run;
+use crate::state::State;
 
 /// The identifier of one tool call. The key stays the same if the call is repeated after a crash, and
 /// is never reused for another call. Its text form, `SESSION.SEQ-INDEX`, can be used as an idempotency
@@ -22,21 +22,21 @@ pub struct CallKey {
     pub index: usize,
 }
 
-impl Run {
+impl CallKey {
     /// Returns the key of a call of the model's newest message. If several calls have the same id, it
     /// is the first one without a result. Returns `None` if there is no such call.
     #[must_use]
-    pub fn key_of(&self, call: &CallId) -> Option<CallKey> {
-        let items = self.state.transcript.items().iter().rev();
+    pub fn of(session: &Arc<str>, state: &State, call: &CallId) -> Option<Self> {
+        let items = state.transcript.items().iter().rev();
         let mut asked = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
         let item = asked.next()?;
-        let open = self.state.batch.as_ref().and_then(|batch| batch.at(call));
+        let open = state.batch.as_ref().and_then(|batch| batch.at(call));
         let index = match open {
             Some(index) => index,
             None => item.message.calls().position(|asked| asked.id == *call)?,
         };
-        Some(CallKey {
-            session: Arc::clone(&self.setup.session),
+        Some(Self {
+            session: Arc::clone(session),
             seq: item.seq,
             index,
         })

@@ -1,18 +1,9 @@
-//! A compaction that the user asks for between two runs.
+//! [`RequestedCompaction`]: a compaction that the user asks for between two runs.
 //!
 //! The policy plans down to its target at once, regardless of the trigger. The plan is recorded,
 //! archived and reported like any other.
 
 use std::sync::Arc;
-
-use plimsoll_context::{Budget, Plan, SummaryTiming, Tokens, Trigger};
-
-use crate::current::Attempt;
-use crate::leave::Next;
-use crate::now::Now;
-use crate::phase::{Phase, PlanFor};
-use crate::run::Run;
-use crate::step::Step;
 
 /// Maximum size of the focus of a summary, in bytes. The focus is part of every request to the summary
 /// model.
@@ -33,28 +24,11 @@ pub enum CompactError {
     },
 }
 
-/// A compaction that was applied on request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Compaction {
-    /// The plan.
-    pub plan: Plan,
-    /// Number of messages in the view before.
-    pub messages_before: usize,
-    /// Number of messages in the view after.
-    pub messages_after: usize,
-    /// The request's size before.
-    pub tokens_before: Tokens,
-    /// The request's size after.
-    pub tokens_after: Tokens,
-}
-
 /// A requested compaction in progress.
 #[derive(Debug, Default)]
 pub(crate) struct RequestedCompaction {
     /// The focus: information that the summary must keep above all.
-    focus: Option<Arc<str>>,
-    /// The plan, with the number and the size of the messages before it.
-    made: Option<(Plan, usize, Tokens)>,
+    pub(crate) focus: Option<Arc<str>>,
 }
 
 impl RequestedCompaction {
@@ -68,122 +42,5 @@ impl RequestedCompaction {
             .into(),
             None => prompt.into(),
         }
-    }
-}
-
-impl Run {
-    /// Starts a compaction down to the target. The steps are returned by [`Run::poll`], up to the first
-    /// [`Step::Wait`] while no run is in progress.
-    ///
-    /// If the view is already below its target, or no message may be removed, that step follows at once
-    /// and no model is called. `focus` tells the summary model what to keep above all.
-    ///
-    /// # Errors
-    /// If a run is in progress, or if the focus is longer than [`MAX_FOCUS`].
-    pub fn compact(&mut self, now: Now, focus: Option<&str>) -> Result<(), CompactError> {
-        if self.is_running() {
-            return Err(CompactError::Running);
-        }
-        let focus = focus.map(str::trim).filter(|focus| !focus.is_empty());
-        if let Some(bytes) = focus.map(str::len).filter(|bytes| *bytes > MAX_FOCUS) {
-            return Err(CompactError::Focus { bytes });
-        }
-        self.current.recall = self.setup.recall;
-        self.current.archive_failed = false;
-        self.now = self.now.followed_by(now, false);
-        self.attempt = Attempt::default();
-        self.summaries.begin();
-        // A summary from the last run does not take the focus into account.
-        if focus.is_some() {
-            self.summaries.ready = None;
-        }
-        self.compaction = None;
-        self.phase = Phase::Compacting(RequestedCompaction {
-            focus: focus.map(Arc::from),
-            ..RequestedCompaction::default()
-        });
-        Ok(())
-    }
-
-    /// Makes the plan, or requests the summary that it needs.
-    pub(crate) fn plan_compaction(&mut self) {
-        let Phase::Compacting(compacting) = std::mem::replace(&mut self.phase, Phase::TurnDue)
-        else {
-            return;
-        };
-        let line = match self.budget_planned() {
-            Ok(line) => line,
-            Err(cannot_fit) => {
-                self.warn(self.reported(cannot_fit).to_string());
-                return self.end_compaction();
-            }
-        };
-        let budget = Budget {
-            trigger: line.target,
-            ..line
-        };
-        let view = &self.state.transcript;
-        if view.tokens() <= budget.target {
-            return self.end_compaction();
-        }
-        let (why, context) = (Trigger::Asked, self.plan_context());
-        let proposal = self
-            .setup
-            .policy
-            .best_proposal(view, &budget, why, &context);
-        // A summary for later use does not help with this compaction.
-        if let Some(span) = proposal
-            .wants
-            .filter(|span| span.when == SummaryTiming::Now)
-        {
-            self.open();
-            if self.wants_summary(span, Some(&compacting)) {
-                self.phase = Phase::Summarizing(PlanFor::Compaction(compacting));
-                return;
-            }
-        }
-        let Some(mut plan) = proposal.plan else {
-            return self.end_compaction();
-        };
-        plan.price = Some(self.price_of_plan(&plan, &line));
-        let messages = self.state.transcript.items().len();
-        let made = Some((plan.clone(), messages, self.tokens()));
-        self.open();
-        self.leave(
-            plan,
-            Next::Compaction(RequestedCompaction { made, ..compacting }),
-        );
-    }
-
-    /// Returns the last requested compaction if it was applied. Later calls return `None`.
-    pub fn take_compaction(&mut self) -> Option<Compaction> {
-        self.compaction.take()
-    }
-
-    /// Finishes a compaction whose plan was applied.
-    pub(crate) fn compacted(&mut self, compacting: RequestedCompaction) {
-        self.compaction = compacting
-            .made
-            .map(|(plan, messages_before, tokens_before)| Compaction {
-                plan,
-                messages_before,
-                messages_after: self.state.transcript.items().len(),
-                tokens_before,
-                tokens_after: self.tokens(),
-            });
-        self.end_compaction();
-    }
-
-    /// Aborts the compaction in progress.
-    pub(crate) fn stop_compaction(&mut self) {
-        self.queue.push_back(Step::Abort);
-        self.drop_digest();
-        self.end_compaction();
-    }
-
-    /// Returns to the idle state.
-    pub(crate) fn end_compaction(&mut self) {
-        self.give_up_waiting();
-        self.phase = Phase::Idle;
     }
 }

@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, HashMap};
 use plimsoll_context::{CallId, Item, Message, Tokens};
 use serde::{Deserialize, Serialize};
 
-use crate::run::Run;
-use crate::setup::REQUEST_OVERHEAD;
 use crate::state::State;
 
 /// The content of a view. All sizes are by our counter. Each message counts once; pinned messages count
@@ -128,32 +126,5 @@ impl Share {
     fn add(&mut self, item: &Item) {
         self.messages += 1;
         self.tokens += item.tokens;
-    }
-}
-
-impl Run {
-    /// Returns the current content of the window.
-    #[must_use]
-    pub fn window_use(&self) -> WindowUse {
-        let (tools, system) = self.setup.head(self.tools.has_joined);
-        let system = system + REQUEST_OVERHEAD;
-        let (line, calibration) = (self.line(), self.state.calibration);
-        let budget = self.budget().ok();
-        let priced = budget.map(|budget| self.priced(&budget));
-        let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.tools.overhead);
-        WindowUse {
-            system,
-            tools,
-            tool_count: self.tools.specs.len() + self.setup.hosted_tools.len(),
-            dynamic_context: self.tools.overhead.minus(system + tools),
-            view: Contents::of(&self.state),
-            used: self.tokens(),
-            reserve: line.window.map(|_| calibration.counted(line.reserve())),
-            window: line.window,
-            window_counted: line.window.map(|window| calibration.counted(window)),
-            limit: budget.and_then(|budget| sent(budget.limit)),
-            trigger: priced.and_then(|budget| sent(budget.trigger)),
-            target: budget.and_then(|budget| sent(budget.target)),
-        }
     }
 }

@@ -3,31 +3,28 @@
 //!
 //! Calls that may not run receive their result here. Tools are started elsewhere.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use plimsoll_context::ToolCall;
 use serde_json::Value;
 
-use crate::arguments::{Arguments, fit};
+use crate::arguments::{Arguments, Coercion, fit};
+use crate::batch::BatchCall;
 use crate::call_target::CallTarget;
-use crate::doom_loop::{LoopVerdict, Repetition};
-use crate::event::{Event, LoopConsequence};
+use crate::doom_loop::LoopVerdict;
+use crate::event::Event;
 use crate::identity::identity;
 use crate::limits::ExecutionLimits;
 use crate::moment::HookPoint;
 use crate::notice;
-use crate::outcome::EndReason;
 use crate::permission::Permission;
 use crate::permission_mode::PermissionMode;
-use crate::phase::Phase;
-use crate::run::Run;
-use crate::setup::KnownTool;
-use crate::state::Tally;
+use crate::setup::{KnownTool, Setup};
+use crate::state::{State, Tally};
 use crate::step::Approver;
 use crate::tool_execution::MAX_BATCH;
-use crate::tool_names::NameMatch;
-use crate::tool_queue::ToolQueue;
+use crate::tool_names::{NameMatch, ToolNames};
 
 /// A call that may run, with the corrected tool name and arguments.
 #[derive(Debug, Clone)]
@@ -52,17 +49,29 @@ pub(crate) enum Instead {
 }
 
 /// The decision about a call.
-enum CallDecision {
+pub(crate) enum CallDecision {
     Runs(PreparedCall),
     Not(Instead),
 }
 
-/// A call as the model wrote it.
-struct RawCall {
-    call: Arc<ToolCall>,
-    is_open: bool,
-    /// `None` if the arguments are no longer needed.
-    arguments: Result<Option<Arguments>, String>,
+/// A call without a result, with the decision about it.
+pub(crate) struct DecodedCall {
+    pub(crate) call: Arc<ToolCall>,
+    pub(crate) decision: CallDecision,
+    /// The corrections of its name and arguments.
+    pub(crate) corrections: Vec<Event>,
+}
+
+/// Reads a whole batch before any of its calls runs.
+///
+/// It does not see the run: the caller reports the corrections and gives the results.
+pub(crate) struct BatchReader<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) state: &'a State,
+    /// The severity of the model's current repetition.
+    pub(crate) looping: LoopVerdict,
+    /// No tool may be called any more.
+    pub(crate) is_last: bool,
 }
 
 /// The number of calls that may still run.
@@ -74,115 +83,60 @@ struct Room {
     seen: HashSet<u64>,
 }
 
-impl Run {
-    /// Reads a whole batch before any of its calls runs. Calls that cannot run receive their result
-    /// now.
-    pub(crate) fn decode_batch(&mut self) {
-        // A run that is about to end ends for that reason, even if its last answer is a repetition.
-        let looping = match self.current.finalizing {
-            Some(_) => LoopVerdict::No,
-            None => self.looping(),
-        };
-        match looping {
-            LoopVerdict::Stop(kind, times) => {
-                self.tell_loop(kind, LoopConsequence::Stopped);
-                return self.finish(EndReason::DoomLoop { times, kind });
-            }
-            LoopVerdict::Refuse(kind) => self.tell_loop(kind, LoopConsequence::Refused),
-            LoopVerdict::Nudge(_) | LoopVerdict::No => {}
-        }
-        let calls = self.written_calls();
-        let all_read = calls.iter().all(|call| call.arguments.is_ok());
-        let turns_left = self.setup.limits.max_turns > self.state.tally.turns;
-        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.tally);
-        let mut ready = VecDeque::new();
-        let mut ids = HashSet::new();
-        for RawCall {
-            call,
-            is_open,
-            arguments,
-        } in calls
-        {
-            let decoded = match (arguments, looping) {
-                _ if self.current.finalizing.is_some() || !turns_left => {
-                    CallDecision::skipped(notice::NO_TOOLS_NOW)
-                }
-                (Err(why), _) => CallDecision::refused(notice::unreadable(&call, &why)),
+impl BatchReader<'_> {
+    /// Returns the calls without a result. The decision about a call may depend on earlier calls, and is
+    /// repeated after a crash; calls with a result are therefore read as well.
+    pub(crate) fn read(&self) -> Vec<DecodedCall> {
+        let batch = self.state.batch.iter();
+        let calls = batch.flat_map(|batch| batch.calls()).enumerate();
+        // The arguments of calls beyond the maximum are not needed.
+        let calls = calls.map(|(at, call)| {
+            let arguments = Arguments::read(&call.call.arguments);
+            (call, arguments.map(|read| (at < MAX_BATCH).then_some(read)))
+        });
+        let calls: Vec<_> = calls.collect();
+        let all_read = calls.iter().all(|(_, arguments)| arguments.is_ok());
+        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.facts.tally);
+        let mut decoded = Vec::new();
+        for (BatchCall { call, result, .. }, arguments) in calls {
+            let (is_open, mut corrections) = (result.is_none(), Vec::new());
+            let decision = match (arguments, self.looping) {
+                _ if self.is_last => CallDecision::skipped(notice::NO_TOOLS_NOW),
+                (Err(why), _) => CallDecision::refused(notice::unreadable(call, &why)),
                 (_, LoopVerdict::Refuse(kind)) => {
                     CallDecision::refused(notice::repeated_call(kind))
                 }
                 _ if !all_read => CallDecision::refused(notice::BATCH_UNREADABLE),
                 (Ok(None), _) => CallDecision::skipped(notice::over_batch()),
-                (Ok(Some(arguments)), _) => self.decode(&call, is_open, arguments, &mut room),
+                (Ok(Some(arguments)), _) => {
+                    self.decide(call, is_open, arguments, &mut room, &mut corrections)
+                }
             };
-            match decoded {
-                _ if !is_open => {}
-                CallDecision::Runs(prepared) => {
-                    ids.insert(call.id.clone());
-                    ready.push_back(prepared);
-                }
-                CallDecision::Not(instead) if ids.contains(&call.id) => {
-                    ready.push_back(PreparedCall {
-                        call: ToolCall::clone(&call),
-                        whom: None,
-                        is_protected: false,
-                        instead: Some(instead),
-                    })
-                }
-                CallDecision::Not(instead) => self.settle(&call, instead),
+            if is_open {
+                decoded.push(DecodedCall {
+                    call: Arc::clone(call),
+                    decision,
+                    corrections,
+                });
             }
         }
-        self.phase = Phase::Working(ToolQueue::new(ready));
+        decoded
     }
 
-    /// Returns the severity of the model's current repetition.
-    pub(crate) fn looping(&self) -> LoopVerdict {
-        let most = self.setup.limits.identical_tool_calls();
-        most.map_or(LoopVerdict::No, |most| self.state.doom_loop.looping(most))
-    }
-
-    pub(crate) fn tell_loop(&mut self, kind: Repetition, consequence: LoopConsequence) {
-        self.notify(Event::LoopDetected { kind, consequence });
-    }
-
-    /// Returns the tool of a call, if there is one.
-    pub(crate) fn tool_of(&self, call: &ToolCall) -> Option<&KnownTool> {
-        let name = match self.state.names.resolve(&call.name) {
-            NameMatch::Known => call.name.as_str(),
-            NameMatch::Repaired(name) => name,
-            NameMatch::Unknown => return None,
-        };
-        self.setup.tools.iter().find(|tool| tool.spec.name == name)
-    }
-
-    /// Returns all calls of the batch, including those with a result. The decision about a call may
-    /// depend on earlier calls, and is repeated after a crash.
-    fn written_calls(&self) -> Vec<RawCall> {
-        let batch = self.state.batch.iter();
-        let calls = batch.flat_map(|batch| batch.calls()).enumerate();
-        calls
-            .map(|(at, call)| RawCall {
-                call: Arc::clone(&call.call),
-                is_open: call.result.is_none(),
-                arguments: Arguments::read(&call.call.arguments)
-                    .map(|arguments| (at < MAX_BATCH).then_some(arguments)),
-            })
-            .collect()
-    }
-
-    fn decode(
-        &mut self,
+    fn decide(
+        &self,
         call: &ToolCall,
         is_open: bool,
         arguments: Arguments,
         room: &mut Room,
+        corrections: &mut Vec<Event>,
     ) -> CallDecision {
-        let Some(tool) = self.tool_of(call) else {
-            let names: Vec<&str> = self.state.names.iter().collect();
+        let names = &self.state.facts.names;
+        let Some(tool) = tool_of(self.setup, names, call) else {
+            let names: Vec<&str> = names.iter().collect();
             return CallDecision::refused(notice::unknown_tool(&call.name, &names));
         };
-        let (name, target) = (tool.spec.name.clone(), tool.target.clone());
-        let (asks, edits_files) = (tool.asks, tool.edits_files);
+        let name = &tool.spec.name;
         let fitted = fit(&tool.spec.schema, arguments);
         let arguments = Value::Object(fitted.object);
         let prepared = ToolCall {
@@ -195,31 +149,29 @@ impl Run {
             opaque: call.opaque.clone(),
         };
         let is_new = room.seen.insert(identity(&prepared));
-        if is_open {
-            self.tell_changes(call, &name, fitted.changes);
-        }
+        corrections.extend(corrections_of(call, name, fitted.changes));
         if !fitted.faults.is_empty() {
-            return CallDecision::refused(notice::unfit(&name, &fitted.faults));
+            return CallDecision::refused(notice::unfit(name, &fitted.faults));
         }
         if !is_new && self.setup.limits.identical_tool_calls().is_some() {
             return CallDecision::refused(notice::SAME_CALL);
         }
-        let target = target.of(&arguments);
-        let asks = match self.setup.permissions.decide(&name, &arguments, &target) {
-            Some(Permission::Deny) => return CallDecision::refused(notice::denied(&name, &target)),
+        let target = tool.target.of(&arguments);
+        let asks = match self.setup.permissions.decide(name, &arguments, &target) {
+            Some(Permission::Deny) => return CallDecision::refused(notice::denied(name, &target)),
             Some(Permission::Ask) => Some(true),
             Some(Permission::Allow) => None,
-            None => (asks || edits_files).then_some(asks),
+            None => (tool.asks || tool.edits_files).then_some(tool.asks),
         };
         let asks = match (asks, self.setup.permissions.mode()) {
             (None, _) | (_, PermissionMode::Yes) => false,
             (Some(_), PermissionMode::ReadOnly) => {
-                return CallDecision::refused(notice::read_only(&name));
+                return CallDecision::refused(notice::read_only(name));
             }
             (Some(_), PermissionMode::Ask) => true,
             (Some(asks), PermissionMode::AutoEdit) => asks,
         };
-        if is_open && let Some(why) = room.take(&name) {
+        if is_open && let Some(why) = room.take(name) {
             return CallDecision::skipped(why);
         }
         let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
@@ -236,23 +188,35 @@ impl Run {
             instead: None,
         })
     }
+}
 
-    fn tell_changes(&mut self, call: &ToolCall, name: &str, changes: Vec<crate::Coercion>) {
-        if call.name != name {
-            self.notify(Event::ToolCallRepaired {
-                call: call.id.clone(),
-                from: call.name.clone(),
-                to: name.to_owned(),
-            });
-        }
-        if !changes.is_empty() {
-            self.notify(Event::ArgumentsCoerced {
-                call: call.id.clone(),
-                name: name.to_owned(),
-                changes,
-            });
-        }
-    }
+/// Returns the tool of a call, if there is one.
+pub(crate) fn tool_of<'a>(
+    setup: &'a Setup,
+    names: &ToolNames,
+    call: &ToolCall,
+) -> Option<&'a KnownTool> {
+    let name = match names.resolve(&call.name) {
+        NameMatch::Known => call.name.as_str(),
+        NameMatch::Repaired(name) => name,
+        NameMatch::Unknown => return None,
+    };
+    setup.tools.iter().find(|tool| tool.spec.name == name)
+}
+
+/// Returns the events that report how a call was corrected.
+fn corrections_of(call: &ToolCall, name: &str, changes: Vec<Coercion>) -> Vec<Event> {
+    let renamed = (call.name != name).then(|| Event::ToolCallRepaired {
+        call: call.id.clone(),
+        from: call.name.clone(),
+        to: name.to_owned(),
+    });
+    let coerced = (!changes.is_empty()).then(|| Event::ArgumentsCoerced {
+        call: call.id.clone(),
+        name: name.to_owned(),
+        changes,
+    });
+    renamed.into_iter().chain(coerced).collect()
 }
 
 impl CallDecision {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use plimsoll_context::Usage;
 
-use crate::compact::Compaction;
 use crate::doom_loop::Repetition;
 use crate::limits::ExecutionLimits;
 use crate::moment::HookPoint;
@@ -155,21 +154,6 @@ impl fmt::Display for ExecutionTracker {
         let calls = Counted(self.tool_calls, "tool call");
         let cost = self.cost_accumulated;
         write!(f, "{} of {turns}, {tokens}, {calls}, {cost}", self.turns)
-    }
-}
-
-impl fmt::Display for Compaction {
-    /// Formats the sizes, such as "20 messages became 6, 9000 tokens became 2000".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let messages = u64::try_from(self.messages_before).unwrap_or(u64::MAX);
-        write!(
-            f,
-            "{} became {}, {} became {}",
-            Counted(messages, "message"),
-            self.messages_after,
-            Counted(self.tokens_before.0, "token"),
-            self.tokens_after
-        )
     }
 }
 

@@ -1,20 +1,89 @@
-//! The end of a run: closes open calls, drops queued messages and reports the outcome.
+//! The end of a run: its deadlines, and everything that is closed, recorded and reported when it ends.
 //!
-//! The reason is decided elsewhere.
+//! The machine has no clock: the driver reports the elapsed time, and the machine returns its next
+//! deadline. Model calls and tools that hang are aborted here.
 
-use plimsoll_context::{CannotFit, StopReason, Tokens, Trigger};
+use std::time::Duration;
+
+use plimsoll_context::{CannotFit, Item, Message, Part, StopReason, Tokens, Trigger};
 
 use crate::current::TurnAnswer;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::limits::AtLimit;
 use crate::moment::{HookPoint, Moment};
+use crate::notice;
 use crate::outcome::{EndReason, Outcome};
 use crate::phase::Phase;
 use crate::run::Run;
 use crate::step::Step;
 
 impl Run {
+    /// Returns the time since the start of the run at which [`Input::Tick`](crate::Input::Tick) is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        // A compaction between two runs has no time limit.
+        if !self.is_running() || self.phase.is_compaction() {
+            return None;
+        }
+        let (last_answer, end) = self.tracker().deadlines()?;
+        // If the time passes while the host decides, nothing can be done before its answer.
+        let cuts = self.now.elapsed < last_answer || self.phase.is_cuttable();
+        Some(match self.may_finalize() && cuts {
+            true => last_answer,
+            false => end,
+        })
+    }
+
+    /// Takes note of the time when no input has arrived, for example when a hook was cut off. Deadlines and
+    /// limits then count it. The machine reacts to it at the next [`Input::Tick`](crate::Input::Tick).
+    pub fn pass_time(&mut self, elapsed: Duration) {
+        self.now.elapsed = self.now.elapsed.max(elapsed);
+    }
+
+    /// Handles the passing of time.
+    pub(crate) fn tick(&mut self) {
+        let Some((last_answer, end)) = self.tracker().deadlines() else {
+            return;
+        };
+        if !self.is_running() || self.phase.is_compaction() {
+            return;
+        }
+        let reason = EndReason::MaxDuration {
+            limit_ms: self.limit_ms(),
+        };
+        if self.now.elapsed >= end {
+            self.queue.push_back(Step::Abort);
+            return self.finish(reason);
+        }
+        if self.now.elapsed < last_answer || !self.may_finalize() {
+            return;
+        }
+        // Otherwise the host is deciding; the last answer follows its decision.
+        if self.phase.is_cuttable() {
+            self.queue.push_back(Step::Abort);
+            self.book_unanswered();
+            self.drop_digest();
+            self.summaries.is_skipped = true;
+            self.close_calls(notice::OUT_OF_TIME);
+            self.say_pins();
+            self.ask_to_finish(reason);
+            self.phase = match self.phase.is_in_turn() {
+                true => Phase::Preparing,
+                false => Phase::TurnDue,
+            };
+        }
+    }
+
+    fn may_finalize(&self) -> bool {
+        self.current.finalizing.is_none() && self.setup.limits.at_limit == AtLimit::Finalize
+    }
+
+    fn limit_ms(&self) -> u64 {
+        let limit = self.setup.limits.max_duration.unwrap_or_default();
+        u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Ends the run. Open calls receive a result, so that providers still accept the view.
     pub(crate) fn finish(&mut self, reason: EndReason) {
         self.book_unanswered();
@@ -25,7 +94,7 @@ impl Run {
         if self.phase.is_in_turn() {
             // The model call of this turn has no answer.
             self.current.turn_end = Some(TurnAnswer {
-                turn: self.state.tally.turns.saturating_add(1),
+                turn: self.state.facts.tally.turns.saturating_add(1),
                 stop: StopReason::Other,
                 usage: None,
             });
@@ -35,14 +104,14 @@ impl Run {
         let undelivered = self.give_up_waiting();
         self.drop_digest();
         self.say_pins();
-        let text = self.closing_text(&reason);
+        let text = closing_text(self.state.transcript.items(), self.current.cut_off, &reason);
         let rolls_back = self.setup.limits.at_limit == AtLimit::Rollback && reason.is_limit();
-        let run = self.state.runs;
+        let run = self.state.facts.runs;
         let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
         if rolled_back {
             self.declare();
         }
-        let tally = &self.state.tally;
+        let tally = &self.state.facts.tally;
         let outcome = Outcome {
             text,
             reason,
@@ -53,7 +122,7 @@ impl Run {
             usage: tally.usage,
             summary_usage: tally.summary_usage,
             estimated: tally.estimated,
-            cache: self.state.cache.tally(),
+            cache: self.state.facts.cache.tally(),
             cost: tally.cost,
             undelivered,
             rolled_back,
@@ -106,7 +175,7 @@ impl Run {
         let Some(TurnAnswer { turn, stop, usage }) = self.current.turn_end.take() else {
             return;
         };
-        let tally = &self.state.tally;
+        let tally = &self.state.facts.tally;
         let (total, cost) = (tally.usage, tally.cost.whole());
         let estimated = tally.estimated;
         self.notify(Event::TurnEnd {
@@ -147,7 +216,49 @@ impl Run {
         let CannotFit { limit, .. } = cannot_fit.reported(self.calibration());
         CannotFit {
             limit,
-            ..cannot_fit.reported(self.state.calibration)
+            ..cannot_fit.reported(self.state.facts.calibration)
         }
     }
+}
+
+/// Returns the text of an outcome: the model's last text in this run, or a sentence that explains
+/// why there is none.
+fn closing_text(items: &[Item], cut_off: Option<StopReason>, reason: &EndReason) -> String {
+    let last = items
+        .iter()
+        .rev()
+        .take_while(|item| !item.message.is_user())
+        .find_map(|item| {
+            let Message::Assistant { parts } = item.message.as_ref() else {
+                return None;
+            };
+            Some((parts, notice::text_of(parts))).filter(|(_, text)| !text.is_empty())
+        });
+    let stopped = notice::stopped(reason);
+    let whole = |text: String| match cut_off {
+        Some(StopReason::ContentFilter) => format!("{text}\n\n{}", notice::FILTERED),
+        Some(_) => format!("{text}\n\n{}", notice::CUT_OFF),
+        None => text,
+    };
+    match last {
+        Some((_, text)) if reason.is_answer() => whole(text),
+        Some((_, text)) if matches!(reason, EndReason::Failed { .. }) => {
+            format!("{text}\n\n{stopped}")
+        }
+        // The model was asked to finish, and did.
+        Some((parts, text)) if is_final(parts) && was_last(items, parts) => whole(text),
+        Some((_, text)) => format!("{text}\n\n{stopped}"),
+        None => stopped,
+    }
+}
+
+fn was_last(items: &[Item], parts: &[Part]) -> bool {
+    let last = items.last();
+    last.is_some_and(
+        |item| matches!(item.message.as_ref(), Message::Assistant { parts: last } if last == parts),
+    )
+}
+
+fn is_final(parts: &[Part]) -> bool {
+    !parts.iter().any(|part| matches!(part, Part::ToolCall(_)))
 }

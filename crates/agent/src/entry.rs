@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::tagged::FirstTag;
+use plimsoll_context::tagged::{FirstTag, WithTag};
 use plimsoll_context::{
     CallId, Fingerprint, Message, Money, Part, Pin, Plan, Seq, StopReason, Tokens, Usage,
 };
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::branches::BranchRecord;
 use crate::loop_record::LoopConfigSnapshot;
@@ -55,8 +55,8 @@ pub enum Waiting {
 }
 
 /// One line of a session's log.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "entry", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Entry {
     /// The first entry of a log.
@@ -240,118 +240,14 @@ pub enum Entry {
     },
 }
 
-/// The variants of [`Entry`] as they are read from JSON. The reader that serde derives for a tagged enum
-/// takes twice as long. The compiler checks that the fields are the same, a test that no variant is missing.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(Serialize))]
-#[serde(remote = "Entry", rename_all = "snake_case")]
-enum EntryFields {
-    Opened {
-        format: u32,
-    },
-    Started {
-        run: u64,
-        model: String,
-        system: Arc<str>,
-        tools: Vec<String>,
-        #[serde(default)]
-        later: Vec<String>,
-        #[serde(default)]
-        config: Option<Box<LoopConfigSnapshot>>,
-    },
-    Said {
-        message: Arc<Message>,
-        #[serde(default)]
-        queued: Option<u64>,
-    },
-    Accepted {
-        key: String,
-    },
-    Queued {
-        id: u64,
-        kind: Waiting,
-        parts: Vec<Part>,
-    },
-    Undelivered {
-        ids: Vec<u64>,
-    },
-    Warned {
-        limit: LimitKind,
-        near: Nearness,
-    },
-    Replied {
-        message: Arc<Message>,
-        stop: StopReason,
-        usage: Option<Usage>,
-        counted: Tokens,
-        #[serde(default)]
-        cost: Option<Money>,
-    },
-    Began {
-        call: CallId,
-    },
-    Returned {
-        message: Arc<Message>,
-        #[serde(default)]
-        pins: Vec<String>,
-        #[serde(default)]
-        spent: Spend,
-    },
-    Planned {
-        plan: Plan,
-    },
-    Summarized {
-        of: Fingerprint,
-        calls: u64,
-        usage: Usage,
-        #[serde(default)]
-        cost: Option<Money>,
-        #[serde(default)]
-        failure: Option<String>,
-    },
-    Pinned {
-        seq: Seq,
-        pin: Pin,
-    },
-    Unpinned {
-        seq: Seq,
-    },
-    Learned {
-        window: Tokens,
-        used: Option<(Tokens, Tokens)>,
-        #[serde(default)]
-        lesson: Lesson,
-    },
-    Measured {
-        counted: Tokens,
-        reported: Tokens,
-    },
-    Wasted {
-        usage: Usage,
-        #[serde(default)]
-        cost: Option<Money>,
-    },
-    RolledBack {
-        run: u64,
-    },
-    Forked {
-        from: String,
-        entries: u64,
-    },
-    Branched {
-        strategy: String,
-        branches: Vec<BranchRecord>,
-        winner: Option<usize>,
-        #[serde(default)]
-        judged: Spend,
-    },
-    Ended {
-        outcome: Outcome,
-    },
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, WithTag::new(serializer, "entry"))
+    }
 }
 
 impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        EntryFields::deserialize(FirstTag::new(deserializer, "entry"))
+        Self::deserialize(FirstTag::new(deserializer, "entry"))
     }
 }

@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{
-    Bytes, CacheMiss, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Trigger, Usage,
-};
+use plimsoll_context::{Bytes, CacheMiss, CallId, Delta, Money, Part, StopReason, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::applied_plan::AppliedPlan;
 use crate::arguments::Coercion;
 use crate::branches::BranchRecord;
 use crate::doom_loop::Repetition;
@@ -20,7 +19,7 @@ use crate::spend::Spend;
 
 /// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
 /// another meaning, not when a field or an event is added.
-pub const EVENT_VERSION: u32 = 1;
+pub const EVENT_VERSION: u32 = 2;
 
 /// An event with the session and the run that it belongs to. `plimsoll run --json` prints one per line.
 ///
@@ -179,42 +178,10 @@ pub enum Event {
         #[serde(skip)]
         whole: Arc<str>,
     },
-    /// Results that the model has not read yet were shortened. Messages that were already sent are
-    /// unchanged.
-    ResultsShortened {
-        /// Number of shortened results.
-        results: usize,
-        /// The request's size before.
-        tokens_before: Tokens,
-        /// The request's size after.
-        tokens_after: Tokens,
-    },
     /// A tool call has a result.
     Step(RunStep),
-    /// A plan that removes messages, or rewrites ones that were already sent, is about to be applied.
-    CompactionStarted {
-        /// The reason for the plan.
-        why: Trigger,
-        /// The stages that contributed to the plan.
-        stages: Vec<String>,
-        /// The request's size.
-        tokens: Tokens,
-        /// Number of messages in the view.
-        messages: usize,
-    },
-    /// A plan was applied.
-    CompactionEnded {
-        /// The plan.
-        plan: Plan,
-        /// Number of messages in the view before.
-        messages_before: usize,
-        /// Number of messages in the view after.
-        messages_after: usize,
-        /// The request's size before.
-        tokens_before: Tokens,
-        /// The request's size after.
-        tokens_after: Tokens,
-    },
+    /// A plan was applied: the view is smaller now.
+    PlanApplied(AppliedPlan),
     /// A model is asked for a summary.
     SummaryStarted {
         /// The model, as `provider/name`.

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheBreak, CachePlan, CacheRules, CacheView, Item, Part, Ppm, Tokens, USUAL_MINIMUM,
-    breakpoints,
+    CacheBreak, CacheMiss, CachePlan, CacheRules, CacheView, Item, Part, Ppm, Tokens,
+    USUAL_MINIMUM, ViewLimits, breakpoints,
 };
 
-use crate::event::Event;
-use crate::phase::ModelCallFacts;
 use crate::request::{Expects, ToolChoice};
-use crate::run::Run;
+use crate::setup::Setup;
+use crate::state::State;
 
 /// The parts of a request that are not in the log.
 #[derive(Debug, Clone, Default)]
@@ -22,120 +21,109 @@ pub(crate) struct Aside {
     context: Option<Arc<str>>,
 }
 
-impl Run {
+impl Aside {
+    /// Replaces the parts, and returns the reason why the next call may miss the cache although the view
+    /// is unchanged. `None` if only the provider can be the cause.
+    pub(crate) fn change(
+        &mut self,
+        choice: ToolChoice,
+        context: Option<Arc<str>>,
+        is_cold: bool,
+    ) -> Option<CacheBreak> {
+        let choice = Some(choice);
+        let then = std::mem::replace(self, Self { choice, context });
+        if then.choice.is_some() && then.context != self.context {
+            Some(CacheBreak::DynamicContext)
+        } else if then.choice.is_some() && then.choice != self.choice {
+            Some(CacheBreak::ToolChoice)
+        } else {
+            is_cold.then_some(CacheBreak::Expired)
+        }
+    }
+}
+
+impl Expects {
     /// Returns the expected token report of a request of this size.
     ///
     /// The estimate starts from the last report. New messages count by our counter. If our counter
     /// counted more than the provider last time, they are reduced in proportion. Therefore only a much
     /// lower report indicates that the server has cut the request.
-    pub(crate) fn expects(
-        &self,
-        counted: Tokens,
-        max_output: Option<Tokens>,
-        room: Option<Tokens>,
-    ) -> Expects {
-        let line = self.line();
-        let heard = self.state.heard;
-        Expects {
+    ///
+    /// There is no estimate if no tool may be called (`is_last`), since some chat templates omit the tools
+    /// then.
+    pub(crate) fn of(state: &State, line: &ViewLimits, is_last: bool, counted: Tokens) -> Self {
+        let heard = state.facts.heard;
+        let estimated = heard.filter(|_| !is_last);
+        Self {
             window: line.window,
-            room,
-            output: max_output.or_else(|| line.window.map(|_| line.reserve())),
-            input: heard.and_then(|(then, reported)| self.expected(counted, then, reported)),
+            room: None,
+            output: line.window.map(|_| line.reserve()),
+            input: estimated.and_then(|(then, reported)| expected(state, counted, then, reported)),
             previous: heard.map(|(_, reported)| reported),
         }
     }
+}
 
-    fn expected(&self, counted: Tokens, then: Tokens, reported: Tokens) -> Option<Tokens> {
-        let grown = Some(counted.minus(then)).filter(|grown| *grown > Tokens::ZERO)?;
-        // Some chat templates omit the tools if none may be called.
-        if self.current.finalizing.is_some() || self.state.trail.end().is_none() {
-            return None;
-        }
-        if self.since_last_call().any(is_uncertain) {
-            return None;
-        }
-        let per_token = u128::from(reported.0) * u128::from(Ppm::ONE.0) / u128::from(then.0.max(1));
-        let per_token = u64::try_from(per_token).unwrap_or(u64::MAX);
-        Some(reported + grown.share(Ppm(per_token.min(Ppm::ONE.0))))
+fn expected(state: &State, counted: Tokens, then: Tokens, reported: Tokens) -> Option<Tokens> {
+    let grown = Some(counted.minus(then)).filter(|grown| *grown > Tokens::ZERO)?;
+    let end = state.facts.trail.end()?;
+    // The items since the last request, including its answer.
+    let items = state.transcript.items();
+    let new = items.get(items.partition_point(|item| item.seq <= end)..);
+    if new.unwrap_or_default().iter().any(is_uncertain) {
+        return None;
     }
+    let per_token = u128::from(reported.0) * u128::from(Ppm::ONE.0) / u128::from(then.0.max(1));
+    let per_token = u64::try_from(per_token).unwrap_or(u64::MAX);
+    Some(reported + grown.share(Ppm(per_token.min(Ppm::ONE.0))))
+}
 
-    /// Returns the items since the last request, including its answer.
-    fn since_last_call(&self) -> impl Iterator<Item = &Item> {
-        let end = self.state.trail.end();
-        let items = self.state.transcript.items();
-        let from = items.partition_point(|item| Some(item.seq) <= end);
-        items.get(from..).unwrap_or_default().iter()
+/// Returns the cache instructions of the next request.
+pub(crate) fn cache_plan(setup: &Setup, state: &State, has_joined: bool) -> CachePlan {
+    if !setup.cache.is_on() {
+        return CachePlan::default();
     }
-
-    /// Returns the cache instructions of the next request.
-    pub(crate) fn cache_plan(&self) -> CachePlan {
-        if !self.setup.cache.is_on() {
-            return CachePlan::default();
-        }
-        let (tools, system) = self.setup.head(self.tools.has_joined);
-        let view = CacheView {
-            tools,
-            system,
-            items: self.state.transcript.items(),
-            trail: self.state.trail,
-        };
-        let minimum = self.least_cached();
-        let rules = CacheRules {
-            minimum: self.state.calibration.counted(minimum),
-            ..CacheRules::default()
-        };
-        CachePlan {
-            retention: self.setup.retention,
-            ..breakpoints(&view, &self.setup.cache, &rules)
-        }
+    let (tools, system) = setup.head(has_joined);
+    let view = CacheView {
+        tools,
+        system,
+        items: state.transcript.items(),
+        trail: state.facts.trail,
+    };
+    let rules = CacheRules {
+        minimum: state.facts.calibration.counted(least_cached(setup)),
+        ..CacheRules::default()
+    };
+    CachePlan {
+        retention: setup.retention,
+        ..breakpoints(&view, &setup.cache, &rules)
     }
+}
 
-    /// Returns the reason why the next call may miss the cache although the view is unchanged. `None`
-    /// if only the provider can be the cause.
-    pub(crate) fn not_view(&mut self, choice: ToolChoice) -> Option<CacheBreak> {
-        let now = Aside {
-            choice: Some(choice),
-            context: self.setup.dynamic_context.clone(),
-        };
-        let then = std::mem::replace(&mut self.server.aside, now);
-        let first = then.choice.is_none();
-        let cold = self
-            .setup
-            .sheet
-            .is_some_and(|sheet| sheet.cold_after(self.now.since_call) == Ppm::ONE);
-        if first {
-            cold.then_some(CacheBreak::Expired)
-        } else if then.context != self.server.aside.context {
-            Some(CacheBreak::DynamicContext)
-        } else if then.choice != self.server.aside.choice {
-            Some(CacheBreak::ToolChoice)
-        } else {
-            cold.then_some(CacheBreak::Expired)
-        }
+/// Returns the cache miss of the last call, if there was one. `not_view` is the reason that was known
+/// before the call.
+pub(crate) fn take_miss(
+    setup: &Setup,
+    state: &mut State,
+    not_view: Option<&CacheBreak>,
+) -> Option<CacheMiss> {
+    let mut miss = state.facts.cache.take_miss()?;
+    if miss.expected < least_cached(setup) {
+        return None;
     }
-
-    /// Reports a cache miss of the last call, if there was one.
-    pub(crate) fn tell_miss(&mut self, calling: &ModelCallFacts) {
-        let Some(mut miss) = self.state.cache.take_miss() else {
-            return;
-        };
-        if miss.expected < self.least_cached() {
-            return;
-        }
-        if let Some(known) = &calling.not_view {
-            for why in &mut miss.why {
-                if *why == CacheBreak::Provider {
-                    why.clone_from(known);
-                }
+    if let Some(known) = not_view {
+        for why in &mut miss.why {
+            if *why == CacheBreak::Provider {
+                why.clone_from(known);
             }
         }
-        self.notify(Event::CacheMissed(miss));
     }
+    Some(miss)
+}
 
-    fn least_cached(&self) -> Tokens {
-        let known = self.setup.sheet.and_then(|sheet| sheet.min_cacheable);
-        known.unwrap_or(USUAL_MINIMUM)
-    }
+fn least_cached(setup: &Setup) -> Tokens {
+    let known = setup.sheet.and_then(|sheet| sheet.min_cacheable);
+    known.unwrap_or(USUAL_MINIMUM)
 }
 
 /// Checks whether our counter may differ much from the provider's. Every provider counts images

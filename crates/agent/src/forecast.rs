@@ -3,15 +3,20 @@
 //! A call is made only if it fits into both limits, and a call that may use tools only if a last answer
 //! fits after it. Input counts at its full price here, since the provider's cache may miss.
 
-use plimsoll_context::{Money, Plan, Ppm, PriceSheet, Tokens, Trigger, Usage};
+use plimsoll_context::{Money, Ppm, PriceSheet, Tokens, Usage};
 
 use crate::limits::{AtLimit, CountTokens};
 use crate::outcome::EndReason;
 use crate::request::Request;
-use crate::run::Run;
-use crate::tracker::NextCall;
-use crate::turn::UNCOUNTED;
+use crate::setup::Setup;
+use crate::state::State;
+use crate::tracker::{ExecutionTracker, NextCall};
 
+/// The share by which a provider may count more tokens than our calibrated counter.
+///
+/// New content of a view may have another token density than the content that calibrated the counter. A
+/// limit of the answer that fills the window to the last token would then be refused.
+pub(crate) const UNCOUNTED: Ppm = Ppm(30_000);
 /// Maximum number of tokens reserved for the last answer.
 const LAST_ANSWER_TOKENS: Tokens = Tokens(1_000);
 /// Maximum share of a limit that is reserved for the text of the last answer.
@@ -22,7 +27,26 @@ const NOTICE: Tokens = Tokens(64);
 /// more at once, and many servers reject a higher limit.
 const LONGEST_ANSWER: Tokens = Tokens(131_072);
 
-impl Run {
+/// The estimates for the next calls of a run.
+///
+/// It does not see the run: the caller passes the facts.
+pub(crate) struct Forecast<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) state: &'a State,
+    pub(crate) tracker: ExecutionTracker,
+    /// The size of the request that would be sent now.
+    pub(crate) tokens: Tokens,
+    /// The tokens of the window that are reserved for the answer.
+    pub(crate) reserve: Tokens,
+    /// The expected growth of the view in one turn.
+    pub(crate) growth: Tokens,
+    /// The provider's cache has expired.
+    pub(crate) is_cold: bool,
+    /// The model has been asked to finish.
+    pub(crate) is_finalizing: bool,
+}
+
+impl Forecast<'_> {
     /// Returns the estimate for a last answer that is requested now.
     pub(crate) fn next_call(&self) -> NextCall {
         let processed = self.processed();
@@ -34,7 +58,7 @@ impl Run {
     /// The first call of a run keeps its tools.
     pub(crate) fn has_to_be_last(&self) -> Option<EndReason> {
         let finalizes = self.setup.limits.at_limit == AtLimit::Finalize;
-        let is_first = self.state.tally.turns == 0;
+        let is_first = self.state.facts.tally.turns == 0;
         if !finalizes || is_first {
             return None;
         }
@@ -45,12 +69,12 @@ impl Run {
     fn no_call_after_next(&self) -> Option<EndReason> {
         let processed = self.processed();
         let this = self.call_of(processed, self.usual_price(processed));
-        self.tracker().exceeded_by(this + self.last_call())
+        self.tracker.exceeded_by(this + self.last_call())
     }
 
     /// Returns the limit that the next call would exceed, if there is one.
     pub(crate) fn exceeded_by_next(&self) -> Option<EndReason> {
-        self.tracker().exceeded_by(self.next_call())
+        self.tracker.exceeded_by(self.next_call())
     }
 
     /// Returns the limit that a call for a summary and the last answer after it would exceed. `used` is
@@ -72,20 +96,20 @@ impl Run {
                 .and_then(|sheet| sheet.cost(usage))
                 .unwrap_or_default(),
         };
-        self.tracker().exceeded_by(call + self.next_call())
+        self.tracker.exceeded_by(call + self.next_call())
     }
 
     /// Returns how long the next answer may be without exceeding a limit. Returns `None` if the limits
     /// do not restrict it.
     pub(crate) fn answer_room(&self) -> Option<Tokens> {
-        let (limits, tracker) = (&self.setup.limits, self.tracker());
+        let (limits, tracker) = (&self.setup.limits, &self.tracker);
         let processed = self.processed();
         let input = NextCall {
             tokens: self.adds(processed),
             cost: self.full_price(processed),
         };
         // Not if this turns out to be the last call.
-        let finalizes = self.current.finalizing.is_none() && limits.at_limit == AtLimit::Finalize;
+        let finalizes = !self.is_finalizing && limits.at_limit == AtLimit::Finalize;
         let held = match finalizes && self.no_call_after_next().is_none() {
             true => self.last_call(),
             false => NextCall::default(),
@@ -105,32 +129,15 @@ impl Run {
         Some(room).filter(|room| *room < LONGEST_ANSWER)
     }
 
-    /// Returns a plan that makes the next call fit into the limits. Returns `None` if it already fits,
-    /// or if no plan suffices.
-    pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
-        self.exceeded_by_next()?;
-        let allowed = self.allowed_input();
-        let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
-        let allowed = self.state.calibration.counted(allowed);
-        let goal = allowed.minus(self.tools.overhead + self.tools.joins);
-        let budget = self.budget_at(goal);
-        let (view, context) = (&self.state.transcript, self.plan_context());
-        let recovery = &self.setup.recovery;
-        let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &context);
-        let mut plan = proposal.plan.filter(|plan| plan.after() <= goal)?;
-        plan.price = Some(self.price_of_plan(&plan, &budget));
-        Some(plan)
-    }
-
     /// Returns the maximum input of the next call, in the provider's tokens.
-    fn allowed_input(&self) -> Tokens {
-        let (limits, tracker) = (&self.setup.limits, self.tracker());
+    pub(crate) fn allowed_input(&self) -> Tokens {
+        let (limits, tracker) = (&self.setup.limits, &self.tracker);
         let answer = self.answer();
         let tokens = limits.max_total_tokens.map(|limit| {
             let left = limit.minus(tracker.tokens_used).minus(answer);
             left + match limits.count_tokens {
                 CountTokens::Processed => Tokens::ZERO,
-                CountTokens::Growth => self.state.tally.newest,
+                CountTokens::Growth => self.state.facts.tally.newest,
             }
         });
         let money = limits.max_cost.and_then(|limit| {
@@ -147,12 +154,13 @@ impl Run {
 
     /// Returns the estimate for the last answer after one more turn of average growth.
     fn last_call(&self) -> NextCall {
-        let calibration = self.state.calibration;
-        let expected = self.outlook().growth();
+        let calibration = self.state.facts.calibration;
+        let expected = self.growth;
         let newest = self
             .state
+            .facts
             .heard
-            .map(|(counted, _)| self.tokens().minus(counted));
+            .map(|(counted, _)| self.tokens.minus(counted));
         let grows = match expected {
             Tokens::ZERO => newest.unwrap_or_default(),
             expected => expected,
@@ -186,19 +194,19 @@ impl Run {
     /// Returns how much the input of a call adds to the counted tokens.
     fn adds(&self, processed: Tokens) -> Tokens {
         let count = self.setup.limits.count_tokens;
-        self.state.tally.next(count, processed)
+        self.state.facts.tally.next(count, processed)
     }
 
     /// Returns the maximum input of the next call, in the provider's tokens.
     fn processed(&self) -> Tokens {
-        let calibration = self.state.calibration;
+        let calibration = self.state.facts.calibration;
         // The provider reported the size of the previous request; only the growth is estimated.
-        let (known, new) = match self.state.heard {
-            Some((counted, said)) if counted <= self.tokens() => {
-                let grown = self.tokens().minus(counted);
+        let (known, new) = match self.state.facts.heard {
+            Some((counted, said)) if counted <= self.tokens => {
+                let grown = self.tokens.minus(counted);
                 (said, grown.share(calibration.ratio()))
             }
-            _ => (Tokens::ZERO, calibration.reported(self.tokens())),
+            _ => (Tokens::ZERO, calibration.reported(self.tokens)),
         };
         known + new + new.share(UNCOUNTED) + Tokens(1)
     }
@@ -213,7 +221,7 @@ impl Run {
             let share = Tokens(limit.0).share(ANSWER_SHARE);
             bought(Money(share.0), self.setup.sheet?.rates.output)
         });
-        let most = LAST_ANSWER_TOKENS.min(self.line().reserve());
+        let most = LAST_ANSWER_TOKENS.min(self.reserve);
         let parts = [of_tokens, of_money].into_iter().flatten();
         parts.fold(most, Tokens::min).max(Tokens(1))
     }
@@ -229,9 +237,8 @@ impl Run {
         let Some(sheet) = self.setup.sheet else {
             return Money(0);
         };
-        let cold = sheet.cold_after(self.now.since_call) == Ppm::ONE;
         let read = match sheet.rates.cache_read {
-            Some(_) if !cold => self.state.cache.readable().min(processed),
+            Some(_) if !self.is_cold => self.state.facts.cache.readable().min(processed),
             _ => Tokens::ZERO,
         };
         let read_rate = sheet.rates.cache_read.unwrap_or_default();
@@ -241,7 +248,7 @@ impl Run {
     /// Returns the price of a million tokens of uncached input.
     fn input_rate(&self, sheet: &PriceSheet) -> Money {
         let input = sheet.rates.input;
-        let writes = self.state.tally.usage.cache_write > Tokens::ZERO;
+        let writes = self.state.facts.tally.usage.cache_write > Tokens::ZERO;
         let write = match writes {
             true => sheet.at_most().rewrite(),
             false => sheet.rewrite(),

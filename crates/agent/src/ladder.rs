@@ -1,19 +1,20 @@
 //! Handles failed model calls: a ladder of retries for requests that are too long, and the end of the
 //! run for all other failures.
 //!
-//! Each step of the ladder sends a strictly smaller request. The last step needs no model.
+//! Each step of the ladder sends a strictly smaller request. The last step needs no model. The usage of
+//! calls that have no reply is counted: providers report it while the answer arrives, and charge for it.
 
-use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, Tokens, Trigger};
+use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, Tokens, Trigger, Usage};
 
 use crate::entry::{Entry, Lesson};
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::leave::{Next, RefusedRequest};
 use crate::moment::{HookPoint, Moment};
 use crate::outcome::EndReason;
-use crate::phase::ModelCallFacts;
+use crate::phase::{ModelCallFacts, Next, Phase, RefusedRequest};
 use crate::request::ToolChoice;
 use crate::run::Run;
+use crate::step::Step;
 
 /// Number of steps of the ladder. After the last one a request has an eighth of its first size, or its
 /// minimum size.
@@ -62,7 +63,7 @@ impl Run {
                 // The requested length of the answer was too large, not the request. (An answer that
                 // was cut short would be cut even shorter, so this does not apply to it.) If the
                 // provider reports only the window, our own count decides.
-                let reported = self.state.calibration.reported(call.counted);
+                let reported = self.state.facts.calibration.reported(call.counted);
                 let ours = call.max_output.map(|_| reported);
                 if source != OverflowSource::Shown
                     && let Some(room) = room(used.or(ours), window)
@@ -173,7 +174,7 @@ impl Run {
         source: OverflowSource,
     ) {
         let known = self.line().window;
-        let refused = used.unwrap_or_else(|| self.state.calibration.reported(counted));
+        let refused = used.unwrap_or_else(|| self.state.facts.calibration.reported(counted));
         let window = told.unwrap_or_else(|| known.map_or(refused, |known| known.min(refused)));
         let news = known != Some(window) || used.is_some();
         if news && window >= LEAST_WINDOW {
@@ -196,7 +197,7 @@ impl Run {
     /// Does the same without an event, for example if a plan has to be made again.
     pub(crate) fn go_down(&mut self, refused: RefusedRequest) {
         match self.smaller(refused.counted, refused.most) {
-            Some(plan) => self.leave(plan, Next::Retry(refused)),
+            Some(plan) => self.submit(plan, Next::Retry(refused)),
             None => self.finish(EndReason::Failed {
                 failure: refused.failure,
             }),
@@ -241,6 +242,35 @@ impl Run {
         }
         self.answer_limit.max_output = Some(lower);
         true
+    }
+
+    /// Handles a failed attempt before the next one is made. Ends the run if the failed attempt used up
+    /// a limit.
+    pub(crate) fn retried(&mut self) {
+        if let Some(used) = self.now.summary_usage.take() {
+            self.summaries.lost(used);
+        }
+        if !matches!(self.phase, Phase::Calling(_)) || !self.book_unanswered() {
+            return;
+        }
+        if let Some(reason) = self.tracker().spent(self.now.elapsed) {
+            self.queue.push_back(Step::Abort);
+            let reason = self.current.finalizing.take().unwrap_or(reason);
+            self.finish(reason);
+        }
+    }
+
+    /// Records the usage of the run's call without a reply. Returns `true` if there was any.
+    pub(crate) fn book_unanswered(&mut self) -> bool {
+        let used = self.now.call_usage.take();
+        self.is_running() && used.is_some_and(|used| self.waste(used))
+    }
+
+    /// Records the usage of a discarded answer.
+    pub(crate) fn waste(&mut self, usage: Usage) -> bool {
+        let sheet = self.setup.sheet.as_ref();
+        let cost = sheet.and_then(|sheet| self.setup.cost(usage, sheet));
+        self.record(Entry::Wasted { usage, cost })
     }
 }
 

@@ -3,6 +3,7 @@
 //! The machine only decides. It uses no files, clocks, threads, sockets, random sources or async code.
 //! See [`Run`].
 
+mod applied_plan;
 mod arguments;
 mod batch;
 mod branches;
@@ -23,14 +24,13 @@ mod expect;
 mod failure;
 mod filters;
 mod forecast;
+mod host;
 mod identity;
 mod inbox;
 mod ladder;
-mod leave;
 mod limits;
 mod loop_id;
 mod loop_record;
-mod measure;
 mod memory;
 mod moment;
 mod notice;
@@ -43,6 +43,7 @@ mod permission;
 mod permission_mode;
 mod phase;
 mod pins;
+mod planning;
 mod request;
 mod run;
 mod setup;
@@ -50,16 +51,15 @@ mod spend;
 mod state;
 mod step;
 mod summary;
-mod tick;
 mod tool_execution;
 mod tool_names;
 mod tool_queue;
 mod tracker;
 mod turn;
 mod undo;
-mod waste;
 mod work;
 
+pub use applied_plan::AppliedPlan;
 pub use arguments::{
     ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
@@ -68,7 +68,7 @@ pub use call_key::CallKey;
 pub use call_target::{
     CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
 };
-pub use compact::{CompactError, Compaction, MAX_FOCUS};
+pub use compact::{CompactError, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
@@ -90,7 +90,6 @@ pub use limits::{
 };
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
-pub use measure::MEASURE_FROM;
 pub use moment::{Decision, HookPoint, Moment};
 pub use notice::refusal;
 pub use now::Now;
@@ -100,6 +99,7 @@ pub use pattern::Pattern;
 pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};
 pub use permission_mode::{NoPermissionMode, PermissionMode};
 pub use pins::{MAX_PINS, PinError};
+pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
 pub use setup::{KnownTool, Leave, Measure, Setup, SummaryModel};

@@ -6,8 +6,6 @@ use plimsoll_context::{
     Bytes, File, Image, Item, Message, Part, Seq, Source, ToolResult, Transcript, shorten_bytes,
 };
 
-use crate::run::Run;
-
 /// The memory of the current run's messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunMemory {
@@ -81,17 +79,15 @@ impl RunMemory {
     pub(crate) fn peak(&self) -> Bytes {
         self.peak
     }
-}
 
-impl Run {
-    /// Shortens a result to the memory left in `max_memory`. Texts keep their beginning and end; images
+    /// Shortens a result to the memory left below the limit. Texts keep their beginning and end; images
     /// and files that do not fit are replaced by a line that says so.
-    pub(crate) fn within_memory(&self, mut result: ToolResult) -> ToolResult {
-        let Some(limit) = self.setup.limits.max_memory else {
+    pub(crate) fn within(&self, limit: Option<Bytes>, mut result: ToolResult) -> ToolResult {
+        let Some(limit) = limit else {
             return result;
         };
-        let left = limit.0.saturating_sub(self.state.memory.held().0);
-        let copy = self.state.memory.copy_of_result.0;
+        let left = limit.0.saturating_sub(self.held().0);
+        let copy = self.copy_of_result.0;
         let sizes: u64 = result.parts.iter().map(size_of_part).sum();
         if sizes.saturating_add(copy.min(sizes)) <= left {
             return result;

@@ -1,52 +1,32 @@
-//! The start of a run: the host's decision, the input filters, and the first message.
+//! The start of a run and its messages: the host's decision, the input filters, the first message, and
+//! the messages that are queued while it runs.
 //!
 //! Turns are handled in `turn.rs`.
 
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Seq};
+use plimsoll_context::{Message, Part, Seq};
 
 use crate::current::{Attempt, CurrentRun};
-use crate::entry::{Entry, LOG_FORMAT, Waiting};
-use crate::event::{EVENT_VERSION, Event, TurnTrigger};
+use crate::entry::{Entry, Waiting};
+use crate::event::{EVENT_VERSION, Event, MessagePhase, TurnTrigger};
+use crate::inbox::{MAX_WAITING, QueueMode, QueuedMessage};
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
 use crate::moment::{Decision, HookPoint, Moment};
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::Phase;
+use crate::phase::{HostDecision, Opening, Phase};
 use crate::run::{AnswerLimit, Run};
 use crate::step::{Step, UserInput};
-
-/// A decision of the host.
-#[derive(Debug)]
-pub(crate) enum HostDecision {
-    /// Whether the first run of a session may start.
-    Task(Opening),
-    /// Whether a run may start.
-    Loop(Opening),
-    /// Whether a turn may start.
-    Turn,
-    /// Whether there is more to do.
-    FollowUp,
-}
-
-/// The way in which a run starts.
-#[derive(Debug)]
-pub(crate) enum Opening {
-    /// With a message of the user.
-    Said(UserInput),
-    /// As a continuation of the last run.
-    GoOn { crashed: bool },
-}
 
 impl Run {
     pub(crate) fn start(&mut self, message: UserInput) {
         self.close_calls("not run: the session was carried on with a new message");
-        self.begin(self.state.runs.saturating_add(1));
+        self.begin(self.state.facts.runs.saturating_add(1));
         self.current.cause = self.setup.first_turn_trigger;
         let opening = Opening::Said(message);
-        match self.state.tasked {
+        match self.state.facts.tasked {
             false => self.decide(HostDecision::Task(opening)),
             true => self.decide(HostDecision::Loop(opening)),
         }
@@ -58,8 +38,8 @@ impl Run {
         }
         let crashed = self.state.running;
         self.begin(match crashed {
-            true => self.state.runs,
-            false => self.state.runs.saturating_add(1),
+            true => self.state.facts.runs,
+            false => self.state.facts.runs.saturating_add(1),
         });
         self.current.cause = TurnTrigger::Continue;
         self.decide(HostDecision::Loop(Opening::GoOn { crashed }));
@@ -70,10 +50,10 @@ impl Run {
         let moment = match &what {
             HostDecision::Task(_) => Moment::BeforeTask,
             HostDecision::Loop(_) => Moment::BeforeLoop {
-                run: self.state.runs,
+                run: self.state.facts.runs,
             },
             HostDecision::Turn => Moment::BeforeTurn {
-                turn: self.state.tally.turns + 1,
+                turn: self.state.facts.tally.turns + 1,
             },
             HostDecision::FollowUp => Moment::FollowUp,
         };
@@ -119,7 +99,7 @@ impl Run {
                     loop_id: Some(LoopId::new(
                         self.setup.session.as_ref(),
                         self.setup.config_id.as_str(),
-                        self.state.runs,
+                        self.state.facts.runs,
                     )),
                     model: self.setup.model.clone(),
                     config_snapshot: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
@@ -168,7 +148,7 @@ impl Run {
             .last()
             .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
         // A paused answer continues from its current end.
-        let answered = answered && !self.state.paused;
+        let answered = answered && !self.state.facts.paused;
         if crashed && (answered || self.state.batch.is_some()) {
             self.current.finalizing = self.finalized_for();
         }
@@ -206,16 +186,8 @@ impl Run {
             })
     }
 
-    /// Writes the first entry of the log. In a log of an older format, records that the current format
-    /// is used from here on.
-    pub(crate) fn open(&mut self) {
-        if self.state.format < LOG_FORMAT {
-            self.record(Entry::Opened { format: LOG_FORMAT });
-        }
-    }
-
     fn begin(&mut self, run: u64) {
-        self.open();
+        self.open_log();
         self.current = CurrentRun::new(self.setup.recall);
         self.attempt = Attempt::default();
         self.answer_limit = AnswerLimit::new(&self.setup);
@@ -230,5 +202,114 @@ impl Run {
             later,
             config: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
         });
+    }
+
+    /// Returns `true` if one more message can be queued.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.state.waiting.len() < MAX_WAITING
+    }
+
+    /// Queues a message that arrives during a run.
+    pub(crate) fn enqueue(&mut self, kind: Waiting, message: UserInput) {
+        let UserInput { parts, key } = message;
+        if !self.has_room() {
+            return self.warn(format!(
+                "{MAX_WAITING} messages wait already; this one was not taken"
+            ));
+        }
+        self.accept(key);
+        let Some(parts) = self.filtered(parts) else {
+            return;
+        };
+        let id = self.state.facts.queued + 1;
+        self.record(Entry::Queued {
+            id,
+            kind,
+            parts: parts.clone(),
+        });
+        self.tell_message(id, kind, MessagePhase::Queued, parts);
+    }
+
+    /// Applies the input filters. Returns `None` if one rejects the message.
+    pub(crate) fn filtered(&mut self, parts: Vec<Part>) -> Option<Vec<Part>> {
+        match self.setup.input_filters.apply(parts) {
+            Ok(parts) => Some(parts),
+            Err(why) => {
+                self.notify(Event::InputRejected { why: why.clone() });
+                self.current.rejected = Some(why);
+                None
+            }
+        }
+    }
+
+    /// Checks whether a message of this kind is queued.
+    pub(crate) fn waits(&self, kind: Waiting) -> bool {
+        self.state.waiting.iter().any(|queued| queued.kind == kind)
+    }
+
+    /// Delivers queued messages in the configured way. Returns `false` if there were none.
+    pub(crate) fn deliver(&mut self, kind: Waiting) -> bool {
+        let mode = match kind {
+            Waiting::Steer => self.setup.steering,
+            Waiting::FollowUp => self.setup.follow_ups,
+        };
+        let most = match mode {
+            QueueMode::All => MAX_WAITING,
+            QueueMode::OneAtATime => 1,
+        };
+        let waiting = self.state.waiting.iter();
+        let now: Vec<QueuedMessage> = waiting
+            .filter(|queued| queued.kind == kind)
+            .take(most)
+            .cloned()
+            .collect();
+        for QueuedMessage { id, parts, .. } in &now {
+            self.record(Entry::Said {
+                message: Arc::new(Message::User {
+                    parts: parts.clone(),
+                }),
+                queued: Some(*id),
+            });
+            self.tell_message(*id, kind, MessagePhase::Delivered, parts.clone());
+        }
+        if !now.is_empty() {
+            self.current.cause = match kind {
+                Waiting::Steer => TurnTrigger::Steer,
+                Waiting::FollowUp => TurnTrigger::FollowUp,
+            };
+        }
+        !now.is_empty()
+    }
+
+    /// Drops the queued messages at the end of the run.
+    pub(crate) fn give_up_waiting(&mut self) -> Vec<Vec<Part>> {
+        let left: Vec<QueuedMessage> = self.state.waiting.iter().cloned().collect();
+        if left.is_empty() {
+            return Vec::new();
+        }
+        self.record(Entry::Undelivered {
+            ids: left.iter().map(|queued| queued.id).collect(),
+        });
+        for QueuedMessage { id, kind, parts } in &left {
+            self.tell_message(*id, *kind, MessagePhase::Undelivered, parts.clone());
+        }
+        left.into_iter().map(|queued| queued.parts).collect()
+    }
+
+    fn tell_message(&mut self, id: u64, kind: Waiting, phase: MessagePhase, parts: Vec<Part>) {
+        self.notify(Event::Message {
+            id,
+            kind,
+            phase,
+            parts,
+        });
+    }
+
+    /// Records that a request was accepted, if it has a key.
+    pub(crate) fn accept(&mut self, key: Option<String>) {
+        if let Some(key) = key {
+            self.record(Entry::Accepted { key });
+        }
     }
 }

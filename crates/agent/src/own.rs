@@ -3,9 +3,9 @@
 //! Sub-agents may only use the rest beyond this reserve. Their usage arrives with the results of their
 //! tool calls.
 
-use plimsoll_context::{CallId, Money, Tokens};
+use plimsoll_context::{Money, Tokens};
 
-use crate::run::Run;
+use crate::forecast::Forecast;
 use crate::spend::Spend;
 
 /// Tokens reserved for the result of a sub-agent, in addition to the estimate for the last call.
@@ -32,12 +32,11 @@ pub struct OwnUsage {
     pub others: Spend,
 }
 
-impl Run {
-    /// Returns the run's own usage and its reserve.
-    #[must_use]
-    pub fn own(&self) -> OwnUsage {
-        let (tally, tracker) = (&self.state.tally, self.tracker());
-        let next = self.next_call();
+impl OwnUsage {
+    /// Returns the usage so far and the reserve of a run.
+    pub(crate) fn of(forecast: &Forecast<'_>) -> Self {
+        let (tally, tracker) = (&forecast.state.facts.tally, &forecast.tracker);
+        let next = forecast.next_call();
         let spend = Spend {
             usage: tally.usage,
             estimated: tally.estimated,
@@ -50,27 +49,17 @@ impl Run {
             tool_calls: 0,
             ..tally.spent
         };
-        let open = || self.state.batch.iter().flat_map(|batch| batch.open());
-        OwnUsage {
+        let batch = &forecast.state.batch;
+        let open = || batch.iter().flat_map(|batch| batch.open());
+        Self {
             spend: spend.without(others),
             tokens: tracker.tokens_used.minus(others.usage.total_tokens()),
             keeps_tokens: next.tokens + KEPT_FOR_RESULT,
-            keeps_cost: next.cost + self.full_price(KEPT_FOR_RESULT),
+            keeps_cost: next.cost + forecast.full_price(KEPT_FOR_RESULT),
             keeps_turns: tracker.limits.max_turns.saturating_sub(tally.turns),
             keeps_tool_calls: open().filter(|call| !call.began).count() as u64,
             open_calls: open().count() as u64,
             others: tally.spent,
         }
-    }
-
-    /// Returns the maximum number of tool calls that run at the same time.
-    #[must_use]
-    pub fn max_parallel_tools(&self) -> usize {
-        self.setup.max_parallel_tools.max(1)
-    }
-
-    /// Returns the usage so far of a call that is aborted now.
-    pub(crate) fn cut(&mut self, call: &CallId) -> Spend {
-        self.now.tool_usage.remove(call).unwrap_or_default()
     }
 }

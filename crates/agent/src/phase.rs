@@ -3,16 +3,15 @@
 use plimsoll_context::{CacheBreak, Tokens};
 
 use crate::compact::RequestedCompaction;
-use crate::leave::Next;
-use crate::opening::HostDecision;
+use crate::failure::Failure;
 use crate::request::ToolChoice;
-use crate::step::PendingPlan;
+use crate::step::{PendingPlan, UserInput};
 use crate::tool_queue::ToolQueue;
 
 /// The current activity of the machine.
 ///
-/// A turn goes from `TurnDue` to `Preparing` and `ModelCallFacts`, and to `Working` if the model calls tools.
-/// `Measuring`, `Summarizing` and `PendingPlan` interrupt `Preparing`.
+/// A turn goes from `TurnDue` to `Preparing` and `Calling`, and to `Working` if the model calls tools.
+/// `Measuring`, `Summarizing` and `PlanPending` interrupt `Preparing`.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// No run is in progress.
@@ -29,7 +28,7 @@ pub(crate) enum Phase {
     /// Waiting for a summary that the next plan needs.
     Summarizing(PlanFor),
     /// Waiting for the host to approve a plan.
-    Leaving(Box<(PendingPlan, Next)>),
+    PlanPending(Box<(PendingPlan, Next)>),
     /// Waiting for a model call.
     Calling(ModelCallFacts),
     /// Running tool calls.
@@ -64,6 +63,51 @@ pub(crate) struct ModelCallFacts {
     pub(crate) not_view: Option<CacheBreak>,
 }
 
+/// The step after a plan is applied.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The request that the plan was made for.
+    Request,
+    /// A smaller version of the refused request.
+    Retry(RefusedRequest),
+    /// The end of a compaction that the user asked for between two runs.
+    Compaction(RequestedCompaction),
+}
+
+/// A request that was refused as too long.
+#[derive(Debug)]
+pub(crate) struct RefusedRequest {
+    pub(crate) failure: Failure,
+    /// The step of the recovery ladder.
+    pub(crate) rung: u32,
+    /// The request's size by our counter.
+    pub(crate) counted: Tokens,
+    /// Maximum size of the next request, if known.
+    pub(crate) most: Option<Tokens>,
+}
+
+/// A decision of the host.
+#[derive(Debug)]
+pub(crate) enum HostDecision {
+    /// Whether the first run of a session may start.
+    Task(Opening),
+    /// Whether a run may start.
+    Loop(Opening),
+    /// Whether a turn may start.
+    Turn,
+    /// Whether there is more to do.
+    FollowUp,
+}
+
+/// The way in which a run starts.
+#[derive(Debug)]
+pub(crate) enum Opening {
+    /// With a message of the user.
+    Said(UserInput),
+    /// As a continuation of the last run.
+    GoOn { crashed: bool },
+}
+
 impl Phase {
     /// Returns `true` between the start of a turn and the answer to its request.
     pub(crate) fn is_in_turn(&self) -> bool {
@@ -72,7 +116,7 @@ impl Phase {
             | Self::Measuring { .. }
             | Self::Summarizing(PlanFor::Request)
             | Self::Calling(_) => true,
-            Self::Leaving(leaving) => !matches!(leaving.1, Next::Compaction(_)),
+            Self::PlanPending(pending) => !matches!(pending.1, Next::Compaction(_)),
             Self::Idle
             | Self::TurnDue
             | Self::Summarizing(PlanFor::Compaction(_))
@@ -86,7 +130,7 @@ impl Phase {
     pub(crate) fn is_compaction(&self) -> bool {
         match self {
             Self::Compacting(_) | Self::Summarizing(PlanFor::Compaction(_)) => true,
-            Self::Leaving(leaving) => matches!(leaving.1, Next::Compaction(_)),
+            Self::PlanPending(pending) => matches!(pending.1, Next::Compaction(_)),
             _ => false,
         }
     }
@@ -101,7 +145,7 @@ impl Phase {
             | Self::TurnDue
             | Self::Preparing
             | Self::Compacting(_)
-            | Self::Leaving(_)
+            | Self::PlanPending(_)
             | Self::Deciding(_) => false,
         }
     }

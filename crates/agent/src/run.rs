@@ -8,20 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Bytes, CacheBreak, Calibration, CannotFit, Draft, Message, Plan, Price, RESULT_SHARE,
-    Tokens, Trigger, ViewLimits, price_with_head,
+    Budget, Bytes, CacheBreak, Calibration, CannotFit, Message, Ppm, RESULT_SHARE, Tokens,
+    ViewLimits,
 };
 
-use crate::compact::Compaction;
+use crate::applied_plan::AppliedPlan;
 use crate::current::{Attempt, CurrentRun};
 use crate::declared::DeclaredTools;
-use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, Waiting};
 use crate::event::Event;
 use crate::expect::Aside;
+use crate::forecast::Forecast;
 use crate::memory::RunMemory;
 use crate::now::Now;
 use crate::outcome::EndReason;
+use crate::own::OwnUsage;
 use crate::phase::Phase;
 use crate::setup::Setup;
 use crate::state::{FoldError, State};
@@ -71,7 +72,7 @@ pub struct Run {
     /// Rules of the host that are added as soon as no tool call is open.
     pub(crate) rules: Vec<String>,
     /// The last compaction that the user asked for and that was applied.
-    pub(crate) compaction: Option<Compaction>,
+    pub(crate) compaction: Option<AppliedPlan>,
 }
 
 /// The limit of the answer that requests state. The recovery ladder lowers it if the provider allows
@@ -127,7 +128,7 @@ impl Run {
             state.memory = RunMemory::default();
         }
         Self {
-            tools: DeclaredTools::new(&setup, &state.transcript, state.planned),
+            tools: DeclaredTools::new(&setup, &state.transcript, state.facts.planned),
             answer_limit: AnswerLimit::new(&setup),
             current: CurrentRun::new(setup.recall),
             setup,
@@ -161,44 +162,10 @@ impl Run {
         &self.setup
     }
 
-    /// Replaces the setup between two runs and returns the old one. The token counter is kept.
-    pub fn set_setup(&mut self, setup: Setup) -> Setup {
-        let setup = Setup {
-            counter: Arc::clone(&self.setup.counter),
-            ..setup
-        };
-        self.answer_limit = AnswerLimit::new(&setup);
-        self.server.refuses_tool_choice = false;
-        self.server.was_measured = false;
-        self.current.recall = setup.recall;
-        let history = setup.limits.loop_history();
-        if self.state.doom_loop.history() != history {
-            self.state.doom_loop = DoomLoopTracker::new(history);
-        }
-        let before = std::mem::replace(&mut self.setup, setup);
-        self.declare();
-        before
-    }
-
     /// Declares the tools of the next request, after a change of the setup or the view.
     pub(crate) fn declare(&mut self) {
-        let planned = self.state.planned;
+        let planned = self.state.facts.planned;
         self.tools = DeclaredTools::new(&self.setup, &self.state.transcript, planned);
-    }
-
-    /// Returns the cost and the savings of a plan. If the plan adds tools, the provider also has to
-    /// write the head of the request again.
-    pub(crate) fn price_of_plan(&self, plan: &Plan, line: &Budget) -> Price {
-        let head =
-            (self.tools.joins > Tokens::ZERO).then_some(self.tools.overhead + self.tools.joins);
-        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-        price_with_head(plan, view, head, line, sheet, &self.outlook())
-    }
-
-    /// Sets the text that is appended to the history of each request from now on.
-    pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
-        self.setup.dynamic_context = context;
-        self.tools.overhead = self.setup.overhead_after(self.tools.has_joined);
     }
 
     /// Processes an input. The resulting steps are returned by [`Run::poll`].
@@ -225,7 +192,7 @@ impl Run {
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
             Input::Measured(reported) => self.measured(reported),
-            Input::Left(verdict) => self.left(verdict),
+            Input::PlanVerdict(verdict) => self.judged(verdict),
             Input::Decided(decision) => self.decided(decision),
             Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),
@@ -246,7 +213,7 @@ impl Run {
                 | Phase::Calling(_)
                 | Phase::Summarizing(_)
                 | Phase::Measuring { .. }
-                | Phase::Leaving(_)
+                | Phase::PlanPending(_)
                 | Phase::Deciding(_) => {}
             }
         }
@@ -257,7 +224,7 @@ impl Run {
     #[must_use]
     pub fn line(&self) -> ViewLimits {
         let known = self.setup.line.window;
-        let window = match (known, self.state.learned) {
+        let window = match (known, self.state.facts.learned) {
             (Some(known), Some(learned)) => Some(known.min(learned)),
             (known, learned) => known.or(learned),
         };
@@ -302,7 +269,7 @@ impl Run {
 
     /// Returns the calibration of our counter for the next request.
     pub(crate) fn calibration(&self) -> Calibration {
-        let known = self.state.calibration;
+        let known = self.state.facts.calibration;
         if self.attempt.hopeful {
             known.at_best(Tokens::ZERO).unwrap_or(known)
         } else {
@@ -312,7 +279,7 @@ impl Run {
 
     /// Checks whether a request may fit although the estimate says that it does not.
     pub(crate) fn might_fit(&self, cannot_fit: &CannotFit) -> bool {
-        let best = self.state.calibration.at_best(cannot_fit.minimum);
+        let best = self.state.facts.calibration.at_best(cannot_fit.minimum);
         !self.attempt.hopeful && best.is_some()
     }
 
@@ -387,32 +354,12 @@ impl Run {
         true
     }
 
-    /// Adds a notice of the host for the model, between runs.
-    ///
-    /// Returns `false` and adds nothing while a run is in progress or tool calls have no results, since
-    /// no message may be inserted between a call and its result.
-    pub fn inform(&mut self, text: String) -> bool {
-        if self.is_running() || self.state.batch.is_some() {
-            return false;
-        }
-        self.open();
-        self.notice(text);
-        true
-    }
-
     /// Adds a notice for the model, sent in the role of the user.
     pub(crate) fn notice(&mut self, text: String) {
         self.record(Entry::Said {
             message: Arc::new(Message::Notice { text }),
             queued: None,
         });
-    }
-
-    /// Records that a request was accepted, if it has a key.
-    pub(crate) fn accept(&mut self, key: Option<String>) {
-        if let Some(key) = key {
-            self.record(Entry::Accepted { key });
-        }
     }
 
     pub(crate) fn notify(&mut self, event: Event) {
@@ -423,21 +370,36 @@ impl Run {
         self.notify(Event::Warning { text });
     }
 
-    /// Plans to remove protected messages of earlier runs so that the question of this run fits.
-    /// Without it the session could not continue. Returns `None` if there is nothing to remove.
-    pub(crate) fn give_up_the_past(&self, why: Trigger) -> Option<Plan> {
-        let context = self.plan_context();
-        let mut draft =
-            Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_context(&context);
-        draft.give_up(self.current.asked_at);
-        draft.credit("give_up");
-        draft.into_plan(why)
+    /// Returns the estimates for the next calls.
+    pub(crate) fn forecast(&self) -> Forecast<'_> {
+        Forecast {
+            setup: &self.setup,
+            state: &self.state,
+            tracker: self.tracker(),
+            tokens: self.tokens(),
+            reserve: self.line().reserve(),
+            growth: self.outlook().growth(),
+            is_cold: self.is_cold(),
+            is_finalizing: self.current.finalizing.is_some(),
+        }
+    }
+
+    /// Returns `true` if the provider's cache has expired.
+    pub(crate) fn is_cold(&self) -> bool {
+        let sheet = self.setup.sheet;
+        sheet.is_some_and(|sheet| sheet.cold_after(self.now.since_call) == Ppm::ONE)
+    }
+
+    /// Returns the run's own usage and its reserve.
+    #[must_use]
+    pub fn own(&self) -> OwnUsage {
+        OwnUsage::of(&self.forecast())
     }
 
     /// Returns the run's usage of its limits.
     #[must_use]
     pub fn tracker(&self) -> ExecutionTracker {
-        let tally = &self.state.tally;
+        let tally = &self.state.facts.tally;
         let limits = Arc::clone(&self.setup.limits);
         ExecutionTracker {
             turns: tally.turns,

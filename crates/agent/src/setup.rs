@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, CacheRetention, Economy, HostedTool, Policy, PriceSheet, Recall,
-    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, ViewLimits,
+    CacheConfig, CacheRetention, Economy, HostedTool, Message, Money, Policy, PriceSheet, Recall,
+    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
 };
 
 use crate::call_target::TargetOf;
@@ -104,7 +104,7 @@ pub enum Leave {
     /// No. Removed messages remain in the log and are not stored elsewhere.
     #[default]
     Freely,
-    /// Yes. The host receives the affected messages: see [`Step::Leave`](crate::Step::Leave).
+    /// Yes. The host receives the affected messages: see [`Step::BeforePlan`](crate::Step::BeforePlan).
     Asked,
 }
 
@@ -227,6 +227,32 @@ impl Setup {
         let own = self.declared(planned).map(|tool| tool.spec.name.as_str());
         let hosted = self.hosted_tools.iter().map(HostedTool::name);
         own.chain(hosted).map(str::to_owned).collect()
+    }
+
+    /// Returns the cost of a call. If the provider reported no usage, our own count is used.
+    pub(crate) fn cost_of(
+        &self,
+        usage: Option<Usage>,
+        counted: Tokens,
+        reply: &Message,
+    ) -> Option<Money> {
+        let sheet = self.sheet.as_ref()?;
+        let usage = usage.unwrap_or_else(|| Usage {
+            input: counted,
+            output: self.counter.message(reply),
+            ..Usage::default()
+        });
+        self.cost(usage, sheet)
+    }
+
+    /// Returns the cost of some usage. If there is a limit on money, tokens of an unknown price count
+    /// at the highest price.
+    pub(crate) fn cost(&self, usage: Usage, sheet: &PriceSheet) -> Option<Money> {
+        let known = sheet.cost(usage);
+        match self.limits.max_cost {
+            Some(_) => known.or_else(|| sheet.at_most().cost(usage)),
+            None => known,
+        }
     }
 
     fn message(&self, text: &str) -> Tokens {

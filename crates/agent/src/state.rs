@@ -13,6 +13,7 @@ use plimsoll_context::{
     Bytes, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError,
     Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
 use crate::doom_loop::{CallOutcome, DoomLoopTracker, ResultOrigin};
@@ -34,9 +35,22 @@ pub(crate) use tally::Tally;
 #[derive(Debug, Clone)]
 pub struct State {
     pub(crate) transcript: Transcript,
-    pub(crate) calibration: Calibration,
     pub(crate) batch: Option<Batch>,
     pub(crate) doom_loop: DoomLoopTracker,
+    /// A run has started and not ended.
+    pub(crate) running: bool,
+    /// Messages queued for the run.
+    pub(crate) waiting: VecDeque<QueuedMessage>,
+    pub(crate) marks: Marks,
+    pub(crate) memory: RunMemory,
+    pub(crate) facts: Facts,
+}
+
+/// The part of the state that a checkpoint contains as it is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Facts {
+    pub(crate) calibration: Calibration,
     /// The tools of the newest run.
     pub(crate) names: ToolNames,
     /// The names of the tools that the first plan adds.
@@ -63,21 +77,15 @@ pub struct State {
     root: Option<String>,
     pub(crate) format: u32,
     pub(crate) runs: u64,
-    /// A run has started and not ended.
-    pub(crate) running: bool,
     /// The newest answer is incomplete: the model only paused.
     pub(crate) paused: bool,
     pub(crate) tally: Tally,
     total: Usage,
     total_cost: Cost,
-    /// Messages queued for the run.
-    pub(crate) waiting: VecDeque<QueuedMessage>,
     /// Number of messages that were ever queued.
     pub(crate) queued: u64,
-    pub(crate) marks: Marks,
     /// The session has received a message of the user.
     pub(crate) tasked: bool,
-    pub(crate) memory: RunMemory,
 }
 
 /// The reason why a log cannot be folded.
@@ -115,35 +123,13 @@ impl State {
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self {
             transcript: Transcript::new(counter),
-            calibration: Calibration::default(),
             batch: None,
             doom_loop: DoomLoopTracker::default(),
-            names: ToolNames::default(),
-            later: Vec::new(),
-            planned: false,
-            learned: None,
-            guessed: false,
-            to_pin: Vec::new(),
-            turns: 0,
-            compacted_in: None,
-            pace: Pace::default(),
-            heard: None,
-            trail: CacheTrail::default(),
-            cache: CacheMonitor::default(),
-            model: String::new(),
-            root: None,
-            format: 0,
-            runs: 0,
             running: false,
-            paused: false,
-            tally: Tally::default(),
-            total: Usage::default(),
-            total_cost: Cost::default(),
             waiting: VecDeque::new(),
-            queued: 0,
             marks: Marks::default(),
-            tasked: false,
             memory: RunMemory::default(),
+            facts: Facts::default(),
         }
     }
 
@@ -171,8 +157,9 @@ impl State {
 
     /// Returns `true` if the view was compacted in the turn before the next one.
     pub(crate) fn compacted_last_turn(&self) -> bool {
-        self.compacted_in
-            .is_some_and(|turn| turn.saturating_add(1) == self.turns)
+        self.facts
+            .compacted_in
+            .is_some_and(|turn| turn.saturating_add(1) == self.facts.turns)
     }
 
     /// Applies one entry.
@@ -184,7 +171,7 @@ impl State {
             Entry::Opened { format } if *format > LOG_FORMAT => {
                 return Err(FoldError::Format { found: *format });
             }
-            Entry::Opened { format } => self.format = *format,
+            Entry::Opened { format } => self.facts.format = *format,
             Entry::Started {
                 run,
                 model,
@@ -193,28 +180,29 @@ impl State {
                 later,
                 ..
             } => {
-                self.cache.started(model, system, tools);
-                self.names = ToolNames::new(tools.iter().map(String::as_str));
-                self.later.clone_from(later);
+                self.facts.cache.started(model, system, tools);
+                self.facts.names = ToolNames::new(tools.iter().map(String::as_str));
+                self.facts.later.clone_from(later);
                 // Learned values are valid for one model only.
-                if self.model != *model {
-                    self.model.clone_from(model);
-                    self.calibration = Calibration::default();
-                    self.learned = None;
-                    self.heard = None;
-                    self.trail = CacheTrail::default();
+                if self.facts.model != *model {
+                    self.facts.model.clone_from(model);
+                    self.facts.calibration = Calibration::default();
+                    self.facts.learned = None;
+                    self.facts.heard = None;
+                    self.facts.trail = CacheTrail::default();
                 }
                 // A run that continues after a crash keeps its number and its usage.
-                if self.runs != *run {
-                    self.runs = *run;
-                    self.tally = Tally {
-                        newest: self.tally.newest,
+                if self.facts.runs != *run {
+                    self.facts.runs = *run;
+                    self.facts.tally = Tally {
+                        newest: self.facts.tally.newest,
                         ..Tally::default()
                     };
                     self.doom_loop.forget();
-                    self.cache.begin();
+                    self.facts.cache.begin();
                     let open = self.batch.as_ref();
-                    self.marks.begin(*run, &self.transcript, open, self.planned);
+                    self.marks
+                        .begin(*run, &self.transcript, open, self.facts.planned);
                     self.memory.begin(self.transcript.next_seq());
                 }
                 self.running = true;
@@ -225,17 +213,17 @@ impl State {
                 }
                 // After a message of the user, repeating a call may make sense again.
                 if message.is_user() {
-                    self.tasked = true;
+                    self.facts.tasked = true;
                     self.doom_loop.forget();
                 }
-                if pins::is_refusal(message) && !self.to_pin.is_empty() {
-                    self.to_pin.remove(0);
+                if pins::is_refusal(message) && !self.facts.to_pin.is_empty() {
+                    self.facts.to_pin.remove(0);
                 }
                 self.memory.takes(message);
                 self.transcript.push(Arc::clone(message));
             }
             Entry::Queued { id, kind, parts } => {
-                self.queued = self.queued.max(*id);
+                self.facts.queued = self.facts.queued.max(*id);
                 self.waiting.push_back(QueuedMessage {
                     id: *id,
                     kind: *kind,
@@ -247,7 +235,7 @@ impl State {
             }
             // When a key is seen again, the log itself is searched for it.
             Entry::Accepted { .. } => {}
-            Entry::Warned { limit, near } => self.tally.warned.push((*limit, *near)),
+            Entry::Warned { limit, near } => self.facts.tally.warned.push((*limit, *near)),
             Entry::Replied {
                 message,
                 stop,
@@ -255,14 +243,16 @@ impl State {
                 counted,
                 cost,
             } => {
-                self.paused = *stop == StopReason::Paused && !is_empty(message);
-                self.pace.observe(newest_turn(&self.transcript), Ppm(0));
-                self.trail.sent(self.transcript.items());
+                self.facts.paused = *stop == StopReason::Paused && !is_empty(message);
+                self.facts
+                    .pace
+                    .observe(newest_turn(&self.transcript), Ppm(0));
+                self.facts.trail.sent(self.transcript.items());
                 let view = self.transcript.tokens();
-                self.cache.answered(*counted, view, usage.as_ref());
-                self.heard = usage.map(|usage| (*counted, usage.processed()));
+                self.facts.cache.answered(*counted, view, usage.as_ref());
+                self.facts.heard = usage.map(|usage| (*counted, usage.processed()));
                 self.transcript.mark_sent();
-                self.tally.answered(
+                self.facts.tally.answered(
                     usage.as_ref(),
                     *counted,
                     self.transcript.counter().message(message),
@@ -274,13 +264,13 @@ impl State {
                     self.batch = Batch::of(message);
                     self.doom_loop.asked(message);
                 }
-                self.tally.turns += 1;
-                self.turns += 1;
+                self.facts.tally.turns += 1;
+                self.facts.turns += 1;
                 self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
-                    self.calibration.observe(*counted, usage.processed());
-                    self.tally.usage = self.tally.usage.combine(*usage);
-                    self.total = self.total.combine(*usage);
+                    self.facts.calibration.observe(*counted, usage.processed());
+                    self.facts.tally.usage = self.facts.tally.usage.combine(*usage);
+                    self.facts.total = self.facts.total.combine(*usage);
                 }
             }
             Entry::Began { call } => {
@@ -288,12 +278,12 @@ impl State {
                 let Some(name) = batch.and_then(|batch| batch.begin(call)) else {
                     return Err(FoldError::Result(call.clone()));
                 };
-                let name = match self.names.resolve(name) {
+                let name = match self.facts.names.resolve(name) {
                     NameMatch::Repaired(name) => name.to_owned(),
                     NameMatch::Known | NameMatch::Unknown => name.to_owned(),
                 };
-                self.tally.tool_calls += 1;
-                *self.tally.calls_of.entry(name).or_default() += 1;
+                self.facts.tally.tool_calls += 1;
+                *self.facts.tally.calls_of.entry(name).or_default() += 1;
             }
             Entry::Returned {
                 message,
@@ -302,19 +292,15 @@ impl State {
             } => {
                 self.take(message)?;
                 self.memory.takes(message);
-                self.tally.usage = self.tally.usage.combine(spent.usage);
-                self.tally.estimated = self.tally.estimated.combine(spent.estimated);
-                self.total = self.total.combine(spent.usage);
-                self.tally.processed += spent.usage.total_tokens();
-                self.tally.growth += spent.usage.total_tokens();
-                self.tally.spent = self.tally.spent.combine(*spent);
-                self.pay(spent.cost);
+                self.charge(spent.usage, spent.cost);
+                self.facts.tally.estimated = self.facts.tally.estimated.combine(spent.estimated);
+                self.facts.tally.spent = self.facts.tally.spent.combine(*spent);
                 for text in wanted {
                     let said = pins::rule(text);
                     let mut pinned = self.transcript.items().iter();
                     let is_pinned = pinned.any(|item| item.pin.is_some() && *item.message == said);
-                    if !is_pinned && !self.to_pin.contains(text) {
-                        self.to_pin.push(text.clone());
+                    if !is_pinned && !self.facts.to_pin.contains(text) {
+                        self.facts.to_pin.push(text.clone());
                     }
                 }
             }
@@ -322,34 +308,24 @@ impl State {
                 self.marks.keep(&self.transcript);
                 let released = self.transcript.replay(plan)?;
                 self.memory.planned(&released.items, &self.transcript);
-                self.trail.planned(plan);
-                self.cache.planned(plan, self.transcript.items());
-                self.planned = true;
+                self.facts.trail.planned(plan);
+                self.facts.cache.planned(plan, self.transcript.items());
+                self.facts.planned = true;
                 self.join_tools();
                 if plan.is_compaction() {
-                    self.compacted_in = Some(self.turns);
-                    self.tally.plans += 1;
-                    self.tally.freed += released.freed;
+                    self.facts.compacted_in = Some(self.facts.turns);
+                    self.facts.tally.plans += 1;
+                    self.facts.tally.freed += released.freed;
                 }
                 if let Some(price) = &plan.price {
-                    self.pace.planned(price);
+                    self.facts.pace.planned(price);
                 }
             }
             Entry::Summarized { usage, cost, .. } => {
-                self.pay(Cost::of(*cost));
-                self.tally.processed += usage.total_tokens();
-                self.tally.growth += usage.total_tokens();
-                self.tally.usage = self.tally.usage.combine(*usage);
-                self.tally.summary_usage = self.tally.summary_usage.combine(*usage);
-                self.total = self.total.combine(*usage);
+                self.charge(*usage, Cost::of(*cost));
+                self.facts.tally.summary_usage = self.facts.tally.summary_usage.combine(*usage);
             }
-            Entry::Wasted { usage, cost } => {
-                self.pay(Cost::of(*cost));
-                self.tally.processed += usage.total_tokens();
-                self.tally.growth += usage.total_tokens();
-                self.tally.usage = self.tally.usage.combine(*usage);
-                self.total = self.total.combine(*usage);
-            }
+            Entry::Wasted { usage, cost } => self.charge(*usage, Cost::of(*cost)),
             Entry::Pinned { seq, pin } => {
                 self.marks.keep(&self.transcript);
                 if !self.transcript.set_pin(*seq, pin.clone()) {
@@ -357,7 +333,7 @@ impl State {
                 }
                 let item = self.transcript.get(*seq);
                 if let Some(said) = item.map(|item| Arc::clone(&item.message)) {
-                    self.to_pin.retain(|text| pins::rule(text) != *said);
+                    self.facts.to_pin.retain(|text| pins::rule(text) != *said);
                 }
             }
             Entry::Unpinned { seq } => {
@@ -369,14 +345,14 @@ impl State {
                 used,
                 lesson,
             } => {
-                self.learned = Some(*window);
-                self.guessed = !lesson.is_told();
+                self.facts.learned = Some(*window);
+                self.facts.guessed = !lesson.is_told();
                 if let Some((counted, reported)) = used {
-                    self.calibration.refused(*counted, *reported);
+                    self.facts.calibration.refused(*counted, *reported);
                 }
             }
             Entry::Measured { counted, reported } => {
-                self.calibration.measured(*counted, *reported);
+                self.facts.calibration.measured(*counted, *reported);
             }
             Entry::RolledBack { run } => {
                 if !self.roll_back(*run) {
@@ -386,7 +362,7 @@ impl State {
                 self.running = false;
             }
             Entry::Forked { from, .. } => {
-                self.root.get_or_insert_with(|| from.clone());
+                self.facts.root.get_or_insert_with(|| from.clone());
                 self.running = false;
                 self.waiting.clear();
                 self.memory.end();
@@ -400,9 +376,9 @@ impl State {
             Entry::Ended { outcome } => {
                 // The window may have been inferred wrongly from the refusal. A guess that leaves no
                 // tokens would end the session.
-                if matches!(outcome.reason, EndReason::CannotFit { .. }) && self.guessed {
-                    self.learned = None;
-                    self.guessed = false;
+                if matches!(outcome.reason, EndReason::CannotFit { .. }) && self.facts.guessed {
+                    self.facts.learned = None;
+                    self.facts.guessed = false;
                 }
                 self.running = false;
                 self.waiting.clear();
@@ -421,13 +397,13 @@ impl State {
     /// Returns the usage of all runs of the session.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.total
+        self.facts.total
     }
 
     /// Returns the cost of all runs of the session.
     #[must_use]
     pub fn cost(&self) -> Cost {
-        self.total_cost
+        self.facts.total_cost
     }
 
     /// Returns the memory that the current run takes in this process: its messages and the driver's
@@ -446,42 +422,52 @@ impl State {
     /// Returns the number of runs of the session.
     #[must_use]
     pub fn runs(&self) -> u64 {
-        self.runs
+        self.facts.runs
     }
 
     /// Returns the model of the newest run, as `provider/name`. Empty before the first run.
     #[must_use]
     pub fn model(&self) -> &str {
-        &self.model
+        &self.facts.model
     }
 
     /// Returns the newest format that the log was written in; 0 if it is empty. See [`LOG_FORMAT`].
     #[must_use]
     pub fn log_format(&self) -> u32 {
-        self.format
+        self.facts.format
     }
 
     /// Returns the session that the oldest entries of the log come from, if the log is a fork's.
     #[must_use]
     pub fn root(&self) -> Option<&str> {
-        self.root.as_deref()
+        self.facts.root.as_deref()
     }
 
     /// Returns the window that was learned from refused requests, if any.
     #[must_use]
     pub fn learned_window(&self) -> Option<Tokens> {
-        self.learned
+        self.facts.learned
     }
 
     /// Adds usage that belongs to the session but to none of its own runs.
     pub(crate) fn spend(&mut self, spent: &Spend) {
-        self.total = self.total.combine(spent.usage);
-        self.total_cost = self.total_cost.combine(spent.cost);
+        self.facts.total = self.facts.total.combine(spent.usage);
+        self.facts.total_cost = self.facts.total_cost.combine(spent.cost);
+    }
+
+    /// Adds usage beside the run's own answered calls. Each token counts in full.
+    fn charge(&mut self, usage: Usage, cost: Cost) {
+        self.pay(cost);
+        let tally = &mut self.facts.tally;
+        tally.processed += usage.total_tokens();
+        tally.growth += usage.total_tokens();
+        tally.usage = tally.usage.combine(usage);
+        self.facts.total = self.facts.total.combine(usage);
     }
 
     fn pay(&mut self, cost: Cost) {
-        self.tally.cost = self.tally.cost.combine(cost);
-        self.total_cost = self.total_cost.combine(cost);
+        self.facts.tally.cost = self.facts.tally.cost.combine(cost);
+        self.facts.total_cost = self.facts.total_cost.combine(cost);
     }
 
     fn take(&mut self, message: &Arc<Message>) -> Result<(), FoldError> {
@@ -518,13 +504,13 @@ impl State {
 impl State {
     /// Declares the tools that a plan adds.
     fn join_tools(&mut self) {
-        if self.later.is_empty() {
+        if self.facts.later.is_empty() {
             return;
         }
-        let names = self.names.iter().map(str::to_owned);
-        let names: Vec<String> = names.chain(self.later.drain(..)).collect();
-        self.cache.declared(&names);
-        self.names = ToolNames::new(names);
+        let names = self.facts.names.iter().map(str::to_owned);
+        let names: Vec<String> = names.chain(self.facts.later.drain(..)).collect();
+        self.facts.cache.declared(&names);
+        self.facts.names = ToolNames::new(names);
     }
 }
 

@@ -54,8 +54,8 @@ pub enum Input {
     /// The provider's token count of a request; the answer to [`Step::Measure`]. `None` if the provider
     /// does not count.
     Measured(Option<Tokens>),
-    /// Whether a plan may be applied; the answer to [`Step::Leave`].
-    Left(Verdict),
+    /// Whether a plan may be applied; the answer to [`Step::BeforePlan`].
+    PlanVerdict(Verdict),
     /// The host's decision about [`Step::Before`].
     Decided(Decision),
     /// Time has passed: see [`Run::deadline`](crate::Run::deadline).
@@ -93,9 +93,9 @@ pub enum Step {
     /// the answer, [`Input::Measured`].
     Measure(Box<Request>),
     /// Archive the messages that a plan affects, and report whether the plan may be applied.
-    Leave(Box<PendingPlan>),
+    BeforePlan(Box<PendingPlan>),
     /// Inform the host about the messages that a plan has affected.
-    Gone(Box<PendingPlan>),
+    AfterPlan(Box<PendingPlan>),
     /// Ask the host's hook; the answer is [`Input::Decided`].
     Before(Moment),
     /// Call the host's hook, and continue once it has returned.

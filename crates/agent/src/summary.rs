@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Message, Money, PlanContext, ReadySummary, Reply, Span, Summarizer, SummaryTiming, Usage,
+    Message, Money, ReadySummary, Reply, Span, Summarizer, SummaryTiming, Usage,
 };
 
 use crate::compact::RequestedCompaction;
@@ -58,7 +58,7 @@ impl Summaries {
     }
 
     /// Returns whether the policy can get a summary from a model.
-    fn summarizer(&self) -> Summarizer {
+    pub(crate) fn summarizer(&self) -> Summarizer {
         match &self.in_progress {
             _ if self.is_skipped || self.failures >= MAX_SUMMARY_FAILURES => Summarizer::None,
             Some(_) => Summarizer::Busy,
@@ -114,18 +114,6 @@ impl Summaries {
 }
 
 impl Run {
-    /// Returns the means that the policy can use now.
-    pub(crate) fn plan_context(&self) -> PlanContext {
-        PlanContext {
-            recall: self.current.recall,
-            summarizer: match self.setup.summary_model {
-                Some(_) => self.summaries.summarizer(),
-                None => Summarizer::None,
-            },
-            ready: self.summaries.ready.clone(),
-        }
-    }
-
     /// Starts a summary that the policy asks for, for a request or for a compaction that the user asked
     /// for. Returns `true` if its plan should wait for it.
     pub(crate) fn wants_summary(
@@ -176,6 +164,7 @@ impl Run {
         };
         let request = digest.request();
         if self
+            .forecast()
             .exceeded_by_summary(&request, Usage::default())
             .is_some()
         {
@@ -214,7 +203,11 @@ impl Run {
     /// Returns `true` if the call is made.
     fn ask_summary_again(&mut self, digest: Digest) -> bool {
         let request = digest.request();
-        if self.exceeded_by_summary(&request, digest.usage).is_some() {
+        if self
+            .forecast()
+            .exceeded_by_summary(&request, digest.usage)
+            .is_some()
+        {
             self.summaries.is_skipped = true;
             let why = "the limits of the run leave nothing for the rest of it";
             self.end_digest(&digest, Some(why.to_owned()));
@@ -236,7 +229,7 @@ impl Run {
 
     fn summary_cost(&self, digest: &Digest) -> Option<Money> {
         let sheet = self.setup.summary_model.as_ref()?.sheet?;
-        self.cost(digest.usage, &sheet)
+        self.setup.cost(digest.usage, &sheet)
     }
 
     fn end_digest(&mut self, digest: &Digest, failure: Option<String>) {

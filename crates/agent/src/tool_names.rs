@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 /// Maximum number of typing errors in a tool name.
 pub const MAX_NAME_EDITS: usize = 2;
 /// Maximum length of a name that is compared, in characters. A longer name is not a typing error, and
@@ -27,17 +29,31 @@ pub enum NameMatch<'a> {
     Unknown,
 }
 
-/// The names of the tools, prepared for comparison.
-#[derive(Debug, Clone, Default)]
+/// The names of the tools, prepared for comparison. Serialized as a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct ToolNames {
     names: Vec<Name>,
     exact: HashMap<String, usize>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     written: String,
     tokens: Vec<String>,
+}
+
+impl From<Vec<String>> for ToolNames {
+    fn from(names: Vec<String>) -> Self {
+        Self::new(names)
+    }
+}
+
+impl From<ToolNames> for Vec<String> {
+    fn from(names: ToolNames) -> Self {
+        let names = names.names.into_iter();
+        names.map(|name| name.written).collect()
+    }
 }
 
 impl ToolNames {

@@ -1,26 +1,25 @@
 //! One turn: the request, and the handling of its reply.
 //!
-//! Tools are handled in `work.rs`, requests that are refused as too long in `ladder.rs`.
+//! Plans are made in `planning.rs`, tools are handled in `work.rs`, and requests that are refused as too
+//! long in `ladder.rs`.
 
 use std::sync::Arc;
 
-use plimsoll_context::{
-    Budget, CachePlan, Calibration, CannotFit, Economy, Message, Money, Outlook, Part, Policy, Ppm,
-    PriceSheet, Proposal, Reply, StopReason, Threshold, Tokens, Trigger, Usage, ViewLimits,
-};
+use plimsoll_context::{CachePlan, Calibration, Message, Reply, StopReason, Tokens};
 
 use crate::current::{Attempt, TurnAnswer};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
+use crate::expect::{cache_plan, take_miss};
 use crate::failure::Failure;
+use crate::forecast::UNCOUNTED;
 use crate::inbox::QueueMode;
-use crate::leave::Next;
 use crate::limits::AtLimit;
 use crate::moment::{HookPoint, Moment};
 use crate::notice;
-use crate::opening::HostDecision;
 use crate::outcome::EndReason;
-use crate::phase::{ModelCallFacts, Phase, PlanFor};
+use crate::phase::{HostDecision, ModelCallFacts, Next, Phase};
+use crate::planning::FitStatus;
 use crate::request::{Expects, Request, ToolChoice};
 use crate::run::Run;
 use crate::state::is_empty;
@@ -31,22 +30,6 @@ use crate::tracker::ExecutionTracker;
 const LEAST_DOUBTED: Tokens = Tokens(4_096);
 /// Number of consecutive empty answers that ends a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
-/// The share by which a provider may count more tokens than our calibrated counter.
-///
-/// New content of a view may have another token density than the content that calibrated the counter. A
-/// limit of the answer that fills the window to the last token would then be refused.
-pub(crate) const UNCOUNTED: Ppm = Ppm(30_000);
-
-/// Whether the view is below its limit.
-enum FitStatus {
-    /// It is below the limit.
-    Under,
-    /// It will be, after the current plan or summary. The request is made then.
-    Waiting,
-    /// It cannot be brought below the limit.
-    Not(CannotFit),
-}
-
 impl Run {
     /// Begins the next turn, if the limits allow it and the host agrees.
     pub(crate) fn start_turn(&mut self) {
@@ -104,7 +87,7 @@ impl Run {
             self.current.cause = TurnTrigger::Steer;
         }
         self.notify(Event::TurnStart {
-            turn: self.state.tally.turns + 1,
+            turn: self.state.facts.tally.turns + 1,
             cause: self.current.cause,
             tokens: self.tokens(),
             trigger,
@@ -114,128 +97,13 @@ impl Run {
         self.phase = Phase::Preparing;
     }
 
-    /// Returns the budget to plan with. Its trigger is the size at which a plan pays for itself.
-    pub(crate) fn priced(&self, line: &Budget) -> Budget {
-        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-        let economy = self.setup.economy;
-        economy.budget(line, view, sheet, &self.outlook())
-    }
-
-    /// Returns the forecast for the rest of the run.
-    pub(crate) fn outlook(&self) -> Outlook {
-        let left = self
-            .setup
-            .limits
-            .max_turns
-            .saturating_sub(self.state.tally.turns);
-        let sheet = self.setup.sheet.as_ref();
-        let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.now.since_call));
-        self.state.pace.outlook(Some(left), cold_now)
-    }
-
-    /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
-    /// prefers a summary, it is requested first.
-    fn keep_under(&mut self, line: &Budget, budget: &Budget) -> FitStatus {
-        if self.attempt.vetoed {
-            return self.keep_under_window();
-        }
-        if let Some(kept) = self.rest(budget) {
-            return kept;
-        }
-        let view = &self.state.transcript;
-        let context = self.plan_context();
-        let propose =
-            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &context);
-        let mut proposal = propose(budget);
-        let mut line = *line;
-        // The tools that the plan adds have to fit as well.
-        if self.tools.joins > Tokens::ZERO
-            && let Ok(Proposal { plan: Some(_), .. }) = proposal
-        {
-            line = match self.budget_planned() {
-                Ok(line) => line,
-                Err(cannot_fit) => return FitStatus::Not(cannot_fit),
-            };
-            let priced = self.priced(&line);
-            proposal = propose(&Budget {
-                trigger: priced.trigger.min(budget.trigger),
-                ..priced
-            });
-        }
-        let plan = match proposal {
-            Ok(Proposal { plan, wants }) => {
-                if let Some(span) = wants
-                    && self.wants_summary(span, None)
-                {
-                    self.phase = Phase::Summarizing(PlanFor::Request);
-                    return FitStatus::Waiting;
-                }
-                plan
-            }
-            Err(cannot_fit) if self.might_fit(&cannot_fit) => return FitStatus::Not(cannot_fit),
-            Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
-                Some(plan) => Some(plan),
-                None => return FitStatus::Not(cannot_fit),
-            },
-        };
-        match plan {
-            Some(mut plan) => {
-                plan.price = Some(self.price_of_plan(&plan, &line));
-                self.leave(plan, Next::Request);
-                FitStatus::Waiting
-            }
-            None => FitStatus::Under,
-        }
-    }
-
-    /// Checks the view against the window alone, whatever trigger is set. After a veto the view stays
-    /// unchanged.
-    fn keep_under_window(&self) -> FitStatus {
-        let view = &self.state.transcript;
-        let line = ViewLimits {
-            trigger: Threshold::Auto,
-            target: None,
-            ..self.line()
-        };
-        let instructions = view.instructions();
-        match line.budget(self.tools.overhead, instructions, self.calibration()) {
-            Ok(window) if view.tokens() <= window.limit => FitStatus::Under,
-            Ok(window) => FitStatus::Not(window.cannot_fit(view.tokens())),
-            Err(cannot_fit) => FitStatus::Not(cannot_fit),
-        }
-    }
-
-    /// Avoids a second compaction in the turn after one. Only new results are shortened, which does not
-    /// rewrite any message that was already sent.
-    ///
-    /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
-    /// or if shortening the results is not enough.
-    fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
-        let stages = self.setup.policy.stages();
-        let eager =
-            self.setup.economy == Economy::Eager || stages.iter().any(|stage| stage.is_eager());
-        if eager || !self.state.compacted_last_turn() {
-            return None;
-        }
-        let context = self.plan_context();
-        let view = &self.state.transcript;
-        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &context);
-        Some(match proposal.ok()?.plan {
-            Some(plan) => {
-                self.leave(plan, Next::Request);
-                FitStatus::Waiting
-            }
-            None => FitStatus::Under,
-        })
-    }
-
     /// Ensures that the request fits into the limits on tokens and money, with enough left for a last
     /// answer. Returns `false` if another step has to come first.
     fn keep_within_limits(&mut self) -> bool {
         // A plan may have freed memory.
         let memory = self.tracker().memory_used_up();
         if self.current.finalizing.is_none()
-            && let Some(reason) = memory.or_else(|| self.has_to_be_last())
+            && let Some(reason) = memory.or_else(|| self.forecast().has_to_be_last())
         {
             match self.setup.limits.at_limit {
                 // The notice is part of the view, which is planned again.
@@ -247,7 +115,7 @@ impl Run {
         if !self.attempt.vetoed
             && let Some(plan) = self.plan_within_limits()
         {
-            self.leave(plan, Next::Request);
+            self.submit(plan, Next::Request);
             return false;
         }
         true
@@ -260,7 +128,7 @@ impl Run {
         if self.is_spent() {
             return;
         }
-        if let Some(reason) = self.exceeded_by_next() {
+        if let Some(reason) = self.forecast().exceeded_by_next() {
             let reason = self.current.finalizing.take().unwrap_or(reason);
             return self.finish(reason);
         }
@@ -282,7 +150,7 @@ impl Run {
             // The tokens reserved for the answer always stay available.
             sure.max(behind.min(line.reserve())).max(Tokens(1))
         });
-        let allowed = self.answer_room();
+        let allowed = self.forecast().answer_room();
         let room = [room, left, allowed].into_iter().flatten().min();
         let is_required = self.answer_limit.is_required || allowed.is_some();
         let max_output = match (self.answer_limit.max_output, room) {
@@ -290,20 +158,32 @@ impl Run {
             (None, room) if is_required => room,
             (asked, _) => asked,
         };
+        let expects = Expects::of(
+            &self.state,
+            &line,
+            self.current.finalizing.is_some(),
+            counted,
+        );
         let request = Request {
             tool_choice,
             max_output,
-            cache: self.cache_plan(),
-            expects: self.expects(counted, max_output, room),
+            cache: cache_plan(&self.setup, &self.state, self.tools.has_joined),
+            expects: Expects {
+                room,
+                output: max_output.or(expects.output),
+                ..expects
+            },
             ..self.as_request(counted)
         };
+        let (context, is_cold) = (self.setup.dynamic_context.clone(), self.is_cold());
+        let not_view = self.server.aside.change(tool_choice, context, is_cold);
         self.queue.push_back(Step::Call(Box::new(request)));
         self.phase = Phase::Calling(ModelCallFacts {
             counted,
             max_output,
             rung,
             tool_choice,
-            not_view: self.not_view(tool_choice),
+            not_view,
         });
     }
 
@@ -361,7 +241,7 @@ impl Run {
             self.doubt(counted, usage.processed());
         }
         let message = Arc::new(Message::Assistant { parts });
-        let cost = self.price_of(usage, counted, &message);
+        let cost = self.setup.cost_of(usage, counted, &message);
         let is_empty = is_empty(&message);
         self.record(Entry::Replied {
             message,
@@ -376,11 +256,13 @@ impl Run {
             matches!(stop, Length | Window | ContentFilter)
         });
         self.current.turn_end = Some(TurnAnswer {
-            turn: self.state.tally.turns,
+            turn: self.state.facts.tally.turns,
             stop,
             usage,
         });
-        self.tell_miss(calling);
+        if let Some(miss) = take_miss(&self.setup, &mut self.state, calling.not_view.as_ref()) {
+            self.notify(Event::CacheMissed(miss));
+        }
         if stop == StopReason::ContentFilter
             && self.state.batch.is_none()
             && self.current.finalizing.is_none()
@@ -413,27 +295,6 @@ impl Run {
             message: failure.to_string(),
         });
         self.finish(EndReason::Failed { failure });
-    }
-
-    /// Returns the cost of a call. If the provider reported no usage, our own count is used.
-    fn price_of(&self, usage: Option<Usage>, counted: Tokens, reply: &Message) -> Option<Money> {
-        let sheet = self.setup.sheet.as_ref()?;
-        let usage = usage.unwrap_or_else(|| Usage {
-            input: counted,
-            output: self.setup.counter.message(reply),
-            ..Usage::default()
-        });
-        self.cost(usage, sheet)
-    }
-
-    /// Returns the cost of some usage. If there is a limit on money, tokens of an unknown price count
-    /// at the highest price.
-    pub(crate) fn cost(&self, usage: Usage, sheet: &PriceSheet) -> Option<Money> {
-        let known = sheet.cost(usage);
-        match self.setup.limits.max_cost {
-            Some(_) => known.or_else(|| sheet.at_most().cost(usage)),
-            None => known,
-        }
     }
 
     fn nothing_said(&mut self) {
@@ -503,7 +364,7 @@ impl Run {
 
     /// Tells the model which limits are near, once for each.
     fn tell_near(&mut self, tracker: &ExecutionTracker) {
-        let warned = &self.state.tally.warned;
+        let warned = &self.state.facts.tally.warned;
         let mut near = tracker.near(self.now.elapsed);
         near.retain(|near| !warned.contains(near));
         if near.is_empty() {
@@ -533,45 +394,4 @@ impl Run {
         self.notify(Event::LimitReached { notice: text });
         self.current.finalizing = Some(reason);
     }
-
-    /// Returns the text of an outcome: the model's last text in this run, or a sentence that explains
-    /// why there is none.
-    pub(crate) fn closing_text(&self, reason: &EndReason) -> String {
-        let items = self.state.transcript.items();
-        let last = items
-            .iter()
-            .rev()
-            .take_while(|item| !item.message.is_user())
-            .find_map(|item| {
-                let Message::Assistant { parts } = item.message.as_ref() else {
-                    return None;
-                };
-                Some((parts, notice::text_of(parts))).filter(|(_, text)| !text.is_empty())
-            });
-        let stopped = notice::stopped(reason);
-        let whole = |text: String| match self.current.cut_off {
-            Some(StopReason::ContentFilter) => format!("{text}\n\n{}", notice::FILTERED),
-            Some(_) => format!("{text}\n\n{}", notice::CUT_OFF),
-            None => text,
-        };
-        match last {
-            Some((_, text)) if reason.is_answer() => whole(text),
-            Some((_, text)) if matches!(reason, EndReason::Failed { .. }) => {
-                format!("{text}\n\n{stopped}")
-            }
-            // The model was asked to finish, and did.
-            Some((parts, text)) if is_final(parts) && self.was_last(parts) => whole(text),
-            Some((_, text)) => format!("{text}\n\n{stopped}"),
-            None => stopped,
-        }
-    }
-
-    fn was_last(&self, parts: &[Part]) -> bool {
-        let last = self.state.transcript.items().last();
-        last.is_some_and(|item| matches!(item.message.as_ref(), Message::Assistant { parts: last } if last == parts))
-    }
-}
-
-fn is_final(parts: &[Part]) -> bool {
-    !parts.iter().any(|part| matches!(part, Part::ToolCall(_)))
 }

@@ -9,8 +9,6 @@ use std::sync::Arc;
 use plimsoll_context::{Item, Message, Transcript};
 
 use crate::batch::Batch;
-use crate::entry::Entry;
-use crate::run::Run;
 use crate::state::State;
 
 /// Maximum number of runs that can be undone. Each may keep removed messages in memory.
@@ -107,36 +105,15 @@ impl State {
         let Some((items, planned)) = self.marks.take(run, &self.transcript) else {
             return false;
         };
-        self.planned = planned;
+        self.facts.planned = planned;
         self.transcript.rewind(items);
-        self.trail = Default::default();
-        self.cache.rewound();
+        self.facts.trail = Default::default();
+        self.facts.cache.rewound();
         self.batch = None;
-        self.paused = false;
-        self.to_pin.clear();
-        self.heard = None;
+        self.facts.paused = false;
+        self.facts.to_pin.clear();
+        self.facts.heard = None;
         self.memory.rewound();
         true
-    }
-}
-
-impl Run {
-    /// Undoes the newest run that is not undone yet, and returns its number.
-    ///
-    /// The view is restored byte for byte. Effects of tools are not undone.
-    ///
-    /// # Errors
-    /// If a run is in progress, or if there is no run to undo.
-    pub fn undo(&mut self) -> Result<u64, UndoError> {
-        if self.is_running() {
-            return Err(UndoError::Running);
-        }
-        let run = self.state.marks.newest().ok_or(UndoError::Nothing)?;
-        self.open();
-        // Queued messages belong to the undone run.
-        self.give_up_waiting();
-        self.record(Entry::RolledBack { run });
-        self.declare();
-        Ok(run)
     }
 }

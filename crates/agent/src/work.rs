@@ -1,28 +1,92 @@
-//! Runs the tool calls of a turn in order, and gives results to calls that can no longer run.
+//! The tool calls of a turn: reads them as a batch, runs them in order, and gives results to calls that
+//! do not run.
 //!
-//! `decode.rs` decides beforehand which calls may run.
+//! `decode.rs` decides which calls may run, `tool_queue.rs` which of them is next.
 
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
-use crate::decode::Instead;
-use crate::doom_loop::LoopVerdict;
+use crate::call_key::CallKey;
+use crate::decode::{BatchReader, CallDecision, Instead, PreparedCall, tool_of};
+use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
 use crate::moment::{HookPoint, Moment};
 use crate::notice;
+use crate::outcome::EndReason;
 use crate::phase::Phase;
 use crate::pins::MAX_PINS;
 use crate::run::Run;
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
-use crate::tool_queue::CallAction;
+use crate::tool_queue::{CallAction, ToolQueue};
 
 /// Maximum length of a result in an event, in characters.
 const EVENT_TEXT: usize = 2_000;
 
 impl Run {
+    /// Reads a whole batch before any of its calls runs. Calls that cannot run receive their result
+    /// now.
+    pub(crate) fn decode_batch(&mut self) {
+        let is_finalizing = self.current.finalizing.is_some();
+        // A run that is about to end ends for that reason, even if its last answer is a repetition.
+        let looping = match is_finalizing {
+            true => LoopVerdict::No,
+            false => self.looping(),
+        };
+        match looping {
+            LoopVerdict::Stop(kind, times) => {
+                self.tell_loop(kind, LoopConsequence::Stopped);
+                return self.finish(EndReason::DoomLoop { times, kind });
+            }
+            LoopVerdict::Refuse(kind) => self.tell_loop(kind, LoopConsequence::Refused),
+            LoopVerdict::Nudge(_) | LoopVerdict::No => {}
+        }
+        let reader = BatchReader {
+            setup: &self.setup,
+            state: &self.state,
+            looping,
+            is_last: is_finalizing || self.setup.limits.max_turns <= self.state.facts.tally.turns,
+        };
+        let mut ready = VecDeque::new();
+        let mut ids = HashSet::new();
+        for decoded in reader.read() {
+            let call = decoded.call;
+            decoded
+                .corrections
+                .into_iter()
+                .for_each(|event| self.notify(event));
+            match decoded.decision {
+                CallDecision::Runs(prepared) => {
+                    ids.insert(call.id.clone());
+                    ready.push_back(prepared);
+                }
+                CallDecision::Not(instead) if ids.contains(&call.id) => {
+                    ready.push_back(PreparedCall {
+                        call: ToolCall::clone(&call),
+                        whom: None,
+                        is_protected: false,
+                        instead: Some(instead),
+                    })
+                }
+                CallDecision::Not(instead) => self.settle(&call, instead),
+            }
+        }
+        self.phase = Phase::Working(ToolQueue::new(ready));
+    }
+
+    /// Returns the severity of the model's current repetition.
+    fn looping(&self) -> LoopVerdict {
+        let most = self.setup.limits.identical_tool_calls();
+        most.map_or(LoopVerdict::No, |most| self.state.doom_loop.looping(most))
+    }
+
+    fn tell_loop(&mut self, kind: Repetition, consequence: LoopConsequence) {
+        self.notify(Event::LoopDetected { kind, consequence });
+    }
+
     /// Starts the calls that may start. Once all calls have results, the next request is made.
     pub(crate) fn work(&mut self) {
         if self.waits(Waiting::Steer) {
@@ -60,11 +124,11 @@ impl Run {
             self.queue.push_back(Step::Execute(call));
         }
         for (call, whom, is_protected) in ask {
-            let key = self.key_of(&call.id).unwrap_or_default();
+            let key = CallKey::of(&self.setup.session, &self.state, &call.id);
             self.queue.push_back(Step::Ask(Question {
                 call,
                 whom,
-                key,
+                key: key.unwrap_or_default(),
                 is_protected,
             }));
         }
@@ -101,8 +165,9 @@ impl Run {
             ToolPhase::Success
         };
         let is_error = result.is_error;
-        let result = self.within_memory(result);
-        self.cut(&call.id);
+        let limit = self.setup.limits.max_memory;
+        let result = self.state.memory.within(limit, result);
+        self.now.tool_usage.remove(&call.id);
         self.give(&call, phase, result, pins, spent);
         self.after(HookPoint::AfterToolExecution, || {
             Moment::AfterToolExecution {
@@ -154,7 +219,8 @@ impl Run {
             .map(|call| Arc::clone(&call.call))
             .collect();
         for call in began {
-            if !self.tool_of(&call).is_some_and(|tool| tool.idempotent) {
+            let tool = tool_of(&self.setup, &self.state.facts.names, &call);
+            if !tool.is_some_and(|tool| tool.idempotent) {
                 self.refuse(&call, notice::UNKNOWN.to_owned());
             }
         }
@@ -187,7 +253,8 @@ impl Run {
     /// Skips a call that is not at fault, with an explanatory result.
     pub(crate) fn skip(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
-        let spent = self.cut(&call.id);
+        // An aborted call is counted with its usage so far.
+        let spent = self.now.tool_usage.remove(&call.id).unwrap_or_default();
         self.give(call, ToolPhase::Skipped, result, Vec::new(), spent);
     }
 

@@ -292,7 +292,7 @@ fn an_interrupt_while_the_host_is_asked() {
             stage.interrupt();
             assert_eq!(stage.outcome().reason, EndReason::Interrupted, "{name}");
             assert_eq!(seqs(&stage), before, "{name}");
-            stage.tell(Input::Left(Verdict::Go));
+            stage.tell(Input::PlanVerdict(Verdict::Go));
             assert_eq!(seqs(&stage), before, "{name}: too late");
             stage.host_waits = false;
             stage.say("go on").finish();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    BranchRecord, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_RESULT, KnownTool,
-    LOG_FORMAT, Now, Outcome, Run, Setup, Spend, Step, TargetOf,
+    BranchRecord, CallKey, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_RESULT,
+    KnownTool, LOG_FORMAT, Now, Outcome, Run, Setup, Spend, Step, TargetOf,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, Money, Part, Reply, Seq, StopReason, Tokens,
@@ -171,7 +171,7 @@ fn what_is_a_runs_own_and_what_it_keeps() {
         (7, Tokens(1_510))
     );
     // Where a call stands is the same after a crash, and of no other call.
-    let key = |id: &str| run.key_of(&CallId(id.to_owned()));
+    let key = |id: &str| CallKey::of(&run.setup().session, run.state(), &CallId(id.to_owned()));
     let b = key("b").unwrap();
     assert_eq!((b.seq, b.index, b.to_string()), (Seq(1), 1, ".1-1".into()));
     assert_eq!(key("z"), None);

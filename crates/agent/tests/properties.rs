@@ -712,20 +712,17 @@ fn events_agree_with_the_log() {
         let stage = &script.stage;
         let plans = |entries: &[Entry]| -> Vec<_> {
             let plan = |entry: &Entry| match entry {
-                Entry::Planned { plan } if plan.is_compaction() => Some(plan.clone()),
+                Entry::Planned { plan } => Some(plan.clone()),
                 _ => None,
             };
             entries.iter().filter_map(plan).collect()
         };
         let told = stage.events.iter().filter_map(|event| match event {
-            Event::CompactionEnded {
-                plan,
-                tokens_before,
-                tokens_after,
-                ..
-            } => {
-                assert_eq!(tokens_before.minus(*tokens_after), plan.frees);
-                Some(plan.clone())
+            Event::PlanApplied(applied) => {
+                let freed = applied.tokens_before.minus(applied.tokens_after);
+                assert_eq!(freed, applied.plan.frees);
+                assert_eq!(applied.is_compaction, applied.plan.is_compaction());
+                Some(applied.plan.clone())
             }
             _ => None,
         });

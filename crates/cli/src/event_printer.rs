@@ -353,30 +353,19 @@ impl Observer for EventPrinter {
                 kind, phase, parts, ..
             } => self.message(*kind, *phase, parts),
             Event::InputRejected { why } => self.warn(&format!("not let in: {why}")),
-            Event::CompactionEnded {
-                plan,
-                messages_before,
-                messages_after,
-                tokens_after,
-                ..
-            } => {
-                state.status.tokens = *tokens_after;
+            Event::PlanApplied(applied) => {
+                state.status.tokens = applied.tokens_after;
                 self.measure(state);
-                self.dim(&compacted(
-                    plan,
-                    Some(messages_before.saturating_sub(*messages_after)),
-                ));
-            }
-            Event::ResultsShortened {
-                results,
-                tokens_before,
-                tokens_after,
-            } => {
-                state.status.tokens = *tokens_after;
-                self.measure(state);
-                let results = counted(*results, "result");
-                let freed = tokens_before.minus(*tokens_after);
-                self.dim(&format!("{results} shortened: −{freed} tokens"));
+                self.dim(&if applied.is_compaction {
+                    let gone = applied
+                        .messages_before
+                        .saturating_sub(applied.messages_after);
+                    compacted(&applied.plan, Some(gone))
+                } else {
+                    let results = counted(applied.plan.edits.len(), "result");
+                    let freed = applied.tokens_before.minus(applied.tokens_after);
+                    format!("{results} shortened: −{freed} tokens")
+                });
             }
             Event::SummaryStarted {
                 model, messages, ..

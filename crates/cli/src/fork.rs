@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::sessions::reader::SessionReader;
+use plimsoll::store::SessionReader;
 
 /// Runs the command. The new session's name goes to standard output, its description to standard
 /// error.

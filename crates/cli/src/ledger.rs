@@ -21,8 +21,8 @@ use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
 use crate::out::out;
-use crate::sessions::reader::SessionReader;
 use crate::terminal::text::counted;
+use plimsoll::store::SessionReader;
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plimsoll::machine::{Run, Setup, Step};
 use plimsoll::policy::Policy;
 use plimsoll::session::{LoopReader, LoopRecord};
+use plimsoll::store::SessionReader;
 use plimsoll::store::SqliteStore;
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
@@ -14,7 +15,6 @@ use crate::count::preview;
 use crate::exit::{DONE, Stop};
 use crate::files;
 use crate::out::out;
-use crate::sessions::reader::SessionReader;
 
 /// Lists the runs of a session.
 pub(crate) async fn list(

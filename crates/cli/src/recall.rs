@@ -14,7 +14,7 @@ use plimsoll::{Message, SessionId};
 
 use crate::exit::{DONE, Stop};
 use crate::out::{exactly, out};
-use crate::sessions::reader::SessionReader;
+use plimsoll::store::SessionReader;
 
 /// The message and the part of it to print.
 pub(crate) struct RecallQuery<'a> {

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::config::AgentSettings;
+use plimsoll::store::SessionReader;
 use plimsoll::{AgentOutput, EndReason, Error, Observer, Part, Remote, Session, SessionEvent};
 
 use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};

@@ -5,7 +5,6 @@ mod args;
 mod export;
 pub(crate) mod list;
 pub(crate) mod open_store;
-pub(crate) mod reader;
 pub(crate) mod removal;
 mod salvage;
 pub(crate) mod search;
@@ -42,7 +41,7 @@ pub(crate) use args::SessionsArgs;
 use args::SessionsCommand;
 use list::described;
 use open_store::OpenStore;
-use reader::SessionReader;
+use plimsoll::store::SessionReader;
 
 /// Maximum length of a title, in characters. Titles taken from messages have the same limit.
 const MAX_TITLE: usize = 120;

@@ -18,10 +18,10 @@ use crate::ledger::when;
 use crate::out::out;
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
-use crate::sessions::reader::SessionReader;
 use crate::sessions::removal::age;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, widths};
+use plimsoll::store::SessionReader;
 
 const EXAMPLES: &str = "\
 Examples:

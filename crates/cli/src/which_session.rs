@@ -5,13 +5,13 @@ use std::env;
 
 use plimsoll::SessionId;
 use plimsoll::session::new_session_id;
+use plimsoll::store::SessionReader;
 use plimsoll::store::{SessionInfo, SqliteStore};
 
 use crate::ask;
 use crate::exit::Stop;
 use crate::resume;
 use crate::sessions::list;
-use crate::sessions::reader::SessionReader;
 use crate::sessions::search;
 
 /// Minimum length of a shortened name, in characters.

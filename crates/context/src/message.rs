@@ -1,14 +1,18 @@
 //! [`Message`] and [`Part`]: the content of a session, independent of any provider's format. `wire`
 //! converts messages to the formats of providers.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::tagged::FirstTag;
+use crate::tagged::{FirstTag, WithTag};
 
 /// One message of a transcript.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "role", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(tag = "role")
+)]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum Message {
     /// Instructions of the host, with a higher priority than the user's.
     System {
@@ -41,9 +45,13 @@ pub enum Message {
 }
 
 /// One piece of a message.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(tag = "type")
+)]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum Part {
     /// Plain text.
     Text {
@@ -162,42 +170,27 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// The variants of [`Message`], for its way from JSON: what serde derives for a tagged enum takes twice as long.
-/// The compiler sees that they are the same; that none is missing, in tests.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(Serialize))]
-#[serde(remote = "Message", rename_all = "snake_case")]
-enum MessageFields {
-    System { parts: Vec<Part> },
-    User { parts: Vec<Part> },
-    Assistant { parts: Vec<Part> },
-    ToolResult(ToolResult),
-    Notice { text: String },
-    Summary { text: String },
-}
-
-/// The variants of [`Part`], likewise.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(Serialize))]
-#[serde(remote = "Part", rename_all = "snake_case")]
-enum PartFields {
-    Text { text: String },
-    Image(Image),
-    File(File),
-    Thinking(Thinking),
-    ToolCall(ToolCall),
-    Opaque(Opaque),
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, WithTag::new(serializer, "role"))
+    }
 }
 
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        MessageFields::deserialize(FirstTag::new(deserializer, "role"))
+        Self::deserialize(FirstTag::new(deserializer, "role"))
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, WithTag::new(serializer, "type"))
     }
 }
 
 impl<'de> Deserialize<'de> for Part {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        PartFields::deserialize(FirstTag::new(deserializer, "type"))
+        Self::deserialize(FirstTag::new(deserializer, "type"))
     }
 }
 

@@ -13,13 +13,13 @@ use crate::message::Message;
 const BLOCK: usize = 128;
 
 type MessageBlock = Vec<Arc<Message>>;
-type Messages<'l> = slice::Iter<'l, Arc<Message>>;
+type BlockIter<'l> = slice::Iter<'l, Arc<Message>>;
 
 /// An iterator over the messages of a [`MessageList`].
 pub type MessageIter<'l> = FlatMap<
     slice::Iter<'l, Arc<MessageBlock>>,
-    Messages<'l>,
-    fn(&'l Arc<MessageBlock>) -> Messages<'l>,
+    BlockIter<'l>,
+    fn(&'l Arc<MessageBlock>) -> BlockIter<'l>,
 >;
 
 /// A list of messages whose copies share their blocks: copying a list of 10,000 messages copies 79

@@ -1,6 +1,6 @@
 //! Manual compaction between two runs, and the use of the window.
 
-use plimsoll_agent::{Compaction, Now, WindowUse};
+use plimsoll_agent::{AppliedPlan, Now, WindowUse};
 
 use crate::driver;
 use crate::error::Error;
@@ -31,7 +31,7 @@ impl Session {
     ///
     /// # Errors
     /// If the focus is too long, or the log cannot be written.
-    pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<Compaction>, Error> {
+    pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<AppliedPlan>, Error> {
         driver::between_runs(self).await?;
         driver::settle(self).await?;
         let now = Now {
@@ -39,7 +39,7 @@ impl Session {
             ..Now::default()
         };
         self.run.compact(now, focus)?;
-        driver::asked::plan(self).await?;
+        driver::settle(self).await?;
         Ok(self.run.take_compaction())
     }
 

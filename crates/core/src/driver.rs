@@ -1,7 +1,6 @@
 //! The driver: the loop that carries out the steps of the state machine. Decisions are made in
 //! `agent`.
 
-pub(crate) mod asked;
 mod call;
 mod driven;
 mod evicted;
@@ -126,13 +125,23 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     outcome
 }
 
-/// Carries out steps until the log reaches a point that another process could continue from, or
-/// until the run ends.
+/// The reason why the driver has stopped for now.
+enum Pause {
+    /// The log has reached a point that another process could continue from.
+    Point,
+    /// Nothing is left to do between two runs.
+    Idle,
+    /// The run has ended.
+    End(Box<Outcome>),
+}
+
+/// Carries out steps until the log reaches a point that another process could continue from, until
+/// the run ends, or until an operation between two runs is done.
 async fn follow(
     session: &mut Session,
     underway: &mut Underway,
     late: &mut Vec<InboxMessage>,
-) -> Result<Option<Outcome>, Error> {
+) -> Result<Pause, Error> {
     let parts = Arc::clone(&session.parts);
     loop {
         // A journal records a point before the next call begins. A process that continues from
@@ -141,7 +150,7 @@ async fn follow(
             flush(session).await?;
         }
         if std::mem::take(&mut session.reached) {
-            return Ok(None);
+            return Ok(Pause::Point);
         }
         let step = step(session);
         if !session.run.is_running() {
@@ -169,14 +178,14 @@ async fn follow(
             Step::Measure(request) => {
                 underway.count = Some(Box::pin(call::count(Arc::clone(&parts), request)));
             }
-            Step::Leave(leaving) => {
+            Step::BeforePlan(leaving) => {
                 flush(session).await?;
                 let span = session.spans.leave(&leaving);
                 let verdict = hooked::keep(session, &parts, &leaving);
                 let verdict = verdict.instrument(span).await;
-                session.handle(Input::Left(verdict));
+                session.handle(Input::PlanVerdict(verdict));
             }
-            Step::Gone(leaving) => {
+            Step::AfterPlan(leaving) => {
                 flush(session).await?;
                 hooked::gone(session, &parts, &leaving).await;
             }
@@ -210,6 +219,9 @@ async fn follow(
             }
             Step::Wait => {
                 flush(session).await?;
+                if !session.run.is_running() {
+                    return Ok(Pause::Idle);
+                }
                 session.book();
                 match wait(session, underway).await {
                     DriverEvent::Update(update) if underway.runs(&update.call) => {
@@ -228,7 +240,7 @@ async fn follow(
                 outcome
                     .undelivered
                     .extend(late.drain(..).map(|said| said.parts));
-                return Ok(Some(outcome));
+                return Ok(Pause::End(Box::new(outcome)));
             }
             Step::Before(moment) => {
                 flush(session).await?;
@@ -454,10 +466,12 @@ pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// Carries out the machine's steps between two runs.
+/// Carries out the machine's steps between two runs, such as those of a compaction. Dropping the
+/// future drops a summary under way and leaves the view unchanged.
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
-    while !matches!(step(session), Step::Wait | Step::Finish(_)) {}
-    flush(session).await
+    let (mut underway, mut late) = (Underway::new(), Vec::new());
+    while let Pause::Point = follow(session, &mut underway, &mut late).await? {}
+    Ok(())
 }
 
 /// Writes the recorded entries to the store.

@@ -262,7 +262,9 @@ impl SharedInbox {
     }
 
     fn close(&self) {
-        self.lock().open = false;
+        let mut state = self.lock();
+        state.open = false;
+        state.interrupted = false;
         self.room.notify_waiters();
     }
 }

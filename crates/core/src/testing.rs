@@ -23,7 +23,6 @@ use crate::provider::Provider;
 pub struct ScriptedProvider {
     inner: Arc<Mutex<ScriptState>>,
     counter: Arc<dyn TokenCounter>,
-    dialect: Dialect,
     window: Option<Tokens>,
     says_numbers: OverflowNumbers,
 }
@@ -91,7 +90,6 @@ impl ScriptedProvider {
         Self {
             inner: Arc::new(Mutex::new(inner)),
             counter: Arc::new(Memo::new(Bpe::o200k())),
-            dialect: Dialect::openai(),
             window: None,
             says_numbers: OverflowNumbers::Told,
         }
@@ -116,13 +114,6 @@ impl ScriptedProvider {
     #[must_use]
     pub fn without_numbers(mut self) -> Self {
         self.says_numbers = OverflowNumbers::Kept;
-        self
-    }
-
-    /// Validates requests by the rules of another server.
-    #[must_use]
-    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = dialect;
         self
     }
 
@@ -192,13 +183,15 @@ impl ScriptedProvider {
             message: error.to_string(),
         };
         let rendered =
-            openai_chat::render(&input, messages, &self.dialect).map_err(|e| garbled(&e))?;
+            openai_chat::render(&input, messages, &Dialect::openai()).map_err(|e| garbled(&e))?;
         serde_json::from_slice(&rendered.body).map_err(|e| garbled(&e))
     }
 
     /// Checks whether a real server would accept this request.
     fn judge(&self, request: &Value) -> Result<Tokens, Failure> {
-        if let Some(fault) = plimsoll_judge::openai_chat::validate(request, &self.dialect).first() {
+        if let Some(fault) =
+            plimsoll_judge::openai_chat::validate(request, &Dialect::openai()).first()
+        {
             let message = format!("{}: {} ({})", fault.place, fault.words, fault.rule);
             return Err(Failure::Refused {
                 status: Some(400),

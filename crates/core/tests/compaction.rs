@@ -98,17 +98,11 @@ impl EventRecorder {
 
     fn compactions(&self) -> Vec<(usize, usize, Tokens, Tokens)> {
         let ended = |event: &Event| match event {
-            Event::CompactionEnded {
-                messages_before,
-                messages_after,
-                tokens_before,
-                tokens_after,
-                ..
-            } => Some((
-                *messages_before,
-                *messages_after,
-                *tokens_before,
-                *tokens_after,
+            Event::PlanApplied(applied) if applied.is_compaction => Some((
+                applied.messages_before,
+                applied.messages_after,
+                applied.tokens_before,
+                applied.tokens_after,
             )),
             _ => None,
         };

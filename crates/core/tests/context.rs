@@ -36,9 +36,8 @@ impl Observer for Starts {
         match event {
             Event::TurnStart { tokens, .. } => weights.push(tokens.0),
             // A plan is applied after the turn has begun and before its request is made.
-            Event::CompactionEnded { tokens_after, .. }
-            | Event::ResultsShortened { tokens_after, .. } => {
-                *weights.last_mut().unwrap() = tokens_after.0;
+            Event::PlanApplied(applied) => {
+                *weights.last_mut().unwrap() = applied.tokens_after.0;
             }
             _ => {}
         }

@@ -52,9 +52,10 @@ impl Diary {
             Event::ToolCall { phase, name, .. } => format!("tool {name} {phase:?}"),
             Event::ToolUpdate { name, text, .. } => format!("update {name} {text}"),
             Event::Message { kind, phase, .. } => format!("message {kind:?} {phase:?}"),
-            Event::ResultsShortened { results, .. } => format!("ResultsShortened {results}"),
-            Event::CompactionStarted { .. } => "CompactionStarted".to_owned(),
-            Event::CompactionEnded { .. } => "CompactionEnded".to_owned(),
+            Event::PlanApplied(applied) => {
+                let edits = applied.plan.edits.len();
+                format!("PlanApplied {} {edits}", applied.is_compaction)
+            }
             Event::InputRejected { why } => format!("InputRejected {why}"),
             Event::LimitReached { .. } => "LimitReached".to_owned(),
             Event::Warning { text } => format!("Warning {text}"),
@@ -258,7 +259,7 @@ async fn all_hooks_and_events_in_their_order() {
         "> after_turn",
         "> before_turn 2 of 3",
         "TurnStart 2 tool_results",
-        "ResultsShortened 1",
+        "PlanApplied false 1",
         "> on_evict 1",
         "> before_tool fetch call_2_0 {\"words\":300}",
         "tool fetch Start",
@@ -274,7 +275,7 @@ async fn all_hooks_and_events_in_their_order() {
         "> before_turn 3 of 5",
         "TurnStart 3 steer",
         "message Steer Delivered",
-        "ResultsShortened 1",
+        "PlanApplied false 1",
         "> on_evict 1",
         "TurnEnd 3",
         "> after_turn",
@@ -284,8 +285,7 @@ async fn all_hooks_and_events_in_their_order() {
         "> before_turn 4 of 8",
         "TurnStart 4 follow_up",
         "> before_compaction 8",
-        "CompactionStarted",
-        "CompactionEnded",
+        "PlanApplied true 1",
         "> after_compaction 8 5",
         "> on_evict 4",
         "TurnEnd 4",

@@ -93,7 +93,7 @@ async fn plans(session: &mut Session, config: AgentLoopConfig) -> u64 {
     let mut run = session.start_with("Go.", config);
     let mut plans = 0;
     while let Some(event) = run.next().await {
-        plans += u64::from(matches!(event, Event::CompactionEnded { .. }));
+        plans += u64::from(matches!(event, Event::PlanApplied(applied) if applied.is_compaction));
     }
     assert_eq!(run.output().await.unwrap().plans, plans);
     plans

@@ -20,7 +20,7 @@
 //! ```
 
 pub use plimsoll_agent::{
-    BadLoopId, CompactError, Compaction, DEFAULT_CONFIG, LoopConfigSnapshot, LoopId, LoopReader,
+    AppliedPlan, BadLoopId, CompactError, DEFAULT_CONFIG, LoopConfigSnapshot, LoopId, LoopReader,
     LoopRecord, MAX_FOCUS, MAX_UNDO, MAX_WAITING, QueueMode, UndoError, loop_records,
 };
 pub use plimsoll_core::{

@@ -82,7 +82,7 @@ impl SqliteStore {
         }
         let has_faults = !sessions.iter().all(CheckedSession::is_whole);
         Ok(CheckedStore {
-            is_damaged: store.is_damaged() && (has_faults || !store.is_older()),
+            is_damaged: store.damaged().was_read() && (has_faults || !store.is_older()),
             sessions,
         })
     }
@@ -129,7 +129,7 @@ impl SqliteStore {
 
     /// Returns `true` if a log may have had more entries than are known.
     pub(crate) async fn may_go_on(&self, session: &SessionId) -> bool {
-        if !self.is_damaged() {
+        if !self.damaged().was_read() {
             return false;
         }
         let (damaged, session) = (self.damaged().clone(), session.clone());

@@ -4,6 +4,7 @@
 //! Nothing in this crate opens the database as a plain file: on Unix, closing it would drop the
 //! locks that SQLite holds on it for the whole process.
 
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -276,4 +277,16 @@ mod tests {
         let text = fault::sqlite(&path)(error).to_string();
         assert!(text.contains("it is read-only; make it"), "{text}");
     }
+}
+
+/// Creates a folder that only its owner may access, like the file itself.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(folder).map_err(fault::io(folder))
 }

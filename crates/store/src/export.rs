@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_agent::Entry;
-use plimsoll_core::{Fork, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -16,7 +16,6 @@ use crate::connection::{blocking, done};
 use crate::fault;
 use crate::read::{Raw, bad_entry, to_column};
 use crate::retention::forks_first;
-use crate::sqlite::SqliteStore;
 
 /// The version of an export. In version 1, a session had no line with its name.
 pub const EXPORT_VERSION: u64 = 2;
@@ -80,36 +79,6 @@ struct RawLine<'a> {
     at: u64,
     entry: &'a RawValue,
     sum: String,
-}
-
-impl SqliteStore {
-    /// Writes sessions as JSON lines and returns the writer.
-    ///
-    /// Each session begins with a line with its name, title and times,
-    /// `{"session":"tour","version":2,…}`. A line for each entry follows,
-    /// `{"n":1,"at":1767225600,"entry":{…},"sum":"…"}`, byte for byte as stored. The values of
-    /// `sessions` are the settings that [`Self::import`] will store, if any; other
-    /// [`Self::settings`] are not written.
-    ///
-    /// A fork is written with its own entries only, after the session that it was forked from, if
-    /// that session is among `sessions`. Otherwise it is written with all entries, as a session of
-    /// its own. Entries that are appended during the export are left out, and so are sessions
-    /// without entries. At most one page of a log is held in memory.
-    ///
-    /// # Errors
-    /// If a log cannot be read, after everything before it was written; or if `out` returns an
-    /// error.
-    pub async fn export<W>(
-        &self,
-        sessions: &BTreeMap<SessionId, Option<String>>,
-        out: W,
-    ) -> Result<W, ExportError>
-    where
-        W: Write + Send + 'static,
-    {
-        let page = |session, after| async move { self.raw_page(&session, after).await };
-        export(self.shared_path(), &self.list().await?, sessions, out, page).await
-    }
 }
 
 /// Writes listed sessions as JSON lines. `page` returns the entries of a log after a given one.

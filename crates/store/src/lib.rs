@@ -24,6 +24,7 @@ mod read;
 mod retention;
 mod salvage;
 mod schema;
+mod session_reader;
 mod settings;
 mod sqlite;
 mod windows;
@@ -50,6 +51,7 @@ pub use postgres::{
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use retention::PruneReport;
 pub use salvage::SalvagedSession;
+pub use session_reader::SessionReader;
 pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};
 pub use windows::{LearnedWindow, MAX_WINDOWS};

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_core::{SessionId, StoreError};
 
+use crate::connection::make_folder;
 use crate::fault;
-use crate::sqlite::make_folder;
 
 /// How often a lock file may vanish between opening and locking it, because its holder ends at that
 /// moment, before the session counts as busy.

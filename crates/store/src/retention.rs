@@ -10,6 +10,7 @@ use plimsoll_core::{
 
 use crate::connection::blocking;
 use crate::read::from_column;
+use crate::session_reader::SessionReader;
 use crate::sqlite::SqliteStore;
 use crate::write;
 
@@ -24,15 +25,6 @@ pub struct PruneReport {
 }
 
 impl SqliteStore {
-    /// Returns the sessions that [`Self::prune`] would delete, most recently written first. A
-    /// session that a retained fork needs is not among them. Changes nothing.
-    ///
-    /// # Errors
-    /// If the sessions cannot be read.
-    pub async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
-        Ok(outdated(&self.list().await?, retention))
-    }
-
     /// Deletes outdated sessions, like [`SessionStore::delete`], and returns their space to the
     /// system, like [`Self::shrink`]. A session that another process writes to, or has written to
     /// since it was selected, is not deleted, and not waited for.
@@ -55,17 +47,6 @@ impl SqliteStore {
         Ok(pruned)
     }
 
-    /// Deletes a session, like [`SessionStore::delete`]. Returns `false` if there is no such
-    /// session.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`], at once, if another process writes to it, even if that process stands
-    /// still and [`SessionStore::acquire`] would take the session over. Otherwise as
-    /// [`SessionStore::delete`].
-    pub async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
-        self.delete(&self.acquire_idle(session).await?).await
-    }
-
     /// Deletes a session if it has not changed since it was listed.
     async fn delete_unchanged(&self, info: &SessionInfo) -> Result<bool, StoreError> {
         let lease = self.acquire_idle(&info.id).await?;
@@ -78,7 +59,7 @@ impl SqliteStore {
     }
 
     /// Acquires a session that nobody holds.
-    async fn acquire_idle(&self, session: &SessionId) -> Result<Lease, StoreError> {
+    pub(crate) async fn acquire_idle(&self, session: &SessionId) -> Result<Lease, StoreError> {
         let writer = self.writer().await?.clone();
         let (leases, wanted) = (self.leases().clone(), session.clone());
         let held = blocking(self.path(), move || leases.acquire_idle(&writer, &wanted)).await?;

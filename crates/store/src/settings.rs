@@ -47,16 +47,6 @@ impl SqliteStore {
         )
         .await
     }
-
-    /// Returns the settings of all sessions that have settings of their own; inherited settings are
-    /// not included.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
-        self.read(|connection, path| all(connection, path), |_| Ok(None))
-            .await
-    }
 }
 
 /// Stores the settings of a session in place of earlier ones. A text longer than [`MAX_SETTINGS`] is

@@ -1,7 +1,9 @@
 //! [`SqliteStore`]: sessions in one SQLite file, with the archive in another. The SQL is in `write`
 //! and `read`; the rights to write are in `lock`.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +20,10 @@ use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, ArchiveScopes};
 use crate::checkpoint;
-use crate::connection::{self, SharedConnection, blocking};
+use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::damaged::DamagedFile;
 use crate::delete;
-use crate::export::{self, ExportedEntry};
+use crate::export::{self, ExportError, ExportedEntry};
 use crate::fault;
 use crate::files::{ContentHash, Files, RecordedChange};
 use crate::lease::{Leases, Right};
@@ -29,6 +31,8 @@ use crate::lineage::{Kin, lineage};
 use crate::options::Options;
 use crate::read::{self, Raw};
 use crate::schema::{self, StoreFileState};
+use crate::session_reader::SessionReader;
+use crate::settings;
 use crate::windows::{self, LearnedWindow};
 use crate::write;
 
@@ -104,29 +108,6 @@ impl SqliteStore {
         Ok(newest)
     }
 
-    /// Returns `true` if the file is damaged, as far as it has been read by now.
-    #[must_use]
-    pub fn is_damaged(&self) -> bool {
-        self.damaged.was_read()
-    }
-
-    /// Returns the list entry of one session, or `None` if the session has no log.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        let (wanted, session) = (session.clone(), session.clone());
-        self.read(
-            move |connection, path| read::info(connection, path, &wanted),
-            move |damaged| {
-                let sessions = damaged.sessions()?.unwrap_or_default();
-                let found = sessions.into_iter().find(|info| info.id == session);
-                Ok(found.map(Some))
-            },
-        )
-        .await
-    }
-
     /// Returns the context windows that providers have reported in refusals, most recent first.
     ///
     /// # Errors
@@ -137,38 +118,6 @@ impl SqliteStore {
             |_| Ok(None),
         )
         .await
-    }
-
-    /// Returns the entries after number `after`, in order: at most [`crate::PAGE_ENTRIES`] and
-    /// about [`crate::PAGE_BYTES`], and none at the end of the log.
-    ///
-    /// To read a log of any length with bounded memory, begin with 0 and continue with the number
-    /// of the last entry.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn page(
-        &self,
-        session: &SessionId,
-        after: u64,
-    ) -> Result<Vec<ExportedEntry>, StoreError> {
-        let page = self.raw_page(session, after).await?;
-        export::lines(&page, &self.path, session)
-    }
-
-    /// Returns the space of deleted sessions, archived items and kept files to the system. A file
-    /// is rewritten if more than a quarter of it is free and nobody else reads it. Rewriting
-    /// temporarily needs as much space again.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub async fn shrink(&self) -> Result<(), StoreError> {
-        self.writer()
-            .await?
-            .with(|connection, path| delete::shrink(connection, path))
-            .await?;
-        self.archive.shrink().await?;
-        self.files.shrink().await
     }
 
     /// Returns the changes of files by a session, oldest first, including the changes that a fork
@@ -293,10 +242,6 @@ impl SqliteStore {
         }
     }
 
-    pub(crate) fn shared_path(&self) -> &Arc<Path> {
-        &self.path
-    }
-
     pub(crate) fn leases(&self) -> &Leases {
         &self.leases
     }
@@ -370,6 +315,24 @@ impl SqliteStore {
                 format!("the lease on session {session} is another store's; acquire it here"),
             )
         })
+    }
+
+    /// Writes to the session of a lease.
+    async fn write<T, F>(&self, lease: &Lease, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Connection, &Path, &Right) -> Result<T, StoreError> + Send + 'static,
+    {
+        let right = self.right(lease)?;
+        self.writer()
+            .await?
+            .with(move |connection, path| {
+                let written = work(connection, path, &right);
+                // Only after the write, even if the caller and the lease are gone by now.
+                drop(right);
+                written
+            })
+            .await
     }
 
     /// Returns the right to write to data of a session outside this file.
@@ -458,45 +421,30 @@ impl SessionStore for SqliteStore {
         lease: &Lease,
         checkpoint: &Checkpoint,
     ) -> Result<(), StoreError> {
-        let (right, checkpoint) = (self.right(lease)?, checkpoint.clone());
-        self.writer()
-            .await?
-            .with(move |connection, path| {
-                let saved = checkpoint::save(connection, path, &right, &checkpoint);
-                drop(right);
-                saved
-            })
-            .await
+        let checkpoint = checkpoint.clone();
+        self.write(lease, move |connection, path, right| {
+            checkpoint::save(connection, path, right, &checkpoint)
+        })
+        .await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        let right = self.right(lease)?;
         if entries.is_empty() {
-            return Ok(());
+            return self.right(lease).map(|_| ());
         }
         let entries = entries.to_vec();
-        self.writer()
-            .await?
-            .with(move |connection, path| {
-                let written = write::append(connection, path, &right, &entries);
-                // Only after the write, even if the caller and the lease are gone by now.
-                drop(right);
-                written
-            })
-            .await
+        self.write(lease, move |connection, path, right| {
+            write::append(connection, path, right, &entries)
+        })
+        .await
     }
 
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
-        let right = self.right(lease)?;
         let (of, own) = (of.clone(), own.to_vec());
-        self.writer()
-            .await?
-            .with(move |connection, path| {
-                let forked = write::fork(connection, path, &right, &of, &own);
-                drop(right);
-                forked
-            })
-            .await
+        self.write(lease, move |connection, path, right| {
+            write::fork(connection, path, right, &of, &own)
+        })
+        .await
     }
 
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
@@ -598,14 +546,64 @@ impl SessionStore for SqliteStore {
     }
 }
 
-/// Creates a folder that only its owner may access, like the file itself.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
+#[async_trait]
+impl SessionReader for SqliteStore {
+    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        let (wanted, session) = (session.clone(), session.clone());
+        self.read(
+            move |connection, path| read::info(connection, path, &wanted),
+            move |damaged| {
+                let sessions = damaged.sessions()?.unwrap_or_default();
+                let found = sessions.into_iter().find(|info| info.id == session);
+                Ok(found.map(Some))
+            },
+        )
+        .await
     }
-    builder.create(folder).map_err(fault::io(folder))
+
+    async fn page(
+        &self,
+        session: &SessionId,
+        after: u64,
+    ) -> Result<Vec<ExportedEntry>, StoreError> {
+        let page = self.raw_page(session, after).await?;
+        export::lines(&page, &self.path, session)
+    }
+
+    async fn export<W>(
+        &self,
+        sessions: &BTreeMap<SessionId, Option<String>>,
+        out: W,
+    ) -> Result<W, ExportError>
+    where
+        W: Write + Send + 'static,
+    {
+        let page = |session, after| async move { self.raw_page(&session, after).await };
+        export::export(&self.path, &self.list().await?, sessions, out, page).await
+    }
+
+    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.delete(&self.acquire_idle(session).await?).await
+    }
+
+    async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
+        self.read(
+            |connection, path| settings::all(connection, path),
+            |_| Ok(None),
+        )
+        .await
+    }
+
+    fn damaged_path(&self) -> Option<&Path> {
+        self.damaged.was_read().then_some(&*self.path)
+    }
+
+    async fn shrink(&self) -> Result<(), StoreError> {
+        self.writer()
+            .await?
+            .with(|connection, path| delete::shrink(connection, path))
+            .await?;
+        self.archive.shrink().await?;
+        self.files.shrink().await
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{ArchivedItem, Fork, RecallId, SessionStore, StoreError};
+use plimsoll_store::SessionReader;
 use plimsoll_store::SqliteStore;
 use script::id;
 

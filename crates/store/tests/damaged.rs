@@ -11,7 +11,7 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::{
-    Durability, Export, ExportedEntry, FILE, Options, SalvagedSession, SqliteStore,
+    Durability, Export, ExportedEntry, FILE, Options, SalvagedSession, SessionReader, SqliteStore,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -155,7 +155,7 @@ async fn a_damaged_store_is_not_written_to() {
     let error = store.acquire(&id("new")).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
     assert_eq!(store.list().await.unwrap().len(), 5);
-    assert!(store.is_damaged());
+    assert!(store.damaged_path().is_some());
     assert!(store.load(&id("nobody")).await.is_err());
 }
 
@@ -250,7 +250,7 @@ async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<SalvagedS
             assert_eq!(line.entry, log[usize::try_from(line.n).unwrap() - 1]);
         }
     }
-    assert!(!new.is_damaged());
+    assert!(new.damaged_path().is_none());
     all
 }
 

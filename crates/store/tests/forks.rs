@@ -13,7 +13,7 @@ use plimsoll_core::{
     ArchiveBounds, ArchivedItem, Fork, ForkFault, Lease, MAX_FORK_DEPTH, RecallError, RecallKey,
     SessionId, SessionStore, StoreError,
 };
-use plimsoll_store::{ARCHIVE, ExportedEntry, FILE, SqliteStore};
+use plimsoll_store::{ARCHIVE, ExportedEntry, FILE, SessionReader, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use script::{Case, entry, id, log, options, stores};

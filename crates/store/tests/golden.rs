@@ -10,6 +10,7 @@ use std::sync::Arc;
 use plimsoll_agent::{Entry, State};
 use plimsoll_context::{Bytes, Message, Part, Seq, TokenCounter, Tokens, Usage};
 use plimsoll_core::{SessionInfo, SessionStore};
+use plimsoll_store::SessionReader;
 use plimsoll_store::{ExportedEntry, FILE, SqliteStore};
 use rusqlite::Connection;
 

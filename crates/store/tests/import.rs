@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_context::Seq;
 use plimsoll_core::{ArchiveBounds, Fork, SessionInfo, SessionStore, StoreError};
+use plimsoll_store::SessionReader;
 use plimsoll_store::{BadExport, Export, SqliteStore};
 use script::{entry, id, log, options};
 use tempfile::TempDir;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::Entry;
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{ArchivedItem, Fork, Lease, SessionStore, StoreError};
-use plimsoll_store::{Durability, FILE, Options, SqliteStore};
+use plimsoll_store::{Durability, FILE, Options, SessionReader, SqliteStore};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use script::other::{LOST, Other, PLACE};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use plimsoll_agent::{Answer, Approver, CallKey, Entry, Question};
 use plimsoll_context::{CallId, Message, Seq, Tokens};
 use plimsoll_core::{ArchivedItem, Fork, RecallKey, SessionStore, StoreError};
+use plimsoll_store::SessionReader;
 use plimsoll_store::{MAX_RUN_MESSAGE, PostgresOptions, PostgresStore, RunMessage, RunMessageKind};
 use rustix::process::Signal;
 use script::other::{LOST, Other, PLACE};

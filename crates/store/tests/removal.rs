@@ -12,7 +12,7 @@ use plimsoll_core::{
     ArchiveBounds, ArchivedItem, FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore,
     StoreError,
 };
-use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, PruneReport, SqliteStore};
+use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, PruneReport, SessionReader, SqliteStore};
 use rusqlite::Connection;
 use script::{Case, id, log, options, stores};
 use tempfile::TempDir;

@@ -5,6 +5,7 @@ mod script;
 
 use plimsoll_context::Seq;
 use plimsoll_core::{Fork, SessionStore};
+use plimsoll_store::SessionReader;
 use plimsoll_store::{MAX_SETTINGS, SqliteStore};
 use script::{id, log};
 

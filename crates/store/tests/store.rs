@@ -12,7 +12,8 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::{
-    Durability, ExportError, ExportedEntry, FILE, Options, PAGE_BYTES, PAGE_ENTRIES, SqliteStore,
+    Durability, ExportError, ExportedEntry, FILE, Options, PAGE_BYTES, PAGE_ENTRIES, SessionReader,
+    SqliteStore,
 };
 use rusqlite::Connection;
 use script::{id, log};
@@ -491,7 +492,7 @@ async fn a_length_that_was_altered_hides_no_entry() {
         .execute_batch("DROP TRIGGER sessions_only_grow; UPDATE sessions SET entries = 2")
         .unwrap();
     assert_eq!(store.load(&id("s")).await.unwrap(), log(5));
-    assert!(store.is_damaged());
+    assert!(store.damaged_path().is_some());
 }
 
 #[tokio::test]

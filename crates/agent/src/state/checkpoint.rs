@@ -6,24 +6,20 @@ use std::io;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheMonitor, CacheTrail, Calibration, Form, Item, Message, Pace, Part, Pin, Recall,
-    Seq, TokenCounter, Tokens, ToolCall, Transcript, Usage,
+    Bytes, CacheMonitor, Form, Item, Message, Pace, Part, Pin, Recall, Seq, TokenCounter, Tokens,
+    ToolCall, Transcript,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{State, Tally};
-use crate::doom_loop::DoomLoopTracker;
+use super::{Facts, State, Tally};
 use crate::entry::LOG_FORMAT;
-use crate::memory::RunMemory;
 use crate::setup::Setup;
-use crate::spend::Cost;
-use crate::tool_names::ToolNames;
 use crate::undo::{Mark, Marks};
 
 /// The version of the serialized state. A checkpoint of another version is ignored.
 ///
 /// Raise it whenever the same log folds to another state, or the state is written differently.
-pub const CHECKPOINT_FORMAT: u32 = 1;
+pub const CHECKPOINT_FORMAT: u32 = 2;
 
 /// Maximum size of a checkpoint. Reading a larger one would save little time.
 pub const MAX_CHECKPOINT: Bytes = Bytes(8 << 20);
@@ -54,29 +50,7 @@ struct SavedState {
     /// The old views of the marks. Several marks may share one.
     old_views: Vec<Vec<SavedItem>>,
     marks: Vec<SavedMark>,
-    calibration: Calibration,
-    names: Vec<String>,
-    later: Vec<String>,
-    planned: bool,
-    learned: Option<Tokens>,
-    guessed: bool,
-    to_pin: Vec<String>,
-    turns: u64,
-    compacted_in: Option<u64>,
-    pace: Pace,
-    heard: Option<(Tokens, Tokens)>,
-    trail: CacheTrail,
-    cache: CacheMonitor,
-    model: String,
-    root: Option<String>,
-    format: u32,
-    runs: u64,
-    paused: bool,
-    tally: Tally,
-    total: Usage,
-    total_cost: Cost,
-    queued: u64,
-    tasked: bool,
+    facts: Facts,
 }
 
 /// Identifies the counter by its name and its count of a probe. Some sums of the state depend on it.
@@ -126,7 +100,7 @@ impl State {
         let saved: SavedState = serde_json::from_str(&checkpoint.state).ok()?;
         let counter = &setup.counter;
         if saved.version != CHECKPOINT_FORMAT
-            || saved.format > LOG_FORMAT
+            || saved.facts.format > LOG_FORMAT
             || saved.counter != CounterMark::of(&**counter)
         {
             return None;
@@ -157,35 +131,9 @@ impl State {
         let transcript = Transcript::restore(Arc::clone(counter), view, saved.next, saved.sent)?;
         Some(Self {
             transcript,
-            calibration: saved.calibration,
-            batch: None,
-            doom_loop: DoomLoopTracker::new(setup.limits.loop_history()),
-            names: ToolNames::new(saved.names),
-            later: saved.later,
-            planned: saved.planned,
-            learned: saved.learned,
-            guessed: saved.guessed,
-            to_pin: saved.to_pin,
-            turns: saved.turns,
-            compacted_in: saved.compacted_in,
-            pace: saved.pace,
-            heard: saved.heard,
-            trail: saved.trail,
-            cache: saved.cache,
-            model: saved.model,
-            root: saved.root,
-            format: saved.format,
-            runs: saved.runs,
-            running: false,
-            paused: saved.paused,
-            tally: saved.tally,
-            total: saved.total,
-            total_cost: saved.total_cost,
-            waiting: VecDeque::new(),
-            queued: saved.queued,
             marks: Marks(marks),
-            tasked: saved.tasked,
-            memory: RunMemory::default(),
+            facts: saved.facts,
+            ..Self::for_setup(setup)
         })
     }
 
@@ -202,42 +150,20 @@ impl State {
     fn saved(&self) -> Option<SavedState> {
         let Self {
             transcript,
-            calibration,
             batch,
+            running,
+            waiting,
+            marks,
+            facts,
             // The next run clears it.
             doom_loop: _,
-            names,
-            later,
-            planned,
-            learned,
-            guessed,
-            to_pin,
-            turns,
-            compacted_in,
-            pace,
-            heard,
-            trail,
-            cache,
-            model,
-            root,
-            format,
-            runs,
-            running,
-            paused,
-            tally,
-            total,
-            total_cost,
-            waiting,
-            queued,
-            marks,
-            tasked,
             // Counts from the beginning of the next run.
             memory: _,
         } = self;
         if *running || batch.is_some() || !waiting.is_empty() {
             return None;
         }
-        let mut messages = Messages::default();
+        let mut messages = MessageTable::default();
         let view = messages.items(transcript.items());
         let mut old_views: Vec<(&Arc<[Item]>, Vec<SavedItem>)> = Vec::new();
         let marks = marks.0.iter().map(|mark| SavedMark {
@@ -264,29 +190,7 @@ impl State {
             old_views: old_views.into_iter().map(|(_, view)| view).collect(),
             marks,
             messages: messages.all,
-            calibration: *calibration,
-            names: names.iter().map(str::to_owned).collect(),
-            later: later.clone(),
-            planned: *planned,
-            learned: *learned,
-            guessed: *guessed,
-            to_pin: to_pin.clone(),
-            turns: *turns,
-            compacted_in: *compacted_in,
-            pace: *pace,
-            heard: *heard,
-            trail: *trail,
-            cache: cache.clone(),
-            model: model.clone(),
-            root: root.clone(),
-            format: *format,
-            runs: *runs,
-            paused: *paused,
-            tally: tally.clone(),
-            total: *total,
-            total_cost: *total_cost,
-            queued: *queued,
-            tasked: *tasked,
+            facts: facts.clone(),
         })
     }
 }
@@ -316,9 +220,9 @@ impl SavedState {
     fn forget_counts(&mut self) {
         self.counter.name.clear();
         self.counter.probe = Tokens::ZERO;
-        self.pace = Pace::default();
-        self.cache = CacheMonitor::default();
-        self.tally = Tally::default();
+        self.facts.pace = Pace::default();
+        self.facts.cache = CacheMonitor::default();
+        self.facts.tally = Tally::default();
     }
 }
 
@@ -355,16 +259,16 @@ impl io::Write for BoundedText {
 
 /// The messages of a state, each of them once.
 #[derive(Default)]
-struct Messages {
+struct MessageTable {
     all: Vec<Arc<Message>>,
-    places: HashMap<*const Message, usize>,
+    indices: HashMap<*const Message, usize>,
 }
 
-impl Messages {
+impl MessageTable {
     fn items(&mut self, items: &[Item]) -> Vec<SavedItem> {
         let saved = items.iter().map(|item| SavedItem {
             seq: item.seq,
-            message: self.place(&item.message),
+            message: self.index(&item.message),
             pin: item.pin.clone(),
             edited: match item.form {
                 Form::Original => None,
@@ -374,8 +278,8 @@ impl Messages {
         saved.collect()
     }
 
-    fn place(&mut self, message: &Arc<Message>) -> usize {
-        *self.places.entry(Arc::as_ptr(message)).or_insert_with(|| {
+    fn index(&mut self, message: &Arc<Message>) -> usize {
+        *self.indices.entry(Arc::as_ptr(message)).or_insert_with(|| {
             self.all.push(Arc::clone(message));
             self.all.len() - 1
         })

@@ -287,7 +287,7 @@ impl Stage {
                     self.measuring = true;
                     self.measured.push(*request);
                 }
-                Step::Leave(leaving) => {
+                Step::BeforePlan(leaving) => {
                     assert!(!self.host_asked, "asked twice at once");
                     self.leaving.push(*leaving);
                     self.host_asked = true;
@@ -296,7 +296,7 @@ impl Stage {
                         self.run.handle(self.now.clone(), input);
                     }
                 }
-                Step::Gone(leaving) => self.gone.push(*leaving),
+                Step::AfterPlan(leaving) => self.gone.push(*leaving),
                 Step::Before(moment) => {
                     let name = moment.point().name();
                     self.met(moment);
@@ -352,7 +352,7 @@ impl Stage {
             let kept = self.leaving.last().expect("it was asked").originals();
             self.archive.extend(kept.map(|leaving| leaving.item.seq));
         }
-        Input::Left(verdict)
+        Input::PlanVerdict(verdict)
     }
 
     pub(crate) fn say(&mut self, text: &str) -> &mut Self {

@@ -19,6 +19,7 @@ use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse, RequestCancellation};
 use futures_util::future::join_all;
 use plimsoll::session::new_session_id;
+use plimsoll::store::SessionReader;
 use plimsoll::store::SqliteStore;
 use plimsoll::{PermissionMode, SessionId};
 use tokio::sync::{Semaphore, watch};

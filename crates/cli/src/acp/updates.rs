@@ -246,14 +246,11 @@ impl Observer for Updates {
                 state.cost = cost.map(|cost| state.before + cost);
                 Self::turn_has_said(state);
             }
-            Event::CompactionEnded {
-                plan,
-                messages_before,
-                messages_after,
-                ..
-            } => {
-                let gone = messages_before.saturating_sub(*messages_after);
-                self.notice(NoticeSeverity::Info, &compacted(plan, Some(gone)));
+            Event::PlanApplied(applied) if applied.is_compaction => {
+                let gone = applied
+                    .messages_before
+                    .saturating_sub(applied.messages_after);
+                self.notice(NoticeSeverity::Info, &compacted(&applied.plan, Some(gone)));
             }
             Event::LimitNear { notice } | Event::LimitReached { notice } => {
                 self.notice(NoticeSeverity::Warning, notice);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plimsoll::machine::{Entry, Run, Setup, Step};
 use plimsoll::policy::Policy;
 use plimsoll::session::LoopReader;
+use plimsoll::store::SessionReader;
 use plimsoll::store::{Lease, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::tools::{FileEdit, kept};

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use plimsoll::SessionId;
 use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo};
 
-use super::reader::SessionReader;
 use crate::exit::{DONE, Stop};
 use crate::input::INPUT_LIMIT;
 use crate::resume::portable;
 use crate::which_session::known;
+use plimsoll::store::SessionReader;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {

@@ -11,13 +11,13 @@ use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo};
 use plimsoll::tokens::Bytes;
 use serde_json::{Value, json};
 
-use super::reader::SessionReader;
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
 use crate::out::out;
 use crate::resume::LastRun;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, widths};
+use plimsoll::store::SessionReader;
 
 /// Maximum width of the names of sessions and models.
 const NAME: usize = 24;
@@ -28,9 +28,10 @@ pub(crate) type ListedSession = (SessionInfo, LastRun);
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -> Result<u8, Stop> {
     let sessions = sessions(store, here).await?;
-    if let Some(place) = store.damaged() {
+    if let Some(path) = store.damaged_path() {
         crate::say(&format!(
-            "{place} is damaged; `plimsoll sessions check` says which sessions are whole"
+            "{} is damaged; `plimsoll sessions check` says which sessions are whole",
+            path.display()
         ));
     }
     if as_json {

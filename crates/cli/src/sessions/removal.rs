@@ -10,12 +10,12 @@ use plimsoll::tokens::Bytes;
 use serde_json::json;
 
 use super::list::{self, ListedSession};
-use super::reader::SessionReader;
 use crate::ask::confirm;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::out::out;
 use crate::terminal::text::counted;
 use crate::which_session::known;
+use plimsoll::store::SessionReader;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {

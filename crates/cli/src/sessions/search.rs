@@ -9,12 +9,12 @@ use plimsoll::store::{SessionInfo, StoreError};
 use serde_json::json;
 
 use super::list::{self, minute};
-use super::reader::SessionReader;
 use crate::exit::{DONE, Stop};
 use crate::out::out;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, counted};
 use crate::which_session::NOTHING;
+use plimsoll::store::SessionReader;
 
 /// Maximum number of shown places in a session. With `--json`, all are shown.
 const SHOWN: usize = 3;

@@ -93,7 +93,7 @@ fn run(model: &str, mock: Mock, policy: &str, thinking: Option<&str>) {
     assert_eq!(outcome["turns"], TURNS);
     let count = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
     assert_eq!(count("overflow"), 1, "{policy}");
-    assert!(count("compaction_ended") >= 2, "{policy}");
+    assert!(count("plan_applied") >= 2, "{policy}");
 
     let asked = mocked.server.requests();
     let statuses: Vec<u16> = asked.iter().map(|one| one.status).collect();

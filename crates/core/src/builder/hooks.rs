@@ -15,6 +15,22 @@ use crate::hooks::{CommandHook, Eviction, HookReply, Hooks, Messages, hook};
 use crate::remote::UserMessage;
 use crate::session::{AgentOutput, AgentState};
 
+/// Adds a method that appends a closure to a list of hooks.
+macro_rules! hook_setting {
+    ($(#[$docs:meta])* $list:ident: $name:ident($($argument:ident: $of:ty),*) -> $reply:ty) => {
+        $(#[$docs])*
+        pub fn $name<F, R, M>(mut self, call: F) -> Self
+        where
+            F: Fn($($of),*) -> R + Send + Sync + 'static,
+            R: HookReply<$reply, M>,
+        {
+            let call = move |($($argument),*)| call($($argument),*);
+            self.hook_set().$list.push(hook(call));
+            self
+        }
+    };
+}
+
 /// Adds the methods that set hooks.
 macro_rules! hook_settings {
     ($owner:ty) => {
@@ -41,52 +57,28 @@ macro_rules! hook_settings {
                 self
             }
 
-            /// Adds a hook that is called before each run, with the view and the number of the run in its
-            /// session, from 1. `false` refuses the run.
-            pub fn before_loop<F, R, M>(mut self, ask: F) -> Self
-            where
-                F: Fn(Messages, u64) -> R + Send + Sync + 'static,
-                R: HookReply<bool, M>,
-            {
-                let ask = move |(messages, run)| ask(messages, run);
-                self.hook_set().before_loop.push(hook(ask));
-                self
+            hook_setting! {
+                /// Adds a hook that is called before each run, with the view and the number of the run in its
+                /// session, from 1. `false` refuses the run.
+                before_loop: before_loop(messages: Messages, run: u64) -> bool
             }
 
-            /// Adds a hook that is called after each run, with its messages and its usage.
-            pub fn after_loop<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                let tell = move |(messages, usage)| tell(messages, usage);
-                self.hook_set().after_loop.push(hook(tell));
-                self
+            hook_setting! {
+                /// Adds a hook that is called after each run, with its messages and its usage.
+                after_loop: after_loop(messages: Messages, usage: Usage) -> ()
             }
 
-            /// Adds a hook that is called before each turn, with the view and the number of the turn in its
-            /// run, from
-            /// 1. `false` ends the run.
-            pub fn before_turn<F, R, M>(mut self, ask: F) -> Self
-            where
-                F: Fn(Messages, u64) -> R + Send + Sync + 'static,
-                R: HookReply<bool, M>,
-            {
-                let ask = move |(messages, turn)| ask(messages, turn);
-                self.hook_set().before_turn.push(hook(ask));
-                self
+            hook_setting! {
+                /// Adds a hook that is called before each turn, with the view and the number of the turn in its
+                /// run, from
+                /// 1. `false` ends the run.
+                before_turn: before_turn(messages: Messages, turn: u64) -> bool
             }
 
-            /// Adds a hook that is called after each turn, with the view and the usage of its model call.
-            /// The usage is zero if the provider does not report it.
-            pub fn after_turn<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(Messages, Usage) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                let tell = move |(messages, usage)| tell(messages, usage);
-                self.hook_set().after_turn.push(hook(tell));
-                self
+            hook_setting! {
+                /// Adds a hook that is called after each turn, with the view and the usage of its model call.
+                /// The usage is zero if the provider does not report it.
+                after_turn: after_turn(messages: Messages, usage: Usage) -> ()
             }
 
             /// Adds a hook that is called after each failed model call, with the error text of the
@@ -100,83 +92,45 @@ macro_rules! hook_settings {
                 self
             }
 
-            /// Adds a hook that is called before a tool call runs and before the gate is asked, with the
-            /// tool, the call and its arguments.
-            ///
-            /// `false` skips the call, and its result says so. If the hook fails, the call is denied,
-            /// because the hook may guard it.
-            pub fn before_tool_execution<F, R, M>(mut self, ask: F) -> Self
-            where
-                F: Fn(String, CallId, Value) -> R + Send + Sync + 'static,
-                R: HookReply<bool, M>,
-            {
-                let ask = move |(tool, call, arguments)| ask(tool, call, arguments);
-                self.hook_set().before_tool.push(hook(ask));
-                self
+            hook_setting! {
+                /// Adds a hook that is called before a tool call runs and before the gate is asked, with the
+                /// tool, the call and its arguments.
+                ///
+                /// `false` skips the call, and its result says so. If the hook fails, the call is denied,
+                /// because the hook may guard it.
+                before_tool: before_tool_execution(tool: String, call: CallId, arguments: Value) -> bool
             }
 
-            /// Adds a hook that is called after each executed tool call, with the tool, the call, and
-            /// whether it failed.
-            pub fn after_tool_execution<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(String, CallId, bool) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                let tell = move |(tool, call, is_error)| tell(tool, call, is_error);
-                self.hook_set().after_tool.push(hook(tell));
-                self
+            hook_setting! {
+                /// Adds a hook that is called after each executed tool call, with the tool, the call, and
+                /// whether it failed.
+                after_tool: after_tool_execution(tool: String, call: CallId, is_error: bool) -> ()
             }
 
-            /// Adds a hook that is called before a progress update of a tool is published, with the tool,
-            /// the call and the text. `false` suppresses the update.
-            pub fn before_tool_execution_update<F, R, M>(mut self, ask: F) -> Self
-            where
-                F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
-                R: HookReply<bool, M>,
-            {
-                let ask = move |(tool, call, text)| ask(tool, call, text);
-                self.hook_set().before_update.push(hook(ask));
-                self
+            hook_setting! {
+                /// Adds a hook that is called before a progress update of a tool is published, with the tool,
+                /// the call and the text. `false` suppresses the update.
+                before_update: before_tool_execution_update(tool: String, call: CallId, text: String) -> bool
             }
 
-            /// Adds a hook that is called after a progress update of a tool was published.
-            pub fn after_tool_execution_update<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(String, CallId, String) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                let tell = move |(tool, call, text)| tell(tool, call, text);
-                self.hook_set().after_update.push(hook(tell));
-                self
+            hook_setting! {
+                /// Adds a hook that is called after a progress update of a tool was published.
+                after_update: after_tool_execution_update(tool: String, call: CallId, text: String) -> ()
             }
 
-            /// Adds a hook that is called before a plan is applied, with the tokens of the request (by our
-            /// counter) and the number of messages in the view.
-            ///
-            /// `false` leaves the view unchanged for this request. If the view is over its limit, the run
-            /// then ends with `CannotFit`.
-            pub fn before_compaction_start<F, R, M>(mut self, ask: F) -> Self
-            where
-                F: Fn(Tokens, usize) -> R + Send + Sync + 'static,
-                R: HookReply<bool, M>,
-            {
-                let ask = move |(tokens, messages)| ask(tokens, messages);
-                self.hook_set().before_compaction.push(hook(ask));
-                self
+            hook_setting! {
+                /// Adds a hook that is called before a plan is applied, with the tokens of the request (by our
+                /// counter) and the number of messages in the view.
+                ///
+                /// `false` leaves the view unchanged for this request. If the view is over its limit, the run
+                /// then ends with `CannotFit`.
+                before_compaction: before_compaction_start(tokens: Tokens, messages: usize) -> bool
             }
 
-            /// Adds a hook that is called after a plan was applied: messages before and after, tokens
-            /// before and after.
-            pub fn after_compaction_end<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(usize, usize, Tokens, Tokens) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                let tell = move |(before, after, tokens_before, tokens_after)| {
-                    tell(before, after, tokens_before, tokens_after)
-                };
-                self.hook_set().after_compaction.push(hook(tell));
-                self
+            hook_setting! {
+                /// Adds a hook that is called after a plan was applied: messages before and after, tokens
+                /// before and after.
+                after_compaction: after_compaction_end(before: usize, after: usize, tokens_before: Tokens, tokens_after: Tokens) -> ()
             }
 
             /// Adds a hook that is called once for every plan that evicts messages, with the evicted

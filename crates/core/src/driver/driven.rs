@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_agent::{Entry, Input, Outcome};
 use tracing::Instrument;
 
-use super::{Underway, end_open, follow};
+use super::{Pause, Underway, end_open, follow};
 use crate::error::Error;
 use crate::remote::{InboxMessage, OpenInboxGuard};
 use crate::session::Session;
@@ -48,9 +48,11 @@ impl Driven {
         session: &mut Session,
     ) -> Result<Option<Outcome>, Error> {
         let span = self.span.span();
-        follow(session, &mut self.underway, &mut self.late)
-            .instrument(span)
-            .await
+        let advanced = follow(session, &mut self.underway, &mut self.late);
+        Ok(match advanced.instrument(span).await? {
+            Pause::End(outcome) => Some(*outcome),
+            Pause::Point | Pause::Idle => None,
+        })
     }
 
     /// Ends the run after its outcome or a failed write.

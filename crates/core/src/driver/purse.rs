@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use plimsoll_agent::{Input, Spend};
+use plimsoll_agent::{CallKey, Input, Spend};
 use plimsoll_context::CallId;
 
 use crate::allowance::{Allowance, Books, Meter};
@@ -75,9 +75,9 @@ impl Session {
         let allowance = books.map_or_else(Allowance::unlimited, |books| books.for_call(until));
         let meter = allowance.meter().clone();
         self.purse.meters.insert(call.clone(), meter);
-        let at_once = self.run.max_parallel_tools() as u64;
+        let at_once = self.run.setup().max_parallel_tools.max(1) as u64;
         let origin = Origin {
-            of: self.run.key_of(call).map(|key| Caller {
+            of: CallKey::of(&self.run.setup().session, self.run.state(), call).map(|key| Caller {
                 session: self.id().clone(),
                 parts: std::sync::Arc::clone(&self.parts),
                 key,

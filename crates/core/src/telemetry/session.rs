@@ -82,20 +82,21 @@ impl SpanRecorder {
                     }
                 }
             }
-            Event::CompactionEnded {
-                plan,
-                tokens_before,
-                tokens_after,
-                messages_before,
-                messages_after,
-            } => {
+            Event::PlanApplied(applied) if applied.is_compaction => {
+                let (before, after) = (applied.tokens_before, applied.tokens_after);
                 let span = self.plan.take();
-                let span = span.unwrap_or_else(|| plan_span(plan, *tokens_before));
+                let span = span.unwrap_or_else(|| plan_span(&applied.plan, before));
                 span.record("plimsoll.plan.applied", true);
-                span.record("plimsoll.plan.tokens_after", tokens_after.0);
-                span.record("plimsoll.plan.messages_before", *messages_before as u64);
-                span.record("plimsoll.plan.messages_after", *messages_after as u64);
-                planned(plan, *tokens_before, *tokens_after, setup);
+                span.record("plimsoll.plan.tokens_after", after.0);
+                span.record(
+                    "plimsoll.plan.messages_before",
+                    applied.messages_before as u64,
+                );
+                span.record(
+                    "plimsoll.plan.messages_after",
+                    applied.messages_after as u64,
+                );
+                planned(&applied.plan, before, after, setup);
             }
             Event::Overflow { rung, window, .. } => {
                 let (vendor, model) = names(&setup.model);

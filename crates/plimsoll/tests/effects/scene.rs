@@ -496,17 +496,16 @@ impl SceneOutcome {
     /// The plans that were applied: tokens before and after, messages after, and the plan's stages.
     pub(crate) fn plans(&self) -> Vec<(u64, u64, usize, Vec<String>)> {
         let plans = self.events.iter().filter_map(|event| match event {
-            Event::CompactionEnded {
-                plan,
-                messages_after,
-                tokens_before,
-                tokens_after,
-                ..
-            } => Some((
-                tokens_before.0,
-                tokens_after.0,
-                *messages_after,
-                plan.stages.iter().map(ToString::to_string).collect(),
+            Event::PlanApplied(applied) if applied.is_compaction => Some((
+                applied.tokens_before.0,
+                applied.tokens_after.0,
+                applied.messages_after,
+                applied
+                    .plan
+                    .stages
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
             )),
             _ => None,
         });

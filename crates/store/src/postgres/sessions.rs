@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use plimsoll_context::{Bytes, Seq};
-use plimsoll_core::{Fork, Retention, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{Fork, SessionId, SessionInfo, SessionStore, StoreError};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
@@ -14,19 +15,16 @@ use super::log;
 use super::{PostgresStore, fault};
 use crate::export::{self, ExportError, ExportedEntry};
 use crate::read::from_column;
-use crate::retention;
+use crate::session_reader::SessionReader;
 
 /// The columns of [`info`].
 const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.bytes, own.title,
            parent.id AS parent, own.shared, own.items
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
-impl PostgresStore {
-    /// Returns the list entry of one session, or `None` if the session has no log.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+#[async_trait]
+impl SessionReader for PostgresStore {
+    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
         let fault = fault(&self.place);
         let sql = format!("{INFO} WHERE own.id = $1");
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
@@ -37,12 +35,7 @@ impl PostgresStore {
         row.as_ref().map(info).transpose().map_err(&fault)
     }
 
-    /// Returns the entries after number `after`, in order: at most
-    /// [`PAGE_ENTRIES`](crate::PAGE_ENTRIES), and none at the end of the log.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn page(
+    async fn page(
         &self,
         session: &SessionId,
         after: u64,
@@ -51,13 +44,7 @@ impl PostgresStore {
         export::lines(&page, Path::new(&*self.place), session)
     }
 
-    /// Writes sessions as JSON lines and returns the writer, like
-    /// [`SqliteStore::export`](crate::SqliteStore::export).
-    ///
-    /// # Errors
-    /// If a log cannot be read, after everything before it was written; or if `out` returns an
-    /// error.
-    pub async fn export<W>(
+    async fn export<W>(
         &self,
         sessions: &BTreeMap<SessionId, Option<String>>,
         out: W,
@@ -72,23 +59,7 @@ impl PostgresStore {
         export::export(&path, &self.list().await?, sessions, out, page).await
     }
 
-    /// Returns the outdated sessions, most recently written first. A session that a retained fork
-    /// needs is not among them. Changes nothing.
-    ///
-    /// # Errors
-    /// If the sessions cannot be read.
-    pub async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
-        Ok(retention::outdated(&self.list().await?, retention))
-    }
-
-    /// Deletes a session, like [`SessionStore::delete`]. Returns `false` if there is no such
-    /// session.
-    ///
-    /// # Errors
-    /// [`StoreError::Busy`], at once, if another process writes to it, even if that process stands
-    /// still and [`SessionStore::acquire`] would take the session over. Otherwise as
-    /// [`SessionStore::delete`].
-    pub async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
+    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
         // Releases the leases that were dropped in this store.
         self.leases.release().await?;
         let is_held: Option<bool> =

@@ -1,0 +1,307 @@
+//! The host's access to a session between two runs: its setup, pins, undo, compaction, branches and the
+//! use of the window.
+
+use std::sync::Arc;
+
+use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
+
+use crate::applied_plan::AppliedPlan;
+use crate::compact::{CompactError, MAX_FOCUS, RequestedCompaction};
+use crate::contents::{Contents, WindowUse};
+use crate::current::Attempt;
+use crate::doom_loop::DoomLoopTracker;
+use crate::entry::{Entry, LOG_FORMAT};
+use crate::now::Now;
+use crate::phase::Phase;
+use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
+use crate::run::{AnswerLimit, Run};
+use crate::setup::{REQUEST_OVERHEAD, Setup};
+use crate::state::FoldError;
+use crate::step::Step;
+use crate::undo::UndoError;
+
+impl Run {
+    /// Replaces the setup between two runs and returns the old one. The token counter is kept.
+    pub fn set_setup(&mut self, setup: Setup) -> Setup {
+        let setup = Setup {
+            counter: Arc::clone(&self.setup.counter),
+            ..setup
+        };
+        self.answer_limit = AnswerLimit::new(&setup);
+        self.server.refuses_tool_choice = false;
+        self.server.was_measured = false;
+        self.current.recall = setup.recall;
+        let history = setup.limits.loop_history();
+        if self.state.doom_loop.history() != history {
+            self.state.doom_loop = DoomLoopTracker::new(history);
+        }
+        let before = std::mem::replace(&mut self.setup, setup);
+        self.declare();
+        before
+    }
+
+    /// Sets the text that is appended to the history of each request from now on.
+    pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
+        self.setup.dynamic_context = context;
+        self.tools.overhead = self.setup.overhead_after(self.tools.has_joined);
+    }
+
+    /// Writes the first entry of an empty log, so that the session can be forked. In a log of an older format, records that the current format
+    /// is used from here on.
+    pub fn open_log(&mut self) {
+        if self.state.facts.format < LOG_FORMAT {
+            self.record(Entry::Opened { format: LOG_FORMAT });
+        }
+    }
+
+    /// Adds a notice of the host for the model, between runs.
+    ///
+    /// Returns `false` and adds nothing while a run is in progress or tool calls have no results, since
+    /// no message may be inserted between a call and its result.
+    pub fn inform(&mut self, text: String) -> bool {
+        if self.is_running() || self.state.batch.is_some() {
+            return false;
+        }
+        self.open_log();
+        self.notice(text);
+        true
+    }
+
+    /// Pins an item of the view, or a part of it.
+    ///
+    /// # Errors
+    /// If the item is not in the view in its original form, if the pins would be too large, or if a run
+    /// is in progress.
+    pub fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), PinError> {
+        if self.is_running() {
+            return Err(PinError::Pending);
+        }
+        self.open_log();
+        self.set_pin(seq, what)
+    }
+
+    /// Adds a rule of the host to the view and pins it. A rule that is already in the view is not added
+    /// again.
+    ///
+    /// # Errors
+    /// If the text is empty, if the pins would be too large, if a run is in progress, or if tool calls
+    /// have no results: no message may be inserted between a call and its result.
+    pub fn pin_text(&mut self, text: &str) -> Result<Seq, PinError> {
+        if self.is_running() || self.state.batch.is_some() {
+            return Err(PinError::Pending);
+        }
+        self.open_log();
+        self.say_rule(text)
+    }
+
+    /// Adds and pins a rule like [`Run::pin_text`], but waits for open tool calls instead of failing.
+    ///
+    /// # Errors
+    /// If the text is empty, if the pins would be too large, or if a run is in progress.
+    pub fn pin_rule(&mut self, text: &str) -> Result<(), PinError> {
+        if self.state.batch.is_none() || self.is_running() {
+            return self.pin_text(text).map(|_| ());
+        }
+        let message = rule(text);
+        if text.trim().is_empty() {
+            return Err(PinError::Empty);
+        }
+        if !self.pinned().any(|(_, said)| *said == message) {
+            let waiting = self.rules.iter().map(|text| rule(text));
+            let counter = &self.setup.counter;
+            let waiting: Vec<Tokens> = waiting.map(|said| counter.message(&said)).collect();
+            let more = counter.message(&message) + waiting.iter().copied().sum();
+            let (count, weight) = held(self.state.transcript.items(), None);
+            self.check_pins(count + 1 + waiting.len(), weight + more)?;
+            self.rules.push(text.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Adds and pins the waiting rules of the host and texts of tools. No tool call may be open.
+    pub(crate) fn say_pins(&mut self) {
+        let mut waiting = self.state.facts.to_pin.clone();
+        waiting.append(&mut self.rules);
+        for text in waiting {
+            if let Err(error) = self.say_rule(&text) {
+                self.notice(format!("{REFUSAL} {error}]"));
+            }
+        }
+    }
+
+    fn say_rule(&mut self, text: &str) -> Result<Seq, PinError> {
+        if text.trim().is_empty() {
+            return Err(PinError::Empty);
+        }
+        let message = rule(text);
+        // The message may have been added but not pinned before a crash.
+        let items = self.state.transcript.items().iter();
+        let mut said = items.filter(|item| *item.message == message && item.form == Form::Original);
+        if let Some(item) = said.next() {
+            let seq = item.seq;
+            self.set_pin(seq, PinnedPart::Whole)?;
+            return Ok(seq);
+        }
+        let (count, weight) = held(self.state.transcript.items(), None);
+        let more = self.setup.counter.message(&message);
+        self.check_pins(count + 1, weight + more)?;
+        let seq = self.state.transcript.next_seq();
+        self.record(Entry::Said {
+            message: Arc::new(message),
+            queued: None,
+        });
+        self.set_pin(seq, PinnedPart::Whole)?;
+        Ok(seq)
+    }
+
+    fn set_pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), PinError> {
+        let view = &self.state.transcript;
+        let item = view.get(seq).ok_or(PinError::NotInView(seq))?;
+        if item.form != Form::Original {
+            return Err(PinError::NotInView(seq));
+        }
+        let pin = Pin::on(&item.message, what).ok_or(PinError::NotInView(seq))?;
+        match &item.pin {
+            // A message that is pinned as a whole needs no further pin.
+            Some(there) if *there == pin || there.what == PinnedPart::Whole => {}
+            Some(_) => {
+                self.record(Entry::Pinned { seq, pin });
+            }
+            None => {
+                let (count, weight) = held(self.state.transcript.items(), Some(seq));
+                self.check_pins(count, weight)?;
+                self.record(Entry::Pinned { seq, pin });
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a pin. Returns `false` if the item is not pinned.
+    pub fn unpin(&mut self, seq: Seq) -> bool {
+        if !self.pinned().any(|(at, _)| at == seq) {
+            return false;
+        }
+        self.open_log();
+        self.record(Entry::Unpinned { seq })
+    }
+
+    /// Returns the pinned messages, in view order.
+    pub fn pinned(&self) -> impl Iterator<Item = (Seq, &Message)> {
+        let items = self.state.transcript.items().iter();
+        let pinned = items.filter(|item| item.pin.is_some());
+        pinned.map(|item| (item.seq, item.message.as_ref()))
+    }
+
+    fn check_pins(&self, count: usize, weight: Tokens) -> Result<(), PinError> {
+        if count > MAX_PINS {
+            return Err(PinError::TooMany);
+        }
+        let budget = self.budget().map_err(|why| self.reported(why))?;
+        if weight > Tokens(budget.limit.0 / 2) {
+            return Err(PinError::TooLarge {
+                pinned: weight,
+                limit: budget.limit + self.tools.overhead,
+            });
+        }
+        Ok(())
+    }
+
+    /// Undoes the newest run that is not undone yet, and returns its number.
+    ///
+    /// The view is restored byte for byte. Effects of tools are not undone.
+    ///
+    /// # Errors
+    /// If a run is in progress, or if there is no run to undo.
+    pub fn undo(&mut self) -> Result<u64, UndoError> {
+        if self.is_running() {
+            return Err(UndoError::Running);
+        }
+        let run = self.state.marks.newest().ok_or(UndoError::Nothing)?;
+        self.open_log();
+        // Queued messages belong to the undone run.
+        self.give_up_waiting();
+        self.record(Entry::RolledBack { run });
+        self.declare();
+        Ok(run)
+    }
+
+    /// Starts a compaction down to the target. The steps are returned by [`Run::poll`], up to the first
+    /// [`Step::Wait`] while no run is in progress.
+    ///
+    /// If the view is already below its target, or no message may be removed, that step follows at once
+    /// and no model is called. `focus` tells the summary model what to keep above all.
+    ///
+    /// # Errors
+    /// If a run is in progress, or if the focus is longer than [`MAX_FOCUS`].
+    pub fn compact(&mut self, now: Now, focus: Option<&str>) -> Result<(), CompactError> {
+        if self.is_running() {
+            return Err(CompactError::Running);
+        }
+        let focus = focus.map(str::trim).filter(|focus| !focus.is_empty());
+        if let Some(bytes) = focus.map(str::len).filter(|bytes| *bytes > MAX_FOCUS) {
+            return Err(CompactError::Focus { bytes });
+        }
+        self.current.recall = self.setup.recall;
+        self.current.archive_failed = false;
+        self.now = self.now.followed_by(now, false);
+        self.attempt = Attempt::default();
+        self.summaries.begin();
+        // A summary from the last run does not take the focus into account.
+        if focus.is_some() {
+            self.summaries.ready = None;
+        }
+        self.compaction = None;
+        self.phase = Phase::Compacting(RequestedCompaction {
+            focus: focus.map(Arc::from),
+        });
+        Ok(())
+    }
+
+    /// Returns the last requested compaction if it was applied. Later calls return `None`.
+    pub fn take_compaction(&mut self) -> Option<AppliedPlan> {
+        self.compaction.take()
+    }
+
+    /// Takes over the entries of the chosen branch, together with the record of all branches. Applies
+    /// either everything or nothing.
+    ///
+    /// # Errors
+    /// If the entries do not continue the view; nothing has changed then.
+    pub fn adopt(&mut self, branched: Entry, entries: Vec<Entry>) -> Result<(), FoldError> {
+        let mut state = self.state.clone();
+        state.absorb(&branched)?;
+        for entry in &entries {
+            state.absorb(entry)?;
+        }
+        self.state = state;
+        self.declare();
+        self.queue.push_back(Step::Record(branched));
+        self.queue.extend(entries.into_iter().map(Step::Record));
+        Ok(())
+    }
+
+    /// Returns the current content of the window.
+    #[must_use]
+    pub fn window_use(&self) -> WindowUse {
+        let (tools, system) = self.setup.head(self.tools.has_joined);
+        let system = system + REQUEST_OVERHEAD;
+        let (line, calibration) = (self.line(), self.state.facts.calibration);
+        let budget = self.budget().ok();
+        let priced = budget.map(|budget| self.priced(&budget));
+        let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.tools.overhead);
+        WindowUse {
+            system,
+            tools,
+            tool_count: self.tools.specs.len() + self.setup.hosted_tools.len(),
+            dynamic_context: self.tools.overhead.minus(system + tools),
+            view: Contents::of(&self.state),
+            used: self.tokens(),
+            reserve: line.window.map(|_| calibration.counted(line.reserve())),
+            window: line.window,
+            window_counted: line.window.map(|window| calibration.counted(window)),
+            limit: budget.and_then(|budget| sent(budget.limit)),
+            trigger: priced.and_then(|budget| sent(budget.trigger)),
+            target: budget.and_then(|budget| sent(budget.target)),
+        }
+    }
+}

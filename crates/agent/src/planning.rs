@@ -1,0 +1,453 @@
+//! Plans: asks the policy for one, has it approved and archived by the host, and applies it.
+//!
+//! A plan is due before a request, after a refusal, or when the user asks for it. Summaries that a plan
+//! needs are in `summary.rs`.
+
+use std::collections::HashMap;
+
+use plimsoll_context::{
+    Budget, Calibration, CannotFit, Draft, Economy, Form, Message, Outlook, Plan, PlanContext,
+    Policy, Ppm, Price, Proposal, Recall, Summarizer, SummaryTiming, Threshold, Tokens, Trigger,
+    ViewLimits, price_with_head,
+};
+
+use crate::applied_plan::AppliedPlan;
+use crate::entry::Entry;
+use crate::event::Event;
+use crate::forecast::UNCOUNTED;
+use crate::outcome::EndReason;
+use crate::phase::{Next, Phase, PlanFor, RefusedRequest};
+use crate::run::Run;
+use crate::setup::{Leave, Measure};
+use crate::step::{LeavingItem, PendingPlan, Step, Verdict};
+
+/// The share of the trigger above which the provider is asked for the size.
+///
+/// For the usual content of agents, few tokenizers produce twice as many tokens as our counters. A
+/// request below half of the trigger is therefore hardly ever too large. If one is, the refusal
+/// provides the same information.
+pub const MEASURE_FROM: Ppm = Ppm(500_000);
+
+/// Whether the view is below its limit.
+pub(crate) enum FitStatus {
+    /// It is below the limit.
+    Under,
+    /// It will be, after the current plan or summary. The request is made then.
+    Waiting,
+    /// It cannot be brought below the limit.
+    Not(CannotFit),
+}
+
+impl Run {
+    /// Returns the budget to plan with. Its trigger is the size at which a plan pays for itself.
+    pub(crate) fn priced(&self, line: &Budget) -> Budget {
+        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
+        let economy = self.setup.economy;
+        economy.budget(line, view, sheet, &self.outlook())
+    }
+
+    /// Returns the forecast for the rest of the run.
+    pub(crate) fn outlook(&self) -> Outlook {
+        let left = self
+            .setup
+            .limits
+            .max_turns
+            .saturating_sub(self.state.facts.tally.turns);
+        let sheet = self.setup.sheet.as_ref();
+        let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.now.since_call));
+        self.state.facts.pace.outlook(Some(left), cold_now)
+    }
+
+    /// Returns the cost and the savings of a plan. If the plan adds tools, the provider also has to
+    /// write the head of the request again.
+    pub(crate) fn price_of_plan(&self, plan: &Plan, line: &Budget) -> Price {
+        let head =
+            (self.tools.joins > Tokens::ZERO).then_some(self.tools.overhead + self.tools.joins);
+        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
+        price_with_head(plan, view, head, line, sheet, &self.outlook())
+    }
+
+    /// Returns the means that the policy can use now.
+    pub(crate) fn plan_context(&self) -> PlanContext {
+        PlanContext {
+            recall: self.current.recall,
+            summarizer: match self.setup.summary_model {
+                Some(_) => self.summaries.summarizer(),
+                None => Summarizer::None,
+            },
+            ready: self.summaries.ready.clone(),
+        }
+    }
+
+    /// Asks for the token count of the request if it may change the plan, at most once per setup.
+    /// Returns `true` if the plan has to wait for the answer.
+    pub(crate) fn measures(&mut self, budget: &Budget) -> bool {
+        let counted = self.tokens();
+        let knows = self.state.facts.calibration != Calibration::default();
+        let wanted =
+            self.setup.measure == Measure::NearTheLine && !self.server.was_measured && !knows;
+        if !wanted || budget.trigger == Tokens::MAX {
+            return false;
+        }
+        if counted < (budget.trigger + self.tools.overhead).share(MEASURE_FROM) {
+            return false;
+        }
+        self.server.was_measured = true;
+        let request = self.as_request(counted);
+        self.queue.push_back(Step::Measure(Box::new(request)));
+        self.phase = Phase::Measuring { counted };
+        true
+    }
+
+    /// Handles the provider's token count.
+    pub(crate) fn measured(&mut self, reported: Option<Tokens>) {
+        let Phase::Measuring { counted } = self.phase else {
+            return;
+        };
+        if let Some(reported) = reported.filter(|reported| *reported > Tokens::ZERO) {
+            self.record(Entry::Measured { counted, reported });
+        }
+        self.phase = Phase::Preparing;
+    }
+
+    /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
+    /// prefers a summary, it is requested first.
+    pub(crate) fn keep_under(&mut self, line: &Budget, budget: &Budget) -> FitStatus {
+        if self.attempt.vetoed {
+            return self.keep_under_window();
+        }
+        if let Some(kept) = self.rest(budget) {
+            return kept;
+        }
+        let view = &self.state.transcript;
+        let context = self.plan_context();
+        let propose =
+            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &context);
+        let mut proposal = propose(budget);
+        let mut line = *line;
+        // The tools that the plan adds have to fit as well.
+        if self.tools.joins > Tokens::ZERO
+            && let Ok(Proposal { plan: Some(_), .. }) = proposal
+        {
+            line = match self.budget_planned() {
+                Ok(line) => line,
+                Err(cannot_fit) => return FitStatus::Not(cannot_fit),
+            };
+            let priced = self.priced(&line);
+            proposal = propose(&Budget {
+                trigger: priced.trigger.min(budget.trigger),
+                ..priced
+            });
+        }
+        let plan = match proposal {
+            Ok(Proposal { plan, wants }) => {
+                if let Some(span) = wants
+                    && self.wants_summary(span, None)
+                {
+                    self.phase = Phase::Summarizing(PlanFor::Request);
+                    return FitStatus::Waiting;
+                }
+                plan
+            }
+            Err(cannot_fit) if self.might_fit(&cannot_fit) => return FitStatus::Not(cannot_fit),
+            Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
+                Some(plan) => Some(plan),
+                None => return FitStatus::Not(cannot_fit),
+            },
+        };
+        match plan {
+            Some(mut plan) => {
+                plan.price = Some(self.price_of_plan(&plan, &line));
+                self.submit(plan, Next::Request);
+                FitStatus::Waiting
+            }
+            None => FitStatus::Under,
+        }
+    }
+
+    /// Checks the view against the window alone, whatever trigger is set. After a veto the view stays
+    /// unchanged.
+    fn keep_under_window(&self) -> FitStatus {
+        let view = &self.state.transcript;
+        let line = ViewLimits {
+            trigger: Threshold::Auto,
+            target: None,
+            ..self.line()
+        };
+        let instructions = view.instructions();
+        match line.budget(self.tools.overhead, instructions, self.calibration()) {
+            Ok(window) if view.tokens() <= window.limit => FitStatus::Under,
+            Ok(window) => FitStatus::Not(window.cannot_fit(view.tokens())),
+            Err(cannot_fit) => FitStatus::Not(cannot_fit),
+        }
+    }
+
+    /// Avoids a second compaction in the turn after one. Only new results are shortened, which does not
+    /// rewrite any message that was already sent.
+    ///
+    /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
+    /// or if shortening the results is not enough.
+    fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
+        let stages = self.setup.policy.stages();
+        let eager =
+            self.setup.economy == Economy::Eager || stages.iter().any(|stage| stage.is_eager());
+        if eager || !self.state.compacted_last_turn() {
+            return None;
+        }
+        let context = self.plan_context();
+        let view = &self.state.transcript;
+        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &context);
+        Some(match proposal.ok()?.plan {
+            Some(plan) => {
+                self.submit(plan, Next::Request);
+                FitStatus::Waiting
+            }
+            None => FitStatus::Under,
+        })
+    }
+
+    /// Returns a plan that makes the next call fit into the limits. Returns `None` if it already fits,
+    /// or if no plan suffices.
+    pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
+        let forecast = self.forecast();
+        forecast.exceeded_by_next()?;
+        let allowed = forecast.allowed_input();
+        let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
+        let allowed = self.state.facts.calibration.counted(allowed);
+        let goal = allowed.minus(self.tools.overhead + self.tools.joins);
+        let budget = self.budget_at(goal);
+        let (view, context) = (&self.state.transcript, self.plan_context());
+        let recovery = &self.setup.recovery;
+        let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &context);
+        let mut plan = proposal.plan.filter(|plan| plan.after() <= goal)?;
+        plan.price = Some(self.price_of_plan(&plan, &budget));
+        Some(plan)
+    }
+
+    /// Plans to remove protected messages of earlier runs so that the question of this run fits.
+    /// Without it the session could not continue. Returns `None` if there is nothing to remove.
+    pub(crate) fn give_up_the_past(&self, why: Trigger) -> Option<Plan> {
+        let context = self.plan_context();
+        let mut draft =
+            Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_context(&context);
+        draft.give_up(self.current.asked_at);
+        draft.credit("give_up");
+        draft.into_plan(why)
+    }
+
+    /// Makes the plan, or requests the summary that it needs.
+    pub(crate) fn plan_compaction(&mut self) {
+        let Phase::Compacting(compacting) = std::mem::replace(&mut self.phase, Phase::TurnDue)
+        else {
+            return;
+        };
+        let line = match self.budget_planned() {
+            Ok(line) => line,
+            Err(cannot_fit) => {
+                self.warn(self.reported(cannot_fit).to_string());
+                return self.end_compaction();
+            }
+        };
+        let budget = Budget {
+            trigger: line.target,
+            ..line
+        };
+        let view = &self.state.transcript;
+        if view.tokens() <= budget.target {
+            return self.end_compaction();
+        }
+        let (why, context) = (Trigger::Asked, self.plan_context());
+        let proposal = self
+            .setup
+            .policy
+            .best_proposal(view, &budget, why, &context);
+        // A summary for later use does not help with this compaction.
+        if let Some(span) = proposal
+            .wants
+            .filter(|span| span.when == SummaryTiming::Now)
+        {
+            self.open_log();
+            if self.wants_summary(span, Some(&compacting)) {
+                self.phase = Phase::Summarizing(PlanFor::Compaction(compacting));
+                return;
+            }
+        }
+        let Some(mut plan) = proposal.plan else {
+            return self.end_compaction();
+        };
+        plan.price = Some(self.price_of_plan(&plan, &line));
+        self.open_log();
+        self.submit(plan, Next::Compaction(compacting));
+    }
+
+    /// Aborts the compaction in progress.
+    pub(crate) fn stop_compaction(&mut self) {
+        self.queue.push_back(Step::Abort);
+        self.drop_digest();
+        self.end_compaction();
+    }
+
+    /// Returns to the idle state.
+    pub(crate) fn end_compaction(&mut self) {
+        self.give_up_waiting();
+        self.phase = Phase::Idle;
+    }
+
+    /// Applies a plan and continues. If the host must approve plans, it is asked first.
+    pub(crate) fn submit(&mut self, plan: Plan, next: Next) {
+        let pending = self.pending(plan);
+        match self.setup.leave {
+            Leave::Freely => self.apply_and_go_on(pending, next),
+            Leave::Asked => {
+                self.queue
+                    .push_back(Step::BeforePlan(Box::new(pending.clone())));
+                self.phase = Phase::PlanPending(Box::new((pending, next)));
+            }
+        }
+    }
+
+    /// Handles the host's answer.
+    pub(crate) fn judged(&mut self, verdict: Verdict) {
+        let (pending, next) = match std::mem::replace(&mut self.phase, Phase::Preparing) {
+            Phase::PlanPending(waiting) => *waiting,
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        match verdict {
+            Verdict::Go => self.apply_and_go_on(pending, next),
+            Verdict::NotKept { why } => {
+                self.not_kept(&why);
+                match (pending.plan.recall, next) {
+                    (Recall::None, next) => self.apply_and_go_on(pending, next),
+                    // The plan is made again, without markers that promise recall.
+                    (Recall::Offered, Next::Request) => {}
+                    (Recall::Offered, Next::Compaction(compacting)) => {
+                        self.phase = Phase::Compacting(compacting);
+                    }
+                    (Recall::Offered, Next::Retry(refused)) => self.go_down(refused),
+                }
+            }
+            Verdict::Veto { why } => {
+                self.warn(format!("a plan was not applied: {why}"));
+                match next {
+                    Next::Request => self.attempt.vetoed = true,
+                    Next::Compaction(_) => self.end_compaction(),
+                    Next::Retry(RefusedRequest { failure, .. }) => {
+                        self.finish(EndReason::Failed { failure });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Disables recall for the rest of this run, with one warning.
+    fn not_kept(&mut self, why: &str) {
+        self.current.recall = Recall::None;
+        if !std::mem::replace(&mut self.current.archive_failed, true) {
+            self.warn(format!(
+                "what leaves the view cannot be archived, so it is not offered for recall from now on; the log has it all the same: {why}"
+            ));
+        }
+    }
+
+    fn apply_and_go_on(&mut self, pending: PendingPlan, next: Next) {
+        self.phase = Phase::Preparing;
+        let Some(applied) = self.apply(pending) else {
+            return match next {
+                Next::Request => {
+                    let cannot_fit = CannotFit {
+                        minimum: self.tokens(),
+                        overhead: self.tools.overhead,
+                        limit: self.tokens(),
+                    };
+                    self.cannot_fit(cannot_fit);
+                }
+                Next::Retry(RefusedRequest { failure, .. }) => {
+                    self.finish(EndReason::Failed { failure })
+                }
+                Next::Compaction(_) => self.end_compaction(),
+            };
+        };
+        match next {
+            Next::Request => {}
+            Next::Retry(refused) => self.call(refused.rung, None),
+            Next::Compaction(_) => {
+                self.compaction = Some(applied);
+                self.end_compaction();
+            }
+        }
+    }
+
+    /// Records and applies a plan. Returns `None` if the plan does not match the view, which would be a
+    /// bug.
+    fn apply(&mut self, pending: PendingPlan) -> Option<AppliedPlan> {
+        let plan = pending.plan.clone();
+        let had_planned = self.tools.has_joined;
+        if !self.record(Entry::Planned { plan: plan.clone() }) {
+            return None;
+        }
+        if !had_planned {
+            self.declare();
+        }
+        self.summaries.planned();
+        let applied = AppliedPlan {
+            is_compaction: plan.is_compaction(),
+            plan,
+            messages_before: pending.messages,
+            messages_after: self.state.transcript.items().len(),
+            tokens_before: pending.tokens,
+            tokens_after: self.tokens(),
+        };
+        self.notify(Event::PlanApplied(applied.clone()));
+        if self.setup.leave == Leave::Asked {
+            self.queue.push_back(Step::AfterPlan(Box::new(pending)));
+        }
+        Some(applied)
+    }
+
+    fn pending(&self, plan: Plan) -> PendingPlan {
+        let view = &self.state.transcript;
+        let mut tools = HashMap::new();
+        let touched = view.touched(&plan);
+        // A call precedes its result, so one pass up to the last result finds all calls.
+        let last = touched.last().map(|(item, _)| item.seq);
+        let mut items = Vec::with_capacity(touched.len());
+        let mut touched = touched.into_iter().peekable();
+        for item in view.items() {
+            for call in item.message.calls() {
+                tools.insert(call.id.clone(), call.name.clone());
+            }
+            if let Some((_, leaves)) = touched.next_if(|(of, _)| of.seq == item.seq) {
+                let tool = match item.message.as_ref() {
+                    Message::ToolResult(result) => tools.get(&result.call).cloned(),
+                    _ => None,
+                };
+                items.push(LeavingItem {
+                    item: item.clone(),
+                    tool,
+                    leaves,
+                });
+            }
+            if Some(item.seq) == last {
+                break;
+            }
+        }
+        PendingPlan {
+            plan,
+            items,
+            tokens: self.tokens(),
+            messages: view.items().len(),
+        }
+    }
+}
+
+impl PendingPlan {
+    /// Returns the items in their original form, which are not in the archive yet.
+    pub fn originals(&self) -> impl Iterator<Item = &LeavingItem> {
+        self.items
+            .iter()
+            .filter(|leaving| leaving.item.form == Form::Original)
+    }
+}
