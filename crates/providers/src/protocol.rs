@@ -23,7 +23,6 @@ use serde_json::Value;
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::Explanation;
 use crate::receive::Framing;
 use crate::rejected::RejectionTexts;
 use crate::thinking_off::ThinkingOff;
@@ -43,6 +42,9 @@ pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
 pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the name of the dialect or profile that requests are written by.
     fn profile_name(&self) -> &str;
+
+    /// Returns the dialect or profile, and the name of its sentences in `data/sentences.toml`.
+    fn profile(&self) -> (&'static str, Value);
 
     /// Returns the address of a call.
     fn url(&self, connection: &Connection) -> Url;
@@ -103,12 +105,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
 
     /// Returns the reasons for which the API would refuse a request. Empty if it is valid.
     fn validate(&self, request: &Value) -> Vec<Fault>;
-
-    /// Returns the names of the rules that [`Protocol::validate`] checks.
-    fn rules(&self) -> Vec<&'static str>;
-
-    /// Explains the requests to this model.
-    fn explain(&self, connection: &Connection) -> Explanation;
 
     /// Returns an unstreamed reply of the API with this thinking and these calls, for the example.
     fn sample_reply(&self, sample: &SampleReply) -> Value;

@@ -18,7 +18,6 @@ use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
-use crate::explain::{Explanation, chat as sentences};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::sent::SentSessions;
@@ -59,6 +58,10 @@ pub(crate) struct ChatProtocol {
 impl Protocol for ChatProtocol {
     fn profile_name(&self) -> &str {
         &self.dialect.name
+    }
+
+    fn profile(&self) -> (&'static str, Value) {
+        ("chat", json!(self.dialect))
     }
 
     fn takes_images(&self) -> bool {
@@ -123,14 +126,6 @@ impl Protocol for ChatProtocol {
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, &self.dialect)
-    }
-
-    fn rules(&self) -> Vec<&'static str> {
-        sentences::rules(&self.dialect)
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.dialect, connection)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

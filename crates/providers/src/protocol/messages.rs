@@ -19,7 +19,6 @@ use super::{
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::{Explanation, messages as sentences};
 use crate::hosted::hosted;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
@@ -67,6 +66,10 @@ pub(crate) struct MessagesProtocol {
 impl Protocol for MessagesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
+    }
+
+    fn profile(&self) -> (&'static str, Value) {
+        ("messages", json!(self.profile))
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -140,14 +143,6 @@ impl Protocol for MessagesProtocol {
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, &self.profile)
-    }
-
-    fn rules(&self) -> Vec<&'static str> {
-        crate::explain::rules_of("AM")
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

@@ -17,7 +17,6 @@ use super::{
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
-use crate::explain::{Explanation, responses as sentences};
 use crate::hosted::hosted;
 use crate::model_ref::ModelRef;
 use crate::rejected::RejectionTexts;
@@ -75,6 +74,10 @@ impl ResponsesProtocol {
 impl Protocol for ResponsesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
+    }
+
+    fn profile(&self) -> (&'static str, Value) {
+        ("responses", json!(self.profile))
     }
 
     fn takes_images(&self) -> bool {
@@ -144,14 +147,6 @@ impl Protocol for ResponsesProtocol {
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, &self.profile)
-    }
-
-    fn rules(&self) -> Vec<&'static str> {
-        crate::explain::rules_of("OR")
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.profile, connection)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {
