@@ -19,16 +19,8 @@ use crate::turn::Turn;
 /// Anthropic's API. The rules for a request depend on the model that it names.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    pub(crate) keys: KeyPolicy,
-}
-
-/// Whether a client needs an API key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyPolicy {
-    /// Any key is accepted.
-    Needed,
-    /// No key is needed.
-    Unneeded,
+    /// Whether a client needs an API key. Any key is accepted.
+    pub(crate) needs_key: bool,
 }
 
 fn profile(request: &Value) -> MessagesProfile {
@@ -54,9 +46,9 @@ impl Api for Messages {
     }
 
     fn turned_away(&self, header: Header<'_>, request: &Value) -> Option<HttpAnswer> {
-        let header = |name: &str| match (name, self.keys) {
-            ("x-api-key", KeyPolicy::Unneeded) => Some("none".to_owned()),
-            _ => header(name),
+        let header = |name: &str| match name {
+            "x-api-key" if !self.needs_key => Some("none".to_owned()),
+            name => header(name),
         };
         if let Err((status, body)) = admission(&header, request) {
             return Some(HttpAnswer::new(status, body));

@@ -253,10 +253,7 @@ fn sampled(client: &ModelClient, wishes: &Wishes, rules: Vec<&'static str>) -> O
     let mut decoder = client.protocol.decoder(&question);
     let reply = decoder.read_whole(&reply.to_string()).ok()?;
     // The signature of thinking is only valid after the same question.
-    let reply = match client.rendered(&question).ok()?.prefix {
-        Some(prefix) => prefix.bind(reply),
-        None => reply,
-    };
+    let reply = client.rendered(&question).ok()?.prefix.bind(reply);
     let request = wishes.of(sample::answered(EXAMPLE, reply), client);
     let rendered = client.rendered(&request).ok()?;
     let request = value(&rendered.body.into_vec())?;

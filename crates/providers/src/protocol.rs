@@ -15,9 +15,11 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{BodyChunks, Delivery, RenderInput, StreamDecoder, ToolChoice};
+use plimsoll_wire::{
+    BodyChunks, Delivery, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice,
+};
 use reqwest::Url;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
 
 use crate::base_url::BaseUrl;
@@ -37,6 +39,9 @@ pub(crate) use messages::{MessagesProtocol, url as messages_url};
 pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
 pub use responses::responses_profile;
 pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
+
+/// The header that names features of Anthropic's API which are not yet part of its version.
+const BETA: &str = "anthropic-beta";
 
 /// An API, configured for one model.
 pub(crate) trait Protocol: Debug + Send + Sync {
@@ -120,17 +125,23 @@ pub(crate) struct RenderedRequest {
     /// The names of the `LeftOut` variants for the omitted parts.
     pub(crate) left_out: Vec<String>,
     /// The prefix that the thinking of the reply is bound to.
-    pub(crate) prefix: Option<Prefix>,
+    pub(crate) prefix: Prefix,
 }
 
 impl RenderedRequest {
-    /// Creates a request without additional headers.
-    pub(crate) fn new(body: BodyChunks, left_out: impl Iterator<Item = impl Debug>) -> Self {
+    /// Creates a request. `more` was left out besides the parts that `encoded` notes.
+    pub(crate) fn new(encoded: EncodedRequest<BodyChunks>, more: Option<LeftOut>) -> Self {
+        let mut headers = HeaderMap::new();
+        let betas = HeaderValue::try_from(encoded.betas.join(","));
+        if let (false, Ok(betas)) = (encoded.betas.is_empty(), betas) {
+            headers.insert(BETA, betas);
+        }
+        let left_out = encoded.notes.iter().map(|note| note.what).chain(more);
         Self {
-            body,
-            headers: HeaderMap::new(),
+            body: encoded.body,
+            headers,
             left_out: left_out.map(|what| format!("{what:?}")).collect(),
-            prefix: None,
+            prefix: encoded.prefix,
         }
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, Reach, Template, ToolStyle, TurnDecoder, Voice,
 };
 use plimsoll_wire::openai_responses::ResponsesProfile;
-use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
@@ -87,9 +87,7 @@ impl Protocol for ChatProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.dialect);
-        let notes = rendered.notes.iter().chain(&left_out);
-        let left_out = notes.map(|note| note.what);
-        Ok(RenderedRequest::new(rendered.body, left_out))
+        Ok(RenderedRequest::new(rendered, left_out))
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
@@ -155,7 +153,7 @@ impl ChatProtocol {
         &self,
         connection: &'a Connection,
         request: &Request,
-    ) -> (Cow<'a, Map<String, Value>>, Option<Note>) {
+    ) -> (Cow<'a, Map<String, Value>>, Option<LeftOut>) {
         let mut extra = extra_keys(connection, request, self.cache_lifetime());
         if extra.contains_key(EFFORT) {
             return (extra, None);
@@ -224,7 +222,7 @@ fn effort(
     model: &ModelRef,
     facts: &ModelFacts,
     dialect: &Dialect,
-) -> (Option<Effort>, Option<Note>) {
+) -> (Option<Effort>, Option<LeftOut>) {
     let known = ResponsesProfile {
         efforts: efforts::on_chat(model, facts, dialect),
         ..ResponsesProfile::openai()
@@ -243,10 +241,8 @@ fn effort(
         Reach::ToolsUnasked | Reach::NoTools if tools => None,
         _ => return (asked, None),
     };
-    let left_out = asked
-        .filter(|asked| *asked != Effort::None)
-        .map(|_| Note::setting(LeftOut::Effort));
-    (said, left_out)
+    let left_out = asked.filter(|asked| *asked != Effort::None);
+    (said, left_out.map(|_| LeftOut::Effort))
 }
 
 #[cfg(test)]

@@ -61,8 +61,7 @@ impl Protocol for ConverseProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        let mut rendered = RenderedRequest::new(rendered.body, left_out.chain(no_images));
+        let mut rendered = RenderedRequest::new(rendered, no_images);
         rendered.headers.insert(ACCEPT, STREAM);
         Ok(rendered)
     }

@@ -70,11 +70,7 @@ impl Protocol for GeminiProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        Ok(RenderedRequest::new(
-            rendered.body,
-            left_out.chain(no_images),
-        ))
+        Ok(RenderedRequest::new(rendered, no_images))
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {

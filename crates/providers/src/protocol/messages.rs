@@ -9,7 +9,6 @@ use plimsoll_wire::anthropic::{
 };
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use super::{
@@ -42,8 +41,6 @@ const COUNT_KEYS: [&str; 11] = [
     "mcp_servers",
     "speed",
 ];
-/// The header that names features which are not yet part of the API's version.
-const BETA: &str = "anthropic-beta";
 /// The texts with which servers reject thinking, in lower case.
 pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
     origin: ORIGIN,
@@ -97,12 +94,7 @@ impl Protocol for MessagesProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        Ok(RenderedRequest {
-            headers: headers(&rendered.betas),
-            prefix: Some(rendered.prefix),
-            ..RenderedRequest::new(rendered.body, left_out.chain(no_images))
-        })
+        Ok(RenderedRequest::new(rendered, no_images))
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -167,12 +159,4 @@ pub(crate) fn url(base: &BaseUrl, path: &str) -> Url {
         true => base.endpoint(path),
         false => base.endpoint(&format!("v1/{path}")),
     }
-}
-
-fn headers(betas: &[&str]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    if let (false, Ok(value)) = (betas.is_empty(), HeaderValue::try_from(betas.join(","))) {
-        headers.insert(BETA, value);
-    }
-    headers
 }

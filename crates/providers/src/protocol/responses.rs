@@ -103,8 +103,7 @@ impl Protocol for ResponsesProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        Ok(RenderedRequest::new(rendered.body, left_out))
+        Ok(RenderedRequest::new(rendered, None))
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
