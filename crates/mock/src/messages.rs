@@ -1,12 +1,13 @@
-//! The server side of Anthropic Messages. The rules for requests, headers and thinking are in
-//! `wire`; this module handles valid requests.
+//! The server side of Anthropic Messages: headers, counting, refusals and answers. The rules for requests
+//! and thinking are in the `judge` crate.
 
+mod admission;
 mod say;
 mod weigh;
 
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_judge::Fault;
-use plimsoll_judge::anthropic::{admission, refusal, unsigned, validate_announced, validate_count};
+use plimsoll_judge::anthropic::{refusal, unsigned, validate_announced};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, text}
 use crate::cache::Caching;
 use crate::pieces::RequestPiece;
 use crate::turn::Turn;
+use admission::{admission, validate_count};
 
 /// Anthropic's API. The rules for a request depend on the model that it names.
 #[derive(Debug)]
