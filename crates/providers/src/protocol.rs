@@ -16,7 +16,7 @@ use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
 use plimsoll_wire::{
-    BodyChunks, Delivery, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice,
+    BodyChunks, Delivery, Effort, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice,
 };
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
+use crate::models::LEVELS;
 use crate::receive::Framing;
 use crate::rejected::RejectionTexts;
 use crate::thinking_off::ThinkingOff;
@@ -199,20 +200,14 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
 }
 
 /// Returns the effort for a thinking level, or `None` for `Off`.
-fn effort_of(level: ThinkingLevel) -> Option<plimsoll_wire::Effort> {
-    use plimsoll_wire::Effort;
-    match level {
-        ThinkingLevel::Off => None,
-        ThinkingLevel::Minimal => Some(Effort::Minimal),
-        ThinkingLevel::Low => Some(Effort::Low),
-        ThinkingLevel::Medium => Some(Effort::Medium),
-        ThinkingLevel::High => Some(Effort::High),
-    }
+fn effort_of(level: ThinkingLevel) -> Option<Effort> {
+    let known = LEVELS.iter().find(|(known, _)| *known == level);
+    known.map(|(_, effort)| *effort)
 }
 
 /// Returns the effort for a level, in a protocol that has an effort for `Off`.
-fn effort_or_none(level: ThinkingLevel) -> plimsoll_wire::Effort {
-    effort_of(level).unwrap_or(plimsoll_wire::Effort::None)
+fn effort_or_none(level: ThinkingLevel) -> Effort {
+    effort_of(level).unwrap_or(Effort::None)
 }
 
 /// Percent-encodes a name as one path segment.
