@@ -1,6 +1,5 @@
 //! [`WireForm`]: how a protocol writes the parts of a request that repairs read and change.
-//! `chat.rs`,
-//! `responses.rs` and `messages.rs` implement it for the profile of one server or model.
+//! `chat.rs`, `responses.rs` and `messages.rs` implement it for the profile of one server or model.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
