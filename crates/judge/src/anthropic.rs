@@ -1,6 +1,5 @@
 //! The validator of Anthropic's Messages API.
 
-mod admission;
 mod cautions;
 mod pairing;
 mod rules;
@@ -9,7 +8,6 @@ mod validate;
 mod validate_marks;
 mod validate_settings;
 
-pub use admission::{admission, validate_count};
 pub use cautions::cautions;
 #[cfg(test)]
 pub(crate) use rules::TABLE;

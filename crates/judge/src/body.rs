@@ -129,10 +129,10 @@ impl<'a> Body<'a> {
         list: Option<Vec<Value>>,
         target: &Target,
     ) -> Result<Self, WireError> {
-        let mut document = Document::read_parsed(text, list, target.form().document())?;
+        let mut document = Document::read_parsed(text, list, target.form().facts().document)?;
         let messages = std::mem::take(&mut document.messages);
         Ok(Self {
-            opening: match target.form().opens_with_thinking() {
+            opening: match target.form().facts().opens_with_thinking {
                 true => opening(&document, &messages),
                 false => None,
             },

@@ -76,7 +76,7 @@ pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
     let lenient = LenientParse::of(text, target);
     let mut request = ParsedRequest::read(&lenient, target)?;
     let mut messages = std::mem::take(&mut request.document.messages);
-    let instructions = target.form().instructions_key();
+    let instructions = target.form().facts().instructions_key;
     let instructions = instructions.and_then(|key| request.key(key));
     let instructions: Option<String> = instructions.and_then(|raw| serde_json::from_str(raw).ok());
     let instructions = instructions.filter(|text| !text.trim().is_empty());

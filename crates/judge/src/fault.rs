@@ -29,172 +29,127 @@ pub struct Fault {
     pub words: String,
 }
 
-/// The rules, named as the validators' documentation names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
+/// Declares the rules once, each with its description and its name.
+macro_rules! rules {
+    ($($(#[$description:meta])+ $rule:ident = $name:literal,)+) => {
+        /// The rules, named as the validators' documentation names them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule {
+            $($(#[$description])+ $rule,)+
+        }
+
+        impl Rule {
+            /// All rules, in the order of the documentation.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$rule),+];
+
+            /// Returns the rule's name in the documentation, for example `AM3`.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$rule => $name,)+
+                }
+            }
+        }
+    };
+}
+
+rules! {
     /// The request does not have the shape that the protocol prescribes.
-    Shape,
+    Shape = "shape",
     /// Each tool call has one result, and each result has one earlier call, in call order.
-    V3,
+    V3 = "V3",
     /// A batch of tool calls is complete.
-    V4,
+    V4 = "V4",
     /// Every tool call of an assistant message is answered directly after it.
-    Oc1,
+    Oc1 = "OC1",
     /// A tool message answers a call of the assistant message before it.
-    Oc2,
+    Oc2 = "OC2",
     /// No other message is between calls and results, and a tool message is text.
-    Oc3,
+    Oc3 = "OC3",
     /// The arguments of a tool call are a JSON string.
-    Oc4,
+    Oc4 = "OC4",
     /// An assistant message has content or tool calls.
-    Oc5,
+    Oc5 = "OC5",
     /// Reasoning is sent back if the provider requires it.
-    Oc6,
+    Oc6 = "OC6",
     /// Mistral's ids, order and counts of tool calls.
-    Oc7,
+    Oc7 = "OC7",
     /// The last message is not the assistant's.
-    Oc8,
+    Oc8 = "OC8",
     /// Every tool call of the input has an output.
-    Or1,
+    Or1 = "OR1",
     /// Every output answers a tool call before it.
-    Or2,
+    Or2 = "OR2",
     /// Reasoning is followed by an item of the model.
-    Or3,
+    Or3 = "OR3",
     /// An item is sent with its id only together with the reasoning before it. If nothing is stored,
     /// reasoning is sent only with its content.
-    Or4,
+    Or4 = "OR4",
     /// Ids of items begin with the prefix of their kind, and are short.
-    Or5,
+    Or5 = "OR5",
     /// A compaction is complete.
-    Or6,
+    Or6 = "OR6",
     /// Every tool call is answered in the next message.
-    Am1,
+    Am1 = "AM1",
     /// Every result answers a call of the message before it.
-    Am2,
+    Am2 = "AM2",
     /// Results come first in their message.
-    Am3,
+    Am3 = "AM3",
     /// Every tool call has a single result.
-    Am4,
+    Am4 = "AM4",
     /// Ids of tool calls are letters, digits, `_` and `-`.
-    Am5,
+    Am5 = "AM5",
     /// No text is empty or only white space, and a prefill does not end with white space.
-    Am6,
+    Am6 = "AM6",
     /// There is a message, and the first one is the user's.
-    Am7,
+    Am7 = "AM7",
     /// The last message is not the assistant's, if the model refuses a prefill.
-    Am8,
+    Am8 = "AM8",
     /// While the model thinks, a tool loop begins with thinking, and no message ends with it.
-    Am9,
+    Am9 = "AM9",
     /// Thinking is sent back as it was signed, after the same messages as when it was signed.
-    Am10,
+    Am10 = "AM10",
     /// Breakpoints: at most four, only in allowed places, long-lived ones first.
-    Am11,
+    Am11 = "AM11",
     /// Breakpoints without an effect: too early, or too far apart.
-    Am12,
+    Am12 = "AM12",
     /// The body does not exceed the maximum size.
-    Am13,
+    Am13 = "AM13",
     /// Context editing: its order and its minimum trigger.
-    Am14,
+    Am14 = "AM14",
     /// Every tool call of a turn is answered in the next one, with as many responses as calls.
-    Gm1,
+    Gm1 = "GM1",
     /// A turn with tool calls comes directly after a user turn or after responses.
-    Gm2,
+    Gm2 = "GM2",
     /// The first tool call of each step of the current turn carries its thought signature.
-    Gm3,
+    Gm3 = "GM3",
     /// The responses of a batch are in one content, before other parts.
-    Gm4,
+    Gm4 = "GM4",
     /// Roles, contents and parts exist, and an explicit cache is large enough.
-    Gm5,
+    Gm5 = "GM5",
     /// The first message is the user's, and roles alternate.
-    Br1,
+    Br1 = "BR1",
     /// There are no more results than tool calls in the turn before.
-    Br2,
+    Br2 = "BR2",
     /// The results of all calls are in the next message.
-    Br3,
+    Br3 = "BR3",
     /// For some models, results are alone in their message.
-    Br4,
+    Br4 = "BR4",
     /// Tools are configured if the history has tool blocks.
-    Br5,
+    Br5 = "BR5",
     /// Names of tools, and the allowed choices of tools.
-    Br6,
+    Br6 = "BR6",
     /// Template: user and assistant alternate.
-    T1,
+    T1 = "T1",
     /// Template: no user message directly after a tool result.
-    T2,
+    T2 = "T2",
     /// Template: one system message, at the beginning.
-    T3,
+    T3 = "T3",
     /// Template: there is a user message.
-    T4,
+    T4 = "T4",
     /// Template: one tool call per assistant message.
-    T5,
+    T5 = "T5",
 }
-
-impl Rule {
-    /// All rules, in the order of the documentation.
-    pub const ALL: [Self; 47] = [
-        Self::Shape,
-        Self::V3,
-        Self::V4,
-        Self::Oc1,
-        Self::Oc2,
-        Self::Oc3,
-        Self::Oc4,
-        Self::Oc5,
-        Self::Oc6,
-        Self::Oc7,
-        Self::Oc8,
-        Self::Or1,
-        Self::Or2,
-        Self::Or3,
-        Self::Or4,
-        Self::Or5,
-        Self::Or6,
-        Self::Am1,
-        Self::Am2,
-        Self::Am3,
-        Self::Am4,
-        Self::Am5,
-        Self::Am6,
-        Self::Am7,
-        Self::Am8,
-        Self::Am9,
-        Self::Am10,
-        Self::Am11,
-        Self::Am12,
-        Self::Am13,
-        Self::Am14,
-        Self::Gm1,
-        Self::Gm2,
-        Self::Gm3,
-        Self::Gm4,
-        Self::Gm5,
-        Self::Br1,
-        Self::Br2,
-        Self::Br3,
-        Self::Br4,
-        Self::Br5,
-        Self::Br6,
-        Self::T1,
-        Self::T2,
-        Self::T3,
-        Self::T4,
-        Self::T5,
-    ];
-
-    /// Returns the rule's name in the documentation, for example `AM3`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        NAMES.get(self as usize).copied().unwrap_or_default()
-    }
-}
-
-/// The names of the rules, in the order of [`Rule::ALL`].
-const NAMES: [&str; 47] = [
-    "shape", "V3", "V4", "OC1", "OC2", "OC3", "OC4", "OC5", "OC6", "OC7", "OC8", "OR1", "OR2",
-    "OR3", "OR4", "OR5", "OR6", "AM1", "AM2", "AM3", "AM4", "AM5", "AM6", "AM7", "AM8", "AM9",
-    "AM10", "AM11", "AM12", "AM13", "AM14", "GM1", "GM2", "GM3", "GM4", "GM5", "BR1", "BR2", "BR3",
-    "BR4", "BR5", "BR6", "T1", "T2", "T3", "T4", "T5",
-];
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,4 +3,6 @@
 mod pairing;
 mod validate;
 
+#[cfg(test)]
+pub(crate) use validate::TABLE;
 pub use validate::{refusal, validate, validate_cache};

@@ -27,8 +27,8 @@
 //!
 //! In words, `{place}` is the place of the value and `{object}` that of the object, `{value}` a text,
 //! `{number}` a number, `{bound}` the number in the condition, `{length}` the number of characters or
-//! entries, `{kind}` the JSON type and `{got}` the type with its article. Any other name is the text
-//! under that key of the object.
+//! entries, `{kind}` the JSON type, `{got}` the type with its article and `{newline}` a line end. Any
+//! other name is the text under that key of the object.
 
 use std::collections::BTreeMap;
 
@@ -415,6 +415,7 @@ impl<'p, P> Check<'p, P> {
                 "kind" => value.map_or("nothing", json_kind).to_owned(),
                 "length" => length(value).to_string(),
                 "bound" => bound.to_string(),
+                "newline" => "\n".to_owned(),
                 key => shown(lookup(object, key)),
             });
         }
@@ -478,13 +479,15 @@ pub(crate) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{anthropic, openai_chat, openai_responses};
+    use crate::{anthropic, bedrock, gemini, openai_chat, openai_responses};
 
     #[test]
     fn every_line_of_the_rules_can_be_read() {
         assert_eq!(openai_chat::TABLE.errors, [""; 0]);
         assert_eq!(openai_responses::TABLE.errors, [""; 0]);
         assert_eq!(anthropic::TABLE.errors, [""; 0]);
+        assert_eq!(gemini::TABLE.errors, [""; 0]);
+        assert_eq!(bedrock::TABLE.errors, [""; 0]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The server side of OpenAI Chat Completions: counting, refusals and answers. The rules for
-//! requests are in `wire`.
+//! requests are in the `judge` crate.
 
 mod refuse;
 mod say;

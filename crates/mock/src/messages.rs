@@ -1,12 +1,13 @@
-//! The server side of Anthropic Messages. The rules for requests, headers and thinking are in
-//! `wire`; this module handles valid requests.
+//! The server side of Anthropic Messages: headers, counting, refusals and answers. The rules for requests
+//! and thinking are in the `judge` crate.
 
+mod admission;
 mod say;
 mod weigh;
 
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_judge::Fault;
-use plimsoll_judge::anthropic::{admission, refusal, unsigned, validate_announced, validate_count};
+use plimsoll_judge::anthropic::{refusal, unsigned, validate_announced};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
@@ -15,20 +16,13 @@ use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, text}
 use crate::cache::Caching;
 use crate::pieces::RequestPiece;
 use crate::turn::Turn;
+use admission::{admission, validate_count};
 
 /// Anthropic's API. The rules for a request depend on the model that it names.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    pub(crate) keys: KeyPolicy,
-}
-
-/// Whether a client needs an API key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyPolicy {
-    /// Any key is accepted.
-    Needed,
-    /// No key is needed.
-    Unneeded,
+    /// Whether a client needs an API key. Any key is accepted.
+    pub(crate) needs_key: bool,
 }
 
 fn profile(request: &Value) -> MessagesProfile {
@@ -54,9 +48,9 @@ impl Api for Messages {
     }
 
     fn turned_away(&self, header: Header<'_>, request: &Value) -> Option<HttpAnswer> {
-        let header = |name: &str| match (name, self.keys) {
-            ("x-api-key", KeyPolicy::Unneeded) => Some("none".to_owned()),
-            _ => header(name),
+        let header = |name: &str| match name {
+            "x-api-key" if !self.needs_key => Some("none".to_owned()),
+            name => header(name),
         };
         if let Err((status, body)) = admission(&header, request) {
             return Some(HttpAnswer::new(status, body));

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::chat::Chat;
 use crate::error::MockError;
-use crate::messages::{KeyPolicy, Messages};
+use crate::messages::Messages;
 use crate::record::Keep;
 use crate::responses::Responses;
 use crate::script::Script;
@@ -78,18 +78,14 @@ impl Mock {
     /// model, signs its thinking, and verifies thinking that is sent back.
     #[must_use]
     pub fn messages() -> Self {
-        Self::of(Messages {
-            keys: KeyPolicy::Needed,
-        })
+        Self::of(Messages { needs_key: true })
     }
 
     /// Creates a server of Anthropic Messages without API keys, like compatible servers of other
     /// makers.
     #[must_use]
     pub fn messages_without_keys() -> Self {
-        Self::of(Messages {
-            keys: KeyPolicy::Unneeded,
-        })
+        Self::of(Messages { needs_key: false })
     }
 
     /// Creates a server of OpenAI Responses with OpenAI's reasoning models. It encrypts its

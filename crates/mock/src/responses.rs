@@ -1,5 +1,5 @@
 //! The server side of OpenAI Responses. The rules for requests and their encrypted content are in
-//! `wire`; this module handles valid requests. It stores only the ids of its replies' items.
+//! `judge`; this module handles valid requests. It stores only the ids of its replies' items.
 
 mod events;
 mod say;

@@ -69,10 +69,7 @@ impl ModelClient {
         let reply = self.connection.call(outgoing, decoder, deltas);
         let reply = reply.await?;
         // Signed thinking is only valid after the same prefix.
-        let reply = match rendered.prefix {
-            Some(prefix) => prefix.bind(reply),
-            None => reply,
-        };
+        let reply = rendered.prefix.bind(reply);
         let mut reply = self.connection.checked(reply, limit)?;
         self.protocol.complete(request, &mut reply);
         Ok(reply)

@@ -2,30 +2,28 @@
 //! server would accept them. Includes an example that is rendered and validated like every request.
 //! This module sends nothing; `connect.rs` contacts servers.
 
-pub(crate) mod chat;
 mod connect;
-pub(crate) mod converse;
-pub(crate) mod gemini;
-pub(crate) mod messages;
-pub(crate) mod responses;
 mod sample;
 mod sentences;
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, HostedTool};
 use plimsoll_core::Provider;
+use plimsoll_wire::openai_chat::takes_temperature;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub use connect::{ConnectionReport, CountAnswer};
-pub(crate) use sentences::rules_of;
 
 use crate::builder::ModelClientBuilder;
 use crate::client::ModelClient;
+use crate::connection::Connection;
+use crate::efforts::goes;
 use crate::error::ProviderError;
 use crate::key::Variables;
 use crate::models::ModelFacts;
-use crate::vendor::WindowReport;
+use crate::vendor::{ServerLocation, WindowReport};
+use sentences::Explanation;
 
 /// All thinking levels, lowest first.
 const LEVELS: [(ThinkingLevel, &str); 5] = [
@@ -113,19 +111,6 @@ pub struct Level {
     pub level: &'static str,
     /// The keys of the request that set this level. Empty if the request does not mention it.
     pub sent: Map<String, Value>,
-}
-
-/// The explanation of a protocol's requests to a model.
-#[derive(Debug)]
-pub(crate) struct Explanation {
-    /// The peculiarities of the requests.
-    pub(crate) peculiarities: Vec<Peculiarity>,
-    /// The use of the prompt cache.
-    pub(crate) caching: Vec<Peculiarity>,
-    /// The features that the requests cannot contain.
-    pub(crate) limitations: Vec<Peculiarity>,
-    /// Whether the protocol has images in requests to this model.
-    pub(crate) images: bool,
 }
 
 /// An example: a question, thinking, two tool calls at once, and their results.
@@ -217,47 +202,65 @@ fn explained(client: &ModelClient, wishes: &Wishes) -> RequestExplanation {
     } = client;
     let hosted = protocol.hosted_tools();
     let Explanation {
-        peculiarities,
+        requests,
         mut caching,
-        mut limitations,
-        images,
-    } = protocol.explain(connection);
+        cannot,
+        rules,
+    } = explained_profile(client);
     caching.extend(wishes.kept(&connection.facts, client));
-    limitations.extend(sentences::unable(images, &connection.facts));
     RequestExplanation {
         wire: client.wire.label(),
         address: connection.http.base.to_string(),
         key_from: connection.key_from.clone(),
         profile: protocol.profile_name().to_owned(),
-        peculiarities,
+        peculiarities: requests,
         thinking: levels(client),
         caching,
         window_from: window_from(connection.tells),
         weighs: protocol.token_count().map(|endpoint| endpoint.shown),
         hosted_tools: wishes.tools(hosted.map(|tools| tools.kinds).unwrap_or_default(), client),
-        cannot: limitations,
-        sample: sampled(client, wishes),
+        cannot,
+        sample: sampled(client, wishes, rules),
     }
 }
 
+/// Explains the requests by the profile that they are written by, and the known facts about the model.
+fn explained_profile(client: &ModelClient) -> Explanation {
+    let Connection { model, facts, .. } = &client.connection;
+    let (protocol, mut properties) = client.protocol.profile();
+    let is_here = model.vendor().place == ServerLocation::ThisMachine;
+    let known = json!({
+        "name": model.name(),
+        "vendor_speaks": model.vendor().wire,
+        "reach": goes(model),
+        "temperature": is_here || takes_temperature(model.name(), None, 0.0),
+        "images": facts.takes_images(),
+        "tools": facts.tools.as_ref().map(|fact| fact.value),
+        "thinking": facts.thinking.as_ref().map(|fact| fact.value),
+    });
+    if let Some(properties) = properties.as_object_mut() {
+        properties.insert("model".into(), known);
+        let least = facts.min_cacheable.as_ref().map(|fact| fact.value.0);
+        properties.extend(least.map(|least| ("min_cacheable".to_owned(), least.into())));
+    }
+    sentences::explain(protocol, &properties)
+}
+
 /// Renders and judges the example.
-fn sampled(client: &ModelClient, wishes: &Wishes) -> Option<Sample> {
+fn sampled(client: &ModelClient, wishes: &Wishes, rules: Vec<&'static str>) -> Option<Sample> {
     let question = wishes.of(sample::question(Some(EXAMPLE)), client);
     let reply = client.protocol.sample_reply(&sample::reply());
     let mut decoder = client.protocol.decoder(&question);
     let reply = decoder.read_whole(&reply.to_string()).ok()?;
     // The signature of thinking is only valid after the same question.
-    let reply = match client.rendered(&question).ok()?.prefix {
-        Some(prefix) => prefix.bind(reply),
-        None => reply,
-    };
+    let reply = client.rendered(&question).ok()?.prefix.bind(reply);
     let request = wishes.of(sample::answered(EXAMPLE, reply), client);
     let rendered = client.rendered(&request).ok()?;
     let request = value(&rendered.body.into_vec())?;
     let faults = client.protocol.validate(&request);
     Some(Sample {
         faults: faults.iter().map(ToString::to_string).collect(),
-        rules: client.protocol.rules(),
+        rules,
         left_out: rendered.left_out,
         request,
     })

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use plimsoll_context::{PriceSheet, Rates, Tokens};
 use toml::{Table, Value};
 
-pub(crate) use enforce::FROM_LOW;
+pub(crate) use enforce::{FROM_LOW, LEVELS};
 pub use facts::{Fact, ModelFacts, Origin, Prices};
 pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
 pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES};

@@ -15,15 +15,17 @@ use plimsoll_agent::{Failure, Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
-use plimsoll_wire::{BodyChunks, Delivery, RenderInput, StreamDecoder, ToolChoice};
+use plimsoll_wire::{
+    BodyChunks, Delivery, Effort, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice,
+};
 use reqwest::Url;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
 
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::Explanation;
+use crate::models::LEVELS;
 use crate::receive::Framing;
 use crate::rejected::RejectionTexts;
 use crate::thinking_off::ThinkingOff;
@@ -39,10 +41,16 @@ pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
 pub use responses::responses_profile;
 pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
 
+/// The header that names features of Anthropic's API which are not yet part of its version.
+const BETA: &str = "anthropic-beta";
+
 /// An API, configured for one model.
 pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the name of the dialect or profile that requests are written by.
     fn profile_name(&self) -> &str;
+
+    /// Returns the dialect or profile, and the name of its sentences in `data/sentences.toml`.
+    fn profile(&self) -> (&'static str, Value);
 
     /// Returns the address of a call.
     fn url(&self, connection: &Connection) -> Url;
@@ -104,12 +112,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the reasons for which the API would refuse a request. Empty if it is valid.
     fn validate(&self, request: &Value) -> Vec<Fault>;
 
-    /// Returns the names of the rules that [`Protocol::validate`] checks.
-    fn rules(&self) -> Vec<&'static str>;
-
-    /// Explains the requests to this model.
-    fn explain(&self, connection: &Connection) -> Explanation;
-
     /// Returns an unstreamed reply of the API with this thinking and these calls, for the example.
     fn sample_reply(&self, sample: &SampleReply) -> Value;
 }
@@ -124,17 +126,23 @@ pub(crate) struct RenderedRequest {
     /// The names of the `LeftOut` variants for the omitted parts.
     pub(crate) left_out: Vec<String>,
     /// The prefix that the thinking of the reply is bound to.
-    pub(crate) prefix: Option<Prefix>,
+    pub(crate) prefix: Prefix,
 }
 
 impl RenderedRequest {
-    /// Creates a request without additional headers.
-    pub(crate) fn new(body: BodyChunks, left_out: impl Iterator<Item = impl Debug>) -> Self {
+    /// Creates a request. `more` was left out besides the parts that `encoded` notes.
+    pub(crate) fn new(encoded: EncodedRequest<BodyChunks>, more: Option<LeftOut>) -> Self {
+        let mut headers = HeaderMap::new();
+        let betas = HeaderValue::try_from(encoded.betas.join(","));
+        if let (false, Ok(betas)) = (encoded.betas.is_empty(), betas) {
+            headers.insert(BETA, betas);
+        }
+        let left_out = encoded.notes.iter().map(|note| note.what).chain(more);
         Self {
-            body,
-            headers: HeaderMap::new(),
+            body: encoded.body,
+            headers,
             left_out: left_out.map(|what| format!("{what:?}")).collect(),
-            prefix: None,
+            prefix: encoded.prefix,
         }
     }
 }
@@ -192,20 +200,14 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
 }
 
 /// Returns the effort for a thinking level, or `None` for `Off`.
-fn effort_of(level: ThinkingLevel) -> Option<plimsoll_wire::Effort> {
-    use plimsoll_wire::Effort;
-    match level {
-        ThinkingLevel::Off => None,
-        ThinkingLevel::Minimal => Some(Effort::Minimal),
-        ThinkingLevel::Low => Some(Effort::Low),
-        ThinkingLevel::Medium => Some(Effort::Medium),
-        ThinkingLevel::High => Some(Effort::High),
-    }
+fn effort_of(level: ThinkingLevel) -> Option<Effort> {
+    let known = LEVELS.iter().find(|(known, _)| *known == level);
+    known.map(|(_, effort)| *effort)
 }
 
 /// Returns the effort for a level, in a protocol that has an effort for `Off`.
-fn effort_or_none(level: ThinkingLevel) -> plimsoll_wire::Effort {
-    effort_of(level).unwrap_or(plimsoll_wire::Effort::None)
+fn effort_or_none(level: ThinkingLevel) -> Effort {
+    effort_of(level).unwrap_or(Effort::None)
 }
 
 /// Percent-encodes a name as one path segment.

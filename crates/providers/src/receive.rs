@@ -74,13 +74,6 @@ enum AnswerForm {
     Whole(Vec<u8>),
 }
 
-/// Whether more bytes are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    On,
-    Done,
-}
-
 /// The state of a response that is arriving.
 struct Receiver<'a> {
     framing: Framing,
@@ -124,7 +117,7 @@ where
         let wait = wait.min(patience.saturating_sub(quiet));
         match timeout(wait, bytes.next()).await {
             Ok(Some(Ok(piece))) => {
-                if receiver.take(piece.as_ref())? == Flow::Done {
+                if receiver.take(piece.as_ref())? {
                     // Read to the end, so that the connection can be reused.
                     let drain = async { while let Some(Ok(_)) = bytes.next().await {} };
                     let _ = timeout(DRAIN_TIMEOUT, drain).await;
@@ -141,7 +134,8 @@ where
 }
 
 impl Receiver<'_> {
-    fn take(&mut self, piece: &[u8]) -> Result<Flow, BrokenResponse> {
+    /// Takes bytes. Returns `true` if the reply is complete.
+    fn take(&mut self, piece: &[u8]) -> Result<bool, BrokenResponse> {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         if self.bytes > MAX_STREAM.0 {
             let why = format!("the answer exceeds {MAX_STREAM} bytes");
@@ -149,7 +143,7 @@ impl Receiver<'_> {
         }
         if matches!(self.form, AnswerForm::Unknown) {
             self.form = match first_mark(piece) {
-                None => return Ok(Flow::On),
+                None => return Ok(false),
                 // No event begins with these bytes, but JSON and HTML do.
                 Some(b'{' | b'[' | b'<') => AnswerForm::Whole(Vec::new()),
                 Some(_) => AnswerForm::Events(match self.framing {
@@ -180,14 +174,15 @@ impl Receiver<'_> {
         }
         for event in events {
             self.told = Instant::now();
-            if self.event(event)? == Flow::Done {
-                return Ok(Flow::Done);
+            if self.event(event)? {
+                return Ok(true);
             }
         }
-        Ok(Flow::On)
+        Ok(false)
     }
 
-    fn event(&mut self, event: ServerSentEvent) -> Result<Flow, BrokenResponse> {
+    /// Takes an event. Returns `true` if the reply is complete.
+    fn event(&mut self, event: ServerSentEvent) -> Result<bool, BrokenResponse> {
         if event.kind == EventKind::Error {
             return Err(BrokenResponse::Refused(event.data));
         }
@@ -205,10 +200,7 @@ impl Receiver<'_> {
             Err(BrokenResponse::Garbled(_)) if ended => {}
             Err(broken) => return Err(broken),
         }
-        Ok(match self.decoder.is_complete() {
-            true => Flow::Done,
-            false => Flow::On,
-        })
+        Ok(self.decoder.is_complete())
     }
 
     /// Ends the response, after its last byte or when nothing more is needed.

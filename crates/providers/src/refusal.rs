@@ -382,21 +382,14 @@ fn words(status: Option<u16>, body: &str) -> String {
         return body.to_owned();
     };
     match sentence(&json) {
-        (Some(sentence), Rest::Plain) => sentence.to_owned(),
-        (Some(sentence), Rest::More) => format!("{sentence}: {body}"),
+        (Some(sentence), false) => sentence.to_owned(),
+        (Some(sentence), true) => format!("{sentence}: {body}"),
         (None, _) => body.to_owned(),
     }
 }
 
-/// Whether an error contains more than its message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    Plain,
-    More,
-}
-
-/// Returns the message in an error.
-fn sentence(json: &Value) -> (Option<&str>, Rest) {
+/// Returns the message in an error, and whether the error contains more.
+fn sentence(json: &Value) -> (Option<&str>, bool) {
     let error = json.get("error").unwrap_or(json);
     let (text, keys) = match error {
         Value::String(text) => (Some(text.as_str()), None),
@@ -411,8 +404,7 @@ fn sentence(json: &Value) -> (Option<&str>, Rest) {
         let mut keys = object.iter().filter(|(_, value)| !value.is_null());
         keys.any(|(key, _)| !PLAIN_KEYS.contains(&key.as_str()) && key != "detail")
     });
-    let rest = if more { Rest::More } else { Rest::Plain };
-    (text.filter(|text| !text.trim().is_empty()), rest)
+    (text.filter(|text| !text.trim().is_empty()), more)
 }
 
 fn title(html: &str) -> Option<&str> {

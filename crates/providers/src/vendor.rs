@@ -3,6 +3,7 @@
 
 use plimsoll_wire::openai_chat::Dialect;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use serde::Serialize;
 
 use crate::error::ProviderError;
 use crate::key::ApiKey;
@@ -43,7 +44,8 @@ pub struct Vendor {
 }
 
 /// The protocol of a vendor's servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Wire {
     /// OpenAI Chat Completions.
     Chat,

@@ -8,6 +8,7 @@ use plimsoll_context::{Breakpoint, CacheRetention, Message, MessageList};
 use crate::chunks::BodyChunks;
 use crate::frames;
 use crate::normalize::{Native, Normalizer};
+use crate::object::Settings;
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Block, Content, Role, Turn};
 
@@ -245,15 +246,15 @@ impl Composer {
         sent.collect()
     }
 
-    /// Returns a body: `head`, all messages with `mark` at the breakpoints, and `rest`. `end` are the
-    /// last turns.
+    /// Returns a body: `head`, all messages with `mark` at the breakpoints, and the settings. `end` are
+    /// the last turns.
     pub(crate) fn body(
         &mut self,
         head: Vec<u8>,
         end: &[Turn],
         (breakpoints, mark): (&[Breakpoint], &str),
         writer: &impl TurnWriter,
-        rest: &[u8],
+        settings: &Settings,
     ) -> BodyChunks {
         self.written.seal_if_large();
         let split = self.written.len();
@@ -299,7 +300,10 @@ impl Composer {
             }
         }
         take(split + tail.len(), &mut body);
-        body.push(rest);
+        let mut rest = vec![b']'];
+        settings.write(&mut rest);
+        rest.push(b'}');
+        body.push(&rest);
         body
     }
 

@@ -149,6 +149,7 @@ mod open_turns;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
+mod own;
 mod raw;
 mod renderer;
 mod request;

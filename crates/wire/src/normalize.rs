@@ -113,6 +113,13 @@ impl Normalizer {
         }
     }
 
+    /// Returns the system messages as one text, if they are sent separately.
+    pub(crate) fn system_text(&self) -> Option<String> {
+        let texts = self.system.iter().filter_map(Block::as_text);
+        let texts: Vec<&str> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
     /// Takes the ids of calls outside of the messages whose tools take free text.
     pub(crate) fn knows_custom(&mut self, ids: impl IntoIterator<Item = impl AsRef<str>>) {
         for id in ids {

@@ -121,15 +121,20 @@ pub(crate) fn some_members<const N: usize>(
     (!members.is_empty()).then_some(members)
 }
 
-/// Adds members to a JSON object. An object under the same key is merged, any other value is replaced.
-pub(crate) fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
-    for (key, value) in from {
-        match (into.get_mut(key), value) {
-            (Some(Value::Object(into)), Value::Object(from)) => merge(into, from),
-            _ => {
-                into.insert(key.clone(), value.clone());
+/// Adds a value to a JSON value. Members of objects are merged, any other value is replaced.
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                match into.get_mut(key) {
+                    Some(known) => merge(known, value),
+                    None => {
+                        into.insert(key.clone(), value.clone());
+                    }
+                }
             }
         }
+        (into, from) => *into = from.clone(),
     }
 }
 
@@ -146,6 +151,19 @@ impl Settings {
         Self {
             order,
             keys: Vec::new(),
+        }
+    }
+
+    /// Adds other keys, except for these. An object is merged with the one under the same key.
+    pub(crate) fn merge(&mut self, other: &Map<String, Value>, except: &[&str]) {
+        for (key, value) in other
+            .iter()
+            .filter(|(key, _)| !except.contains(&key.as_str()))
+        {
+            match self.keys.iter_mut().find(|(_, known, _)| known == key) {
+                Some((.., known)) => merge(known, value),
+                None => self.set(key, value.clone()),
+            }
         }
     }
 

@@ -10,9 +10,9 @@ mod pieces;
 pub(crate) mod reach;
 pub(crate) mod read;
 pub(crate) mod render;
-pub(crate) mod response;
+mod response;
 mod stream;
-mod usage;
+pub(crate) mod usage;
 mod write;
 
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};

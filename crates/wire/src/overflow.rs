@@ -16,7 +16,7 @@ use plimsoll_context::Tokens;
 
 use envelope::Envelope;
 use pattern::MatchedNumbers;
-use table::{OverflowMeaning, OverflowRow};
+use table::{OverflowMeaning, OverflowRow, TABLE};
 
 pub use envelope::{MAX_BODY, MAX_DEPTH};
 
@@ -131,8 +131,8 @@ pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
         .or(envelope.status)
         .or(status);
     let said = by_code(&envelope)
-        .or_else(|| by_rows(&table::LOOKALIKES, &envelope))
-        .or_else(|| by_rows(&table::PROVIDERS, &envelope));
+        .or_else(|| by_rows(&TABLE.lookalikes, &envelope))
+        .or_else(|| by_rows(&TABLE.providers, &envelope));
     if let Some(verdict) = said {
         return (verdict, Basis::Said);
     }
@@ -144,17 +144,15 @@ pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
 
 fn by_code(envelope: &Envelope) -> Option<Verdict> {
     // The code has decided already, but only the text can contain numbers.
-    let says = table::CODES
-        .iter()
-        .find(|(code, _)| envelope.codes.iter().any(|found| found == code))
-        .map(|(_, says)| *says)?;
-    Some(match says {
+    let mut codes = TABLE.codes.iter();
+    let row = codes.find(|row| envelope.codes.iter().any(|found| found == row.pattern))?;
+    Some(match row.says {
         OverflowMeaning::Overflow => {
-            let numbers = numbers(&table::PROVIDERS, envelope, OverflowMeaning::Overflow);
+            let numbers = numbers(&TABLE.providers, envelope, OverflowMeaning::Overflow);
             overflow(numbers.unwrap_or_default(), envelope)
         }
         OverflowMeaning::RateLimited => {
-            let numbers = numbers(&table::LOOKALIKES, envelope, OverflowMeaning::PerMinute);
+            let numbers = numbers(&TABLE.lookalikes, envelope, OverflowMeaning::PerMinute);
             numbers.map_or(Verdict::RateLimited, per_minute)
         }
         says => verdict(says, MatchedNumbers::default(), envelope),
@@ -173,7 +171,7 @@ fn general(status: Option<u16>, envelope: &Envelope) -> Option<Verdict> {
     if matches!(status, Some(401..=404 | 429)) {
         return None;
     }
-    by_rows(&table::GENERAL, envelope)
+    by_rows(&TABLE.general, envelope)
 }
 
 fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {

@@ -1,6 +1,18 @@
 //! The source of an image or a file, in the format of OpenAI's protocols.
 
+use std::borrow::Cow;
+
 use plimsoll_context::Source;
+
+/// Returns the address of a source. Bytes become a `data:` URL.
+pub(crate) fn address(source: &Source) -> Cow<'_, str> {
+    match source {
+        Source::Url { url } => Cow::Borrowed(url),
+        Source::Data { media_type, base64 } => {
+            Cow::Owned(format!("data:{media_type};base64,{base64}"))
+        }
+    }
+}
 
 /// Returns the source for an address or a `data:` URL.
 pub(crate) fn from_url(url: String) -> Source {

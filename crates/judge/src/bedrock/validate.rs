@@ -7,12 +7,16 @@
 //!
 //! The API's words are its own: tidy:allow-file(conversation)
 
+use std::sync::LazyLock;
+
 use plimsoll_wire::bedrock::ConverseProfile;
 use serde_json::{Value, json};
 
 use super::pairing;
-use crate::fault::{Fault, Rule, note};
+use crate::fault::{Fault, Rule};
+use crate::json_path::JsonPath;
 pub(super) use crate::table::text;
+use crate::table::{self, Table};
 
 /// The value of the header `x-amzn-errortype` in a refusal. The body does not contain it.
 pub const ERROR_TYPE: &str = "ValidationException";
@@ -34,17 +38,45 @@ const BLOCKS: [&str; 12] = [
 ];
 /// The choices of tools (BR6). There is no `none`.
 const CHOICES: [&str; 3] = ["auto", "any", "tool"];
-/// The maximum length of a tool's name and of a call's id.
-const MAX_NAME: usize = 64;
+/// The kinds of block with further rules.
+const JUDGED: [&str; 3] = ["text", "toolUse", "toolResult"];
+
+/// The rules for single values.
+pub(crate) static TABLE: LazyLock<Table<ConverseProfile>> = LazyLock::new(|| {
+    Table::parse(
+        include_str!("../../rules/bedrock.txt"),
+        &[
+            ("filled", |_, _, list| {
+                list.and_then(Value::as_array)
+                    .is_some_and(|list| !list.is_empty())
+            }),
+            ("one-block", |_, block, _| {
+                let is_set = |key: &&&str| block.get(**key).is_some_and(|value| !value.is_null());
+                BLOCKS.iter().filter(is_set).count() == 1
+            }),
+            ("one-choice", |_, _, choice| {
+                let is_set = |key: &&&str| choice.and_then(|choice| choice.get(**key)).is_some();
+                CHOICES.iter().filter(is_set).count() == 1
+            }),
+            ("id", |_, _, id| {
+                consists_of(id, |byte| is_name_byte(byte) || b".:".contains(&byte))
+            }),
+            ("name", |_, _, name| consists_of(name, is_name_byte)),
+            ("failed-empty", |_, _, result| {
+                let failed = |result: &&Value| text(result, "status") == "error";
+                result
+                    .filter(failed)
+                    .is_some_and(|result| content(result).is_empty())
+            }),
+        ],
+    )
+});
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request.
 #[must_use]
 pub fn validate(request: &Value, profile: &ConverseProfile) -> Vec<Fault> {
-    let mut check = ConverseCheck {
-        profile,
-        faults: Vec::new(),
-    };
+    let mut check = ConverseCheck::new(profile, &TABLE);
     let messages = request.get("messages").and_then(Value::as_array);
     let messages = messages.map(Vec::as_slice).unwrap_or_default();
     for (index, message) in messages.iter().enumerate() {
@@ -63,130 +95,30 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (400, json!({ "message": fault.words }))
 }
 
-/// The faults found so far.
-pub(super) struct ConverseCheck<'p> {
-    pub(super) profile: &'p ConverseProfile,
-    faults: Vec<Fault>,
-}
+pub(super) type ConverseCheck<'p> = table::Check<'p, ConverseProfile>;
 
 impl ConverseCheck<'_> {
-    pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
-        note(&mut self.faults, rule, place, words);
-    }
-
-    /// Applies the rules that concern one message alone.
+    /// Applies the rules that concern one message alone. In errors about shapes, the API counts from
+    /// one, and calls an entry of a list a member.
     fn message(&mut self, index: usize, message: &Value) {
-        let role = text(message, "role");
-        if role != "user" && role != "assistant" {
-            // In this error, the API counts from one.
-            let place = format!("messages.{}.member.role", index + 1);
-            let words = format!(
-                "1 validation error detected: Value '{role}' at '{place}' failed to satisfy \
-                 constraint: Member must satisfy enum value set: [user, assistant]"
-            );
-            self.fault(Rule::Shape, place, words);
-        }
-        let blocks = content(message);
-        if blocks.is_empty() {
-            let place = format!("messages.{index}");
-            let words = format!(
-                "The content field in the Message object at {place} is empty. Add a ContentBlock \
-                 object to the content field and try again."
-            );
-            self.fault(Rule::Shape, place, words);
-        }
-        for (at, block) in blocks.iter().enumerate() {
-            self.block(index, at, block);
-        }
-    }
-
-    fn block(&mut self, index: usize, at: usize, block: &Value) {
-        let place = format!("messages.{index}.content.{at}");
-        let set = BLOCKS
-            .iter()
-            .filter(|key| block.get(**key).is_some_and(|v| !v.is_null()));
-        if set.count() != 1 {
-            let words = format!(
-                "The ContentBlock object at {place} must set one of the following keys: text, \
-                 image, toolUse, toolResult, document, video, cachePoint, reasoningContent, \
-                 citationsContent, searchResult."
-            );
-            self.fault(Rule::Shape, place, words);
-            return;
-        }
-        if let Some(said) = block.get("text") {
-            if said.as_str().is_none_or(|said| said.trim().is_empty()) {
-                let words = format!(
-                    "The text field in the ContentBlock object at {place} is blank. Add text to \
-                     the text field, and try again."
-                );
-                self.fault(Rule::Shape, place, words);
-            }
-            return;
-        }
-        // In errors about shapes, the API counts from one.
-        let member = format!("messages.{}.member.content.{}.member", index + 1, at + 1);
-        if let Some(call) = block.get("toolUse") {
-            self.id(
-                &format!("{member}.toolUse.toolUseId"),
-                text(call, "toolUseId"),
-            );
-            self.name(&format!("{member}.toolUse.name"), text(call, "name"));
-            if !call.get("input").is_some_and(Value::is_object) {
-                let words = format!(
-                    "The format of the value at {place}.toolUse.input is invalid. Provide a json \
-                     object for the field and try again."
-                );
-                self.fault(Rule::Shape, place, words);
-            }
-        } else if let Some(result) = block.get("toolResult") {
-            self.id(
-                &format!("{member}.toolResult.toolUseId"),
-                text(result, "toolUseId"),
-            );
-            if text(result, "status") == "error" && content(result).is_empty() {
-                let words = format!(
-                    "The content field at {place}.toolResult cannot be empty when status value is \
-                     error."
-                );
-                self.fault(Rule::Shape, place, words);
+        let list = JsonPath::Dotted("messages");
+        let (entry, place) = (list.entry(index + 1), list.entry(index));
+        let member = entry.key("member");
+        self.judge("message-member", "", &member, message);
+        self.judge("message", "", &place, message);
+        for (at, block) in content(message).iter().enumerate() {
+            let list = place.key("content");
+            let place = list.entry(at);
+            let kind = JUDGED.into_iter().find(|kind| block.get(*kind).is_some());
+            if self.judge("shape", "", &place, block)
+                && let Some(kind) = kind
+            {
+                let list = member.key("content");
+                let entry = list.entry(at + 1);
+                self.judge("block-member", kind, &entry.key("member"), block);
+                self.judge("block", kind, &place, block);
             }
         }
-    }
-
-    fn id(&mut self, place: &str, id: &str) {
-        self.member(Rule::Shape, place, id, "[a-zA-Z0-9_.:-]+", |byte| {
-            is_name_byte(byte) || b".:".contains(&byte)
-        });
-    }
-
-    /// Judges a tool's name: BR6.
-    fn name(&mut self, place: &str, name: &str) {
-        self.member(Rule::Br6, place, name, "[a-zA-Z0-9_-]+", is_name_byte);
-    }
-
-    fn member(
-        &mut self,
-        rule: Rule,
-        place: &str,
-        value: &str,
-        pattern: &str,
-        legal: fn(u8) -> bool,
-    ) {
-        let must = if value.is_empty() {
-            "have length greater than or equal to 1".to_owned()
-        } else if value.chars().count() > MAX_NAME {
-            format!("have length less than or equal to {MAX_NAME}")
-        } else if !value.bytes().all(legal) {
-            format!("satisfy regular expression pattern: {pattern}")
-        } else {
-            return;
-        };
-        let words = format!(
-            "1 validation error detected: Value '{value}' at '{place}' failed to satisfy \
-             constraint: Member must {must}"
-        );
-        self.fault(rule, place, words);
     }
 
     /// Judges the order of the roles (BR1) and the role of the last message.
@@ -230,31 +162,17 @@ impl ConverseCheck<'_> {
             }
             return;
         };
+        let place = JsonPath::Dotted("toolConfig");
+        self.judge("tools", "", &place, config);
         let tools = config.get("tools").and_then(Value::as_array);
-        let tools = tools.map(Vec::as_slice).unwrap_or_default();
-        if tools.is_empty() {
-            let words = "1 validation error detected: Value '[]' at 'toolConfig.tools' failed to \
-                         satisfy constraint: Member must have length greater than or equal to 1";
-            self.fault(Rule::Shape, "toolConfig.tools", words);
-        }
-        for (index, tool) in tools.iter().enumerate() {
-            if let Some(spec) = tool.get("toolSpec") {
-                let place = format!("toolConfig.tools.{}.member.toolSpec.name", index + 1);
-                self.name(&place, text(spec, "name"));
+        for (index, tool) in tools.into_iter().flatten().enumerate() {
+            let list = place.key("tools");
+            let entry = list.entry(index + 1);
+            if tool.get("toolSpec").is_some() {
+                self.judge("tool", "", &entry.key("member"), tool);
             }
         }
-        let choice = config.get("toolChoice").filter(|choice| !choice.is_null());
-        if let Some(choice) = choice
-            && CHOICES
-                .iter()
-                .filter(|key| choice.get(**key).is_some())
-                .count()
-                != 1
-        {
-            let words = "The ToolChoice object at toolConfig.toolChoice must set one of the \
-                         following keys: auto, any, tool.";
-            self.fault(Rule::Br6, "toolConfig.toolChoice", words);
-        }
+        self.judge("choice", "", &place, config);
     }
 }
 
@@ -273,6 +191,11 @@ pub(super) fn is_call(block: &Value) -> bool {
 
 pub(super) fn is_result(block: &Value) -> bool {
     block.get("toolResult").is_some_and(Value::is_object)
+}
+
+fn consists_of(value: Option<&Value>, legal: impl Fn(u8) -> bool) -> bool {
+    let text = value.and_then(Value::as_str).unwrap_or_default();
+    text.bytes().all(legal)
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -22,7 +22,7 @@ const TOOL_LOADING: [&str; 4] = [
 /// Returns the messages that must stay.
 pub(super) fn of(messages: &[Message], target: &Target) -> Vec<usize> {
     let form = target.form();
-    let origin = form.origin();
+    let origin = form.facts().origin;
     let mut standing = Vec::new();
     let mut compaction = None;
     for (index, message) in messages.iter().enumerate() {

@@ -4,31 +4,37 @@ use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::openai_chat::{message_keys, render_list};
 use plimsoll_wire::openai_chat::{Dialect, FORMAT, ORIGIN, ToolStyle, Voice};
-use plimsoll_wire::{DocumentFormat, EncodedRequest, WireError};
+use plimsoll_wire::{EncodedRequest, WireError};
 use serde_json::Value;
 
-use super::form::{OwnBlock, PairRules, Rewritten, Situation, WireForm};
+use super::form::{FormFacts, OwnBlock, Rewritten, Situation, WireForm};
 use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::patch::patched;
 use super::target::Target;
 use crate::fault::{Fault, Rule};
 use crate::openai_chat::{is_prefix, unfit, validate};
 
+/// The properties of Chat Completions.
+static FACTS: FormFacts = FormFacts {
+    name: "openai",
+    origin: ORIGIN,
+    document: &FORMAT,
+    system_key: None,
+    instructions_key: None,
+    opens_with_thinking: false,
+    open: Rule::Oc1,
+    orphan: Rule::Oc2,
+    moved: Rule::Oc3,
+    empty: Rule::Oc5,
+};
+
 impl WireForm for Dialect {
-    fn name(&self) -> &'static str {
-        "openai"
+    fn facts(&self) -> &'static FormFacts {
+        &FACTS
     }
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, self)
-    }
-
-    fn origin(&self) -> &'static str {
-        ORIGIN
-    }
-
-    fn document(&self) -> &'static DocumentFormat {
-        &FORMAT
     }
 
     /// A history may end with the beginning of an answer. So may a request to Mistral that sets
@@ -65,15 +71,6 @@ impl WireForm for Dialect {
                 patched.into_iter().collect()
             }
             (raws, _) => raws.to_vec(),
-        }
-    }
-
-    fn pair_rules(&self) -> PairRules {
-        PairRules {
-            open: Rule::Oc1,
-            orphan: Rule::Oc2,
-            moved: Rule::Oc3,
-            empty: Rule::Oc5,
         }
     }
 

@@ -1,6 +1,5 @@
 //! [`WireForm`]: how a protocol writes the parts of a request that repairs read and change.
-//! `chat.rs`,
-//! `responses.rs` and `messages.rs` implement it for the profile of one server or model.
+//! `chat.rs`, `responses.rs` and `messages.rs` implement it for the profile of one server or model.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -28,15 +27,27 @@ pub(crate) struct Situation<'s> {
     pub(super) last: &'s dyn Fn() -> Value,
 }
 
-/// The rules for which calls and results are repaired.
-pub(crate) struct PairRules {
-    /// A call without a result.
+/// The properties of a protocol, whatever the server or the model.
+pub(crate) struct FormFacts {
+    /// The name of the protocol.
+    pub(super) name: &'static str,
+    /// The origin of the provider's own blocks.
+    pub(crate) origin: &'static str,
+    /// How the protocol reads a list of messages, and writes it back.
+    pub(crate) document: &'static DocumentFormat,
+    /// The key of a system prompt beside the list that is one of the messages.
+    pub(super) system_key: Option<&'static str>,
+    /// The key of a system prompt beside the list that is a setting.
+    pub(super) instructions_key: Option<&'static str>,
+    /// Whether a tool loop has to begin with thinking while the model thinks with a budget.
+    pub(crate) opens_with_thinking: bool,
+    /// The rule for a call without a result.
     pub(super) open: Rule,
-    /// A result without a call.
+    /// The rule for a result without a call.
     pub(super) orphan: Rule,
-    /// A result that does not follow its call.
+    /// The rule for a result that does not follow its call.
     pub(super) moved: Rule,
-    /// A message without content.
+    /// The rule for a message without content.
     pub(super) empty: Rule,
 }
 
@@ -77,45 +88,24 @@ impl OwnBlock<'_> {
 
 /// How a protocol writes a history.
 pub(crate) trait WireForm: Debug {
-    /// Returns the name of the protocol.
-    fn name(&self) -> &'static str;
+    /// Returns the properties of the protocol.
+    fn facts(&self) -> &'static FormFacts;
 
     /// Returns the faults of a request.
     fn validate(&self, request: &Value) -> Vec<Fault>;
 
-    /// Returns the origin of the provider's own blocks.
-    fn origin(&self) -> &'static str;
-
-    /// Returns how the protocol reads a list of messages, and writes it back.
-    fn document(&self) -> &'static DocumentFormat;
-
     /// Returns the key of the messages or items.
     fn list(&self) -> &'static str {
-        self.document().key
+        self.facts().document.key
     }
 
     /// Returns `true` if a turn consists of several entries of the list.
     fn has_items(&self) -> bool {
-        self.document().has_items
-    }
-
-    /// Returns the key of a system prompt beside the list that is one of the messages.
-    fn system_key(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Returns the key of a system prompt beside the list that is a setting.
-    fn instructions_key(&self) -> Option<&'static str> {
-        None
+        self.facts().document.has_items
     }
 
     /// Returns `true` if thinking is bound to all that the model had read.
     fn binds_thinking(&self) -> bool {
-        false
-    }
-
-    /// Returns `true` if a tool loop has to begin with thinking while the model thinks with a budget.
-    fn opens_with_thinking(&self) -> bool {
         false
     }
 
@@ -147,9 +137,6 @@ pub(crate) trait WireForm: Debug {
 
     /// Returns the entries that replace a turn.
     fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String>;
-
-    /// Returns the rules for which calls and results are repaired.
-    fn pair_rules(&self) -> PairRules;
 
     /// Returns the reason why a block would be refused at any place of its message. `stored` is `true`
     /// if the server stores requests.

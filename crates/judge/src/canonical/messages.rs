@@ -7,10 +7,10 @@ use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::{At, parted};
 use plimsoll_wire::WireError;
 use plimsoll_wire::anthropic::{self, FORMAT, MessagesProfile, ORIGIN};
-use plimsoll_wire::{DocumentFormat, EncodedRequest, RenderInput};
+use plimsoll_wire::{EncodedRequest, RenderInput};
 use serde_json::{Value, json};
 
-use super::form::{OwnBlock, PairRules, Rewritten, Situation, WireForm};
+use super::form::{FormFacts, OwnBlock, Rewritten, Situation, WireForm};
 use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::opaque::finding;
 use super::patch::with_mark_of;
@@ -19,33 +19,31 @@ use super::target::Target;
 use crate::anthropic::{unfit, validate};
 use crate::fault::{Fault, Rule};
 
+/// The properties of Anthropic Messages.
+static FACTS: FormFacts = FormFacts {
+    name: "anthropic",
+    origin: ORIGIN,
+    document: &FORMAT,
+    system_key: Some("system"),
+    instructions_key: None,
+    opens_with_thinking: true,
+    open: Rule::Am1,
+    orphan: Rule::Am2,
+    moved: Rule::Am3,
+    empty: Rule::Am6,
+};
+
 impl WireForm for MessagesProfile {
-    fn name(&self) -> &'static str {
-        "anthropic"
+    fn facts(&self) -> &'static FormFacts {
+        &FACTS
     }
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, self)
     }
 
-    fn origin(&self) -> &'static str {
-        ORIGIN
-    }
-
-    fn document(&self) -> &'static DocumentFormat {
-        &FORMAT
-    }
-
-    fn system_key(&self) -> Option<&'static str> {
-        Some("system")
-    }
-
     fn binds_thinking(&self) -> bool {
         self.binds_prefix
-    }
-
-    fn opens_with_thinking(&self) -> bool {
-        true
     }
 
     fn wrap(&self, request: &mut Value) {
@@ -97,15 +95,6 @@ impl WireForm for MessagesProfile {
     fn stands_for(&self, turn: &Rewritten<'_>) -> Vec<String> {
         let raws = turn.raws.iter();
         raws.map(|raw| with_mark_of(turn.units, raw)).collect()
-    }
-
-    fn pair_rules(&self) -> PairRules {
-        PairRules {
-            open: Rule::Am1,
-            orphan: Rule::Am2,
-            moved: Rule::Am3,
-            empty: Rule::Am6,
-        }
     }
 
     fn unfit(&self, block: &OwnBlock<'_>, _: bool) -> Option<(Rule, String)> {

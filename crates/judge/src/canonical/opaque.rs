@@ -41,7 +41,7 @@ pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> 
 fn unfit(messages: &[Message], form: &dyn WireForm, stored: bool) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
     for (at, message, opaque) in blocks(messages) {
-        let Some(json) = block_of(opaque, form.origin()) else {
+        let Some(json) = block_of(opaque, form.facts().origin) else {
             continue;
         };
         let block = OwnBlock {

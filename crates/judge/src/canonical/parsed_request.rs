@@ -71,7 +71,7 @@ impl<'a> ParsedRequest<'a> {
             return Err(WireError::expected(key, expected, Some(&value)));
         }
         let mut parsed = Self {
-            document: Document::new(object, list, form.document())?,
+            document: Document::new(object, list, form.facts().document)?,
             unit_of: Vec::new(),
             units: Vec::new(),
             unreadable: lenient.repairs.clone(),
@@ -84,7 +84,7 @@ impl<'a> ParsedRequest<'a> {
             let said = Message::user(parse::<String>(list)?);
             parsed.document.push(said, MessageSpan::BESIDE);
         } else {
-            if form.system_key().is_some() {
+            if form.facts().system_key.is_some() {
                 parsed.document.read_system()?;
             }
             parsed.read_entries(judged.list(json), target)?;

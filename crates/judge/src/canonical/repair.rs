@@ -38,7 +38,7 @@ impl Finding {
     /// Creates a finding from a repair of `plimsoll_context::repair`, with the protocol's rule for it.
     pub(super) fn of(repair: &context::Repair, target: &Target) -> Self {
         use context::Repair as Mended;
-        let rules = target.form().pair_rules();
+        let rules = target.form().facts();
         let rule = match repair {
             Mended::ClosedCall { .. } => rules.open,
             Mended::DroppedResult { .. } => rules.orphan,

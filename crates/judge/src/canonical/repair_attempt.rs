@@ -162,7 +162,7 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
                 .and_then(|origin| self.request.unit_of(origin));
             unit.is_some() && message.turns == 0 && message.is_system
         });
-        self.system = moved && self.target().form().system_key().is_some();
+        self.system = moved && self.target().form().facts().system_key.is_some();
     }
 
     /// Returns `true` if a turn consists of all messages of its units, in their order.

@@ -8,10 +8,10 @@ use plimsoll_wire::__internals::anthropic::At;
 use plimsoll_wire::__internals::openai_responses::items::{PAIRS, is_clients};
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_responses::{self, FORMAT, ORIGIN, ResponsesProfile};
-use plimsoll_wire::{DocumentFormat, EncodedRequest, RenderInput};
+use plimsoll_wire::{EncodedRequest, RenderInput};
 use serde_json::Value;
 
-use super::form::{OwnBlock, PairRules, Rewritten, WireForm};
+use super::form::{FormFacts, OwnBlock, Rewritten, WireForm};
 use super::lenient::{self, IdOwner, IdPlace, Notes};
 use super::opaque::{block_of, finding, kind, text};
 use super::patch::restored;
@@ -19,25 +19,27 @@ use super::repair::Finding;
 use crate::fault::{Fault, Rule};
 use crate::openai_responses::{unfit, validate};
 
+/// The properties of OpenAI Responses.
+static FACTS: FormFacts = FormFacts {
+    name: "openai-responses",
+    origin: ORIGIN,
+    document: &FORMAT,
+    system_key: None,
+    instructions_key: Some("instructions"),
+    opens_with_thinking: false,
+    open: Rule::Or1,
+    orphan: Rule::Or2,
+    moved: Rule::V3,
+    empty: Rule::Shape,
+};
+
 impl WireForm for ResponsesProfile {
-    fn name(&self) -> &'static str {
-        "openai-responses"
+    fn facts(&self) -> &'static FormFacts {
+        &FACTS
     }
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, self)
-    }
-
-    fn origin(&self) -> &'static str {
-        ORIGIN
-    }
-
-    fn document(&self) -> &'static DocumentFormat {
-        &FORMAT
-    }
-
-    fn instructions_key(&self) -> Option<&'static str> {
-        Some("instructions")
     }
 
     /// Returns the person's first or last message, if the first or last message in the user's role
@@ -80,15 +82,6 @@ impl WireForm for ResponsesProfile {
             // The remaining parts were valid.
             true => restored(turn.units, turn.raws),
             false => turn.raws.to_vec(),
-        }
-    }
-
-    fn pair_rules(&self) -> PairRules {
-        PairRules {
-            open: Rule::Or1,
-            orphan: Rule::Or2,
-            moved: Rule::V3,
-            empty: Rule::Shape,
         }
     }
 

@@ -106,7 +106,7 @@ impl Target {
     /// Returns the protocol's name.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
-        self.form().name()
+        self.form().facts().name
     }
 
     /// Returns the rules that a request breaks, according to the protocol's validator.

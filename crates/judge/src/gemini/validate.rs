@@ -7,13 +7,17 @@
 //!
 //! The API's words are its own: tidy:allow-file(function call)
 
+use std::sync::LazyLock;
+
 use plimsoll_context::Tokens;
 use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
 
 use super::pairing;
-use crate::fault::{Fault, Rule, note};
+use crate::fault::{Fault, Rule};
+use crate::json_path::JsonPath;
 pub(super) use crate::table::text;
+use crate::table::{self, Table};
 
 /// The kinds of a part. A part needs one of these keys.
 const DATA: [(&str, &str); 9] = [
@@ -30,14 +34,42 @@ const DATA: [(&str, &str); 9] = [
 /// The maximum length of a tool's name.
 const MAX_NAME: usize = 64;
 
+/// The rules for single values.
+pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
+    Table::parse(
+        include_str!("../../rules/gemini.txt"),
+        &[
+            ("filled", |_, _, list| {
+                list.and_then(Value::as_array)
+                    .is_some_and(|list| !list.is_empty())
+            }),
+            ("initialized", |_, part, _| is_initialized(part)),
+            ("name", |_, _, name| {
+                name.and_then(Value::as_str).is_some_and(is_name)
+            }),
+            ("typed", |_, tool, _| {
+                tool.as_object().is_some_and(|tool| !tool.is_empty())
+            }),
+            ("cached-besides", |_, request, _| {
+                let given = |camel: &str, snake: &str| {
+                    field(request, camel, snake).is_some_and(|value| !value.is_null())
+                };
+                let tools = request.get("tools").and_then(Value::as_array);
+                let cached = field(request, "cachedContent", "cached_content");
+                cached.is_some_and(Value::is_string)
+                    && (tools.is_some_and(|tools| !tools.is_empty())
+                        || given("systemInstruction", "system_instruction")
+                        || given("toolConfig", "tool_config"))
+            }),
+        ],
+    )
+});
+
 /// Returns the rules that a request breaks, in the order of contents within each group of rules. Empty
 /// for a valid request.
 #[must_use]
 pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
-    let mut check = GeminiCheck {
-        profile,
-        faults: Vec::new(),
-    };
+    let mut check = GeminiCheck::new(profile, &TABLE);
     check.settings(request);
     let contents = request.get("contents").and_then(Value::as_array);
     match contents.map(Vec::as_slice).unwrap_or_default() {
@@ -46,10 +78,11 @@ pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
             check.fault(Rule::Gm5, "contents", words);
         }
         contents => {
+            // A single content needs no role.
+            let kind = if contents.len() == 1 { "single" } else { "" };
             for (index, content) in contents.iter().enumerate() {
-                check.role(index, content, contents.len());
-                let place = format!("contents[{index}]");
-                check.parts(&place, content);
+                let place = JsonPath::Named("contents");
+                check.content(kind, &place.entry(index), content);
             }
             pairing::check(&mut check, contents);
             check.last(contents);
@@ -88,115 +121,45 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (400, json!({ "error": error }))
 }
 
-/// The faults found so far.
-pub(super) struct GeminiCheck<'p> {
-    pub(super) profile: &'p GeminiProfile,
-    faults: Vec<Fault>,
-}
+pub(super) type GeminiCheck<'p> = table::Check<'p, GeminiProfile>;
 
 impl GeminiCheck<'_> {
-    pub(super) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
-        note(&mut self.faults, rule, place, words);
-    }
-
     fn settings(&mut self, request: &Value) {
         let system = field(request, "systemInstruction", "system_instruction");
         if let Some(system) = system.filter(|system| !system.is_null()) {
-            self.parts("system_instruction", system);
+            self.content("system", &JsonPath::Named("system_instruction"), system);
         }
         let tools = request.get("tools").and_then(Value::as_array);
         for (index, tool) in tools.into_iter().flatten().enumerate() {
-            let place = format!("tools[{index}]");
-            if tool.as_object().is_none_or(serde_json::Map::is_empty) {
-                let words = format!(
-                    "* GenerateContentRequest.{place}.tool_type: required one_of 'tool_type' must \
-                     have one initialized field\n"
-                );
-                self.fault(Rule::Shape, place.clone(), words);
-            }
+            let list = JsonPath::Named("tools");
+            let place = list.entry(index);
+            self.judge("tool", "", &place, tool);
             let declared = field(tool, "functionDeclarations", "function_declarations");
             let declared = declared.and_then(Value::as_array);
+            let place = place.key("function_declarations");
             for (at, one) in declared.into_iter().flatten().enumerate() {
-                self.name(&format!("{place}.function_declarations[{at}].name"), one);
+                self.judge("function", "", &place.entry(at), one);
             }
         }
-        let cached = field(request, "cachedContent", "cached_content");
-        let besides = tools.is_some_and(|tools| !tools.is_empty())
-            || system.is_some_and(|system| !system.is_null())
-            || field(request, "toolConfig", "tool_config").is_some_and(|config| !config.is_null());
-        if cached.is_some_and(Value::is_string) && besides {
-            let words = "CachedContent can not be used with GenerateContent request setting \
-                         system_instruction, tools or tool_config.\n\nProposed fix: move those \
-                         values to CachedContent from GenerateContent request.";
-            self.fault(Rule::Shape, "cached_content", words);
-        }
+        self.judge("request", "", &JsonPath::Named(""), request);
     }
 
-    /// Judges the role of a content (GM5). A single content needs no role.
-    fn role(&mut self, index: usize, content: &Value, of: usize) {
-        match content.get("role") {
-            None | Some(Value::Null) if of == 1 => {}
-            Some(Value::String(role)) if role == "user" || role == "model" => {}
-            _ => {
-                let words = "Please use a valid role: user, model.";
-                self.fault(Rule::Gm5, format!("contents[{index}].role"), words);
-            }
-        }
-    }
-
-    /// Judges the parts of a content (GM5): there is at least one, and none is empty.
-    fn parts(&mut self, place: &str, content: &Value) {
-        let parts = parts(content);
-        if parts.is_empty() {
-            let words = format!(
-                "* GenerateContentRequest.{place}.parts: contents.parts must not be empty.\n"
-            );
-            self.fault(Rule::Gm5, format!("{place}.parts"), words);
-        }
-        for (index, part) in parts.iter().enumerate() {
-            let place = format!("{place}.parts[{index}]");
-            if !is_initialized(part) {
-                let words = format!(
-                    "* GenerateContentRequest.{place}.data: required oneof field 'data' must have \
-                     one initialized field\n"
-                );
-                self.fault(Rule::Gm5, place, words);
+    /// Judges the role and the parts of a content (GM5): there is at least one, and none is empty.
+    fn content(&mut self, kind: &str, place: &JsonPath<'_>, content: &Value) {
+        self.judge("content", kind, place, content);
+        let list = place.key("parts");
+        for (index, part) in parts(content).iter().enumerate() {
+            let place = list.entry(index);
+            if !self.judge("part", "", &place, part) {
                 continue;
             }
             if let Some(call) = call(part) {
-                self.name(&format!("{place}.function_call.name"), call);
-                self.structure(&format!("{place}.function_call.args"), call.get("args"));
+                self.judge("function_call", "", &place.key("function_call"), call);
             }
             if let Some(response) = response(part) {
-                self.name(&format!("{place}.function_response.name"), response);
-                let place = format!("{place}.function_response.response");
-                self.structure(&place, response.get("response"));
+                let place = place.key("function_response");
+                self.judge("function_response", "", &place, response);
             }
-        }
-    }
-
-    fn name(&mut self, place: &str, of: &Value) {
-        let name = text(of, "name");
-        let words = if name.is_empty() {
-            format!("* GenerateContentRequest.{place}: Name cannot be empty.\n")
-        } else if !is_name(name) {
-            format!(
-                "* GenerateContentRequest.{place}: Invalid function name. Must start with a letter \
-                 or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots \
-                 (.), colons (:), or dashes (-), with a maximum length of {MAX_NAME}.\n"
-            )
-        } else {
-            return;
-        };
-        self.fault(Rule::Shape, place, words);
-    }
-
-    /// Judges arguments and responses, which must be objects.
-    fn structure(&mut self, place: &str, value: Option<&Value>) {
-        if value.is_some_and(|value| !value.is_object() && !value.is_null()) {
-            let words =
-                format!("Invalid value at '{place}' (type.googleapis.com/google.protobuf.Struct)");
-            self.fault(Rule::Shape, place, words);
         }
     }
 

@@ -24,15 +24,9 @@ struct CallItem<'m> {
     id: &'m str,
     /// The name of the call's kind in errors.
     spoken: &'static str,
-    answered: AnswerStatus,
+    answered: bool,
     /// The number of the model's turn.
     batch: usize,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum AnswerStatus {
-    No,
-    Yes,
 }
 
 /// Pairs calls and outputs by their ids, in any order.
@@ -67,7 +61,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
                 at,
                 id,
                 spoken,
-                answered: AnswerStatus::No,
+                answered: false,
                 batch,
             });
         } else if let Some((_, spoken, output)) =
@@ -84,7 +78,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
             match waiting.and_then(|waiting| first_of(waiting, newest)) {
                 Some(found) => {
                     if let Some(one) = asked.get_mut(found) {
-                        one.answered = AnswerStatus::Yes;
+                        one.answered = true;
                     }
                 }
                 None if known => {
@@ -99,9 +93,9 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
             }
         }
     }
-    let answered = asked.iter().filter(|one| one.answered == AnswerStatus::Yes);
+    let answered = asked.iter().filter(|one| one.answered);
     let begun: BTreeSet<usize> = answered.map(|one| one.batch).collect();
-    for one in asked.iter().filter(|one| one.answered == AnswerStatus::No) {
+    for one in asked.iter().filter(|one| !one.answered) {
         let words = format!("No tool output found for {} {}.", one.spoken, one.id);
         check.fault(Rule::Or1, format!("input[{}]", one.at), words);
         if begun.contains(&one.batch) {

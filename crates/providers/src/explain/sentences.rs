@@ -1,39 +1,121 @@
-//! Sentences about a server that several protocols share, each with the rules that cover it.
+//! The sentences about a server's requests: those of `data/sentences.toml`, which describes its format,
+//! and the one about the requested cache lifetime.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use plimsoll_context::{CacheRetention, LongerCache};
 use plimsoll_judge::Rule;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::Peculiarity;
-use crate::models::ModelFacts;
 
-/// Sentences about more than one protocol.
-pub(super) const CACHE_BY_KEY: &str = "It works by itself; `prompt_cache_key` names the session.";
-pub(super) const CACHE_UNASKED: &str =
-    "Nothing is asked of a prompt cache: it works by itself, or there is none.";
-pub(super) const NO_MEDIA: &str = "Images and files: a note stands in their place.";
-pub(super) const NO_TEMPERATURE: &str = "A temperature is not sent: the model refuses it.";
+/// The sentences of each protocol, and under [`EVERY`] those of all protocols. A test reads the file.
+static SENTENCES: LazyLock<BTreeMap<String, ProtocolSentences>> =
+    LazyLock::new(|| toml::from_str(include_str!("../../data/sentences.toml")).unwrap_or_default());
+const EVERY: &str = "every";
 
-/// Creates a sentence.
-pub(super) fn peculiarity(says: impl Into<String>, rules: &[Rule]) -> Peculiarity {
-    Peculiarity {
-        says: says.into(),
-        rules: rules.iter().map(|rule| rule.name()).collect(),
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ProtocolSentences {
+    rules: Vec<String>,
+    requests: Vec<Sentence>,
+    caching: Vec<Sentence>,
+    cannot: Vec<Sentence>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sentence {
+    says: String,
+    #[serde(default)]
+    rules: Vec<String>,
+    #[serde(default)]
+    when: Map<String, Value>,
+    #[serde(default)]
+    not: Map<String, Value>,
+}
+
+/// The explanation of a protocol's requests to a model.
+#[derive(Debug, Default)]
+pub(super) struct Explanation {
+    /// The peculiarities of the requests.
+    pub(super) requests: Vec<Peculiarity>,
+    /// The use of the prompt cache.
+    pub(super) caching: Vec<Peculiarity>,
+    /// The features that the requests cannot contain.
+    pub(super) cannot: Vec<Peculiarity>,
+    /// The names of the rules that the validator checks.
+    pub(super) rules: Vec<&'static str>,
+}
+
+/// Explains the requests of a protocol with these properties.
+pub(super) fn explain(protocol: &str, properties: &Value) -> Explanation {
+    let mut out = Explanation::default();
+    let mut checked: Vec<&str> = Vec::new();
+    for all in [protocol, EVERY].map(|name| SENTENCES.get(name)) {
+        let Some(all) = all else { continue };
+        let said = |list: &'static [Sentence]| {
+            list.iter()
+                .filter_map(|sentence| sentence.about(properties))
+        };
+        out.requests.extend(said(&all.requests));
+        out.caching.extend(said(&all.caching));
+        out.cannot.extend(said(&all.cannot));
+        checked.extend(all.rules.iter().map(String::as_str));
+    }
+    checked.extend(out.requests.iter().flat_map(|said| said.rules.clone()));
+    let names = Rule::ALL.into_iter().map(Rule::name);
+    let names = names.filter(|name| checked.iter().any(|rule| name.starts_with(rule)));
+    out.rules = names.collect();
+    out
+}
+
+impl Sentence {
+    /// Returns the sentence if it holds for these properties.
+    fn about(&'static self, properties: &Value) -> Option<Peculiarity> {
+        let holds = |entry| has(properties, entry);
+        if !self.when.iter().all(holds) || self.not.iter().any(holds) {
+            return None;
+        }
+        let mut parts = self.says.split('{');
+        let mut says = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (key, behind) = part.split_once('}')?;
+            let value = properties.pointer(&format!("/{}", key.replace('.', "/")))?;
+            says.push_str(&words(value)?);
+            says.push_str(behind);
+        }
+        Some(Peculiarity {
+            says,
+            rules: self.rules.iter().map(String::as_str).collect(),
+        })
     }
 }
 
-/// Returns the sentences whose condition holds.
-pub(super) fn those<const N: usize>(all: [(bool, &str, &[Rule]); N]) -> Vec<Peculiarity> {
-    let those = all.into_iter().filter(|(holds, ..)| *holds);
-    those
-        .map(|(_, says, rules)| peculiarity(says, rules))
-        .collect()
+/// Checks whether an object has the wanted value under a key. A list names alternatives, an object the
+/// wanted values within the value.
+fn has(object: &Value, (key, wanted): (&String, &Value)) -> bool {
+    let value = object.get(key);
+    value.is_some_and(|value| match wanted {
+        Value::Array(any) => any.contains(value),
+        Value::Object(all) => value.is_object() && all.iter().all(|entry| has(value, entry)),
+        wanted => value == wanted,
+    })
 }
 
-/// Returns the rules of a protocol, by the beginning of their names.
-pub(crate) fn rules_of(prefix: &str) -> Vec<&'static str> {
-    let all = Rule::ALL.into_iter().map(Rule::name);
-    all.filter(|name| name.starts_with(prefix) || *name == Rule::Shape.name())
-        .collect()
+/// Returns the words for a value. `None` if there is nothing to say.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().filter_map(words).collect();
+            (!values.is_empty()).then(|| values.join(", "))
+        }
+        value => Some(value.to_string()),
+    }
 }
 
 /// Explains the effect of the requested cache retention; `gets` is the granted one.
@@ -58,35 +140,57 @@ pub(super) fn of_retention(
         }
         CacheRetention::Long => format!("All of it is kept longer ({price})."),
     };
-    Some(peculiarity(says, &[]))
+    Some(Peculiarity {
+        says,
+        rules: Vec::new(),
+    })
 }
 
-/// Returns the smallest prompt that is cached, if it is known.
-pub(super) fn minimum(facts: &ModelFacts) -> Option<Peculiarity> {
-    let least = facts.min_cacheable.as_ref()?.value;
-    let says = format!("A prompt of less than {least} tokens is not cached.");
-    Some(peculiarity(says, &[]))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What the model cannot do, as far as that is known.
-pub(super) fn unable(sent: bool, facts: &ModelFacts) -> Vec<Peculiarity> {
-    let no =
-        |fact: &Option<crate::models::Fact<bool>>| fact.as_ref().is_some_and(|fact| !fact.value);
-    those([
-        (
-            sent && facts.takes_images() == Some(false),
-            "Images: the model is said not to take them, though its wire does.",
-            &[],
-        ),
-        (
-            no(&facts.tools),
-            "Tools: the model is said not to call any.",
-            &[],
-        ),
-        (
-            no(&facts.thinking),
-            "Thinking: the model is said not to think.",
-            &[],
-        ),
-    ])
+    #[test]
+    fn the_data_is_sound() {
+        let text = include_str!("../../data/sentences.toml");
+        let all: BTreeMap<String, ProtocolSentences> = toml::from_str(text).unwrap();
+        let names: Vec<&str> = all.keys().map(String::as_str).collect();
+        let known = ["chat", "converse", EVERY, "gemini", "messages", "responses"];
+        assert_eq!(names, known);
+        for protocol in all.values() {
+            let lists = [&protocol.requests, &protocol.caching, &protocol.cannot];
+            for sentence in lists.into_iter().flatten() {
+                for rule in &sentence.rules {
+                    let mut names = Rule::ALL.into_iter().map(Rule::name);
+                    assert!(names.any(|name| name == rule), "{rule}: {}", sentence.says);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sentence_holds_for_the_properties_that_it_names() {
+        let sentence: &Sentence = Box::leak(Box::new(
+            toml::from_str(
+                "says = \"{a.n} of {list}\"\nwhen = { kind = [\"x\", \"y\"], a = {} }\n\
+                 not = { a.off = true }",
+            )
+            .unwrap(),
+        ));
+        let about = |json: &str| {
+            let properties: Value = serde_json::from_str(json).unwrap();
+            sentence.about(&properties).map(|said| said.says)
+        };
+        let whole = r#"{"kind": "y", "a": {"n": 2}, "list": ["p", "q"]}"#;
+        assert_eq!(about(whole).as_deref(), Some("2 of p, q"));
+        for other in [
+            r#"{"kind": "z", "a": {"n": 2}, "list": ["p"]}"#,
+            r#"{"kind": "x", "a": {"n": 2, "off": true}, "list": ["p"]}"#,
+            r#"{"kind": "x", "a": 2, "list": ["p"]}"#,
+            r#"{"kind": "x", "a": {"n": 2}, "list": []}"#,
+            r#"{"kind": "x", "a": {"n": null}, "list": ["p"]}"#,
+        ] {
+            assert_eq!(about(other), None, "{other}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use plimsoll_wire::frames;
 use super::facts::{Fact, ModelFacts};
 
 /// The thinking levels that are efforts, lowest first.
-const LEVELS: [(ThinkingLevel, Effort); 4] = [
+pub(crate) const LEVELS: [(ThinkingLevel, Effort); 4] = [
     (ThinkingLevel::Minimal, Effort::Minimal),
     (ThinkingLevel::Low, Effort::Low),
     (ThinkingLevel::Medium, Effort::Medium),

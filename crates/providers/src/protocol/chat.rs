@@ -10,7 +10,7 @@ use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, Reach, Template, ToolStyle, TurnDecoder, Voice,
 };
 use plimsoll_wire::openai_responses::ResponsesProfile;
-use plimsoll_wire::{Effort, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,6 @@ use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
-use crate::explain::{Explanation, chat as sentences};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::sent::SentSessions;
@@ -61,6 +60,10 @@ impl Protocol for ChatProtocol {
         &self.dialect.name
     }
 
+    fn profile(&self) -> (&'static str, Value) {
+        ("chat", json!(self.dialect))
+    }
+
     fn takes_images(&self) -> bool {
         self.dialect.images
     }
@@ -84,9 +87,7 @@ impl Protocol for ChatProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.dialect);
-        let notes = rendered.notes.iter().chain(&left_out);
-        let left_out = notes.map(|note| note.what);
-        Ok(RenderedRequest::new(rendered.body, left_out))
+        Ok(RenderedRequest::new(rendered, left_out))
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
@@ -125,14 +126,6 @@ impl Protocol for ChatProtocol {
         validate(request, &self.dialect)
     }
 
-    fn rules(&self) -> Vec<&'static str> {
-        sentences::rules(&self.dialect)
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.dialect, connection)
-    }
-
     fn sample_reply(&self, sample: &SampleReply) -> Value {
         let calls = sample.calls.iter().map(|(id, arguments)| {
             json!({ "id": id, "type": "function",
@@ -160,7 +153,7 @@ impl ChatProtocol {
         &self,
         connection: &'a Connection,
         request: &Request,
-    ) -> (Cow<'a, Map<String, Value>>, Option<Note>) {
+    ) -> (Cow<'a, Map<String, Value>>, Option<LeftOut>) {
         let mut extra = extra_keys(connection, request, self.cache_lifetime());
         if extra.contains_key(EFFORT) {
             return (extra, None);
@@ -229,7 +222,7 @@ fn effort(
     model: &ModelRef,
     facts: &ModelFacts,
     dialect: &Dialect,
-) -> (Option<Effort>, Option<Note>) {
+) -> (Option<Effort>, Option<LeftOut>) {
     let known = ResponsesProfile {
         efforts: efforts::on_chat(model, facts, dialect),
         ..ResponsesProfile::openai()
@@ -248,10 +241,8 @@ fn effort(
         Reach::ToolsUnasked | Reach::NoTools if tools => None,
         _ => return (asked, None),
     };
-    let left_out = asked
-        .filter(|asked| *asked != Effort::None)
-        .map(|_| Note::setting(LeftOut::Effort));
-    (said, left_out)
+    let left_out = asked.filter(|asked| *asked != Effort::None);
+    (said, left_out.map(|_| LeftOut::Effort))
 }
 
 #[cfg(test)]

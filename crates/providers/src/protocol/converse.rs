@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
-use crate::explain::{Explanation, converse as sentences};
 use crate::models::FROM_LOW;
 use crate::receive::Framing;
 use crate::sent::SentSessions;
@@ -34,6 +33,10 @@ pub(crate) struct ConverseProtocol {
 impl Protocol for ConverseProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
+    }
+
+    fn profile(&self) -> (&'static str, Value) {
+        ("converse", json!(self.profile))
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -58,8 +61,7 @@ impl Protocol for ConverseProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        let mut rendered = RenderedRequest::new(rendered.body, left_out.chain(no_images));
+        let mut rendered = RenderedRequest::new(rendered, no_images);
         rendered.headers.insert(ACCEPT, STREAM);
         Ok(rendered)
     }
@@ -91,14 +93,6 @@ impl Protocol for ConverseProtocol {
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, &self.profile)
-    }
-
-    fn rules(&self) -> Vec<&'static str> {
-        crate::explain::rules_of("BR")
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

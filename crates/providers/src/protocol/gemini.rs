@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
 use crate::connection::Connection;
-use crate::explain::{Explanation, gemini as sentences};
 use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
@@ -32,6 +31,10 @@ pub(crate) struct GeminiProtocol {
 impl Protocol for GeminiProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
+    }
+
+    fn profile(&self) -> (&'static str, Value) {
+        ("gemini", json!(self.profile))
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -67,11 +70,7 @@ impl Protocol for GeminiProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        Ok(RenderedRequest::new(
-            rendered.body,
-            left_out.chain(no_images),
-        ))
+        Ok(RenderedRequest::new(rendered, no_images))
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
@@ -95,14 +94,6 @@ impl Protocol for GeminiProtocol {
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, &self.profile)
-    }
-
-    fn rules(&self) -> Vec<&'static str> {
-        crate::explain::rules_of("GM")
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.profile, &connection.facts)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

@@ -9,7 +9,6 @@ use plimsoll_wire::anthropic::{
 };
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,7 +18,6 @@ use super::{
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
-use crate::explain::{Explanation, messages as sentences};
 use crate::hosted::hosted;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
@@ -43,8 +41,6 @@ const COUNT_KEYS: [&str; 11] = [
     "mcp_servers",
     "speed",
 ];
-/// The header that names features which are not yet part of the API's version.
-const BETA: &str = "anthropic-beta";
 /// The texts with which servers reject thinking, in lower case.
 pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
     origin: ORIGIN,
@@ -67,6 +63,10 @@ pub(crate) struct MessagesProtocol {
 impl Protocol for MessagesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
+    }
+
+    fn profile(&self) -> (&'static str, Value) {
+        ("messages", json!(self.profile))
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -94,12 +94,7 @@ impl Protocol for MessagesProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        Ok(RenderedRequest {
-            headers: headers(&rendered.betas),
-            prefix: Some(rendered.prefix),
-            ..RenderedRequest::new(rendered.body, left_out.chain(no_images))
-        })
+        Ok(RenderedRequest::new(rendered, no_images))
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -142,14 +137,6 @@ impl Protocol for MessagesProtocol {
         validate(request, &self.profile)
     }
 
-    fn rules(&self) -> Vec<&'static str> {
-        crate::explain::rules_of("AM")
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.profile, &connection.facts)
-    }
-
     fn sample_reply(&self, sample: &SampleReply) -> Value {
         let mut content = Vec::new();
         if self.profile.thinking != ThinkingStyle::None {
@@ -172,12 +159,4 @@ pub(crate) fn url(base: &BaseUrl, path: &str) -> Url {
         true => base.endpoint(path),
         false => base.endpoint(&format!("v1/{path}")),
     }
-}
-
-fn headers(betas: &[&str]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    if let (false, Ok(value)) = (betas.is_empty(), HeaderValue::try_from(betas.join(","))) {
-        headers.insert(BETA, value);
-    }
-    headers
 }

@@ -17,7 +17,6 @@ use super::{
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
-use crate::explain::{Explanation, responses as sentences};
 use crate::hosted::hosted;
 use crate::model_ref::ModelRef;
 use crate::rejected::RejectionTexts;
@@ -77,6 +76,10 @@ impl Protocol for ResponsesProtocol {
         &self.profile.name
     }
 
+    fn profile(&self) -> (&'static str, Value) {
+        ("responses", json!(self.profile))
+    }
+
     fn takes_images(&self) -> bool {
         self.profile.images
     }
@@ -100,8 +103,7 @@ impl Protocol for ResponsesProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        let left_out = rendered.notes.iter().map(|note| note.what);
-        Ok(RenderedRequest::new(rendered.body, left_out))
+        Ok(RenderedRequest::new(rendered, None))
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -144,14 +146,6 @@ impl Protocol for ResponsesProtocol {
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, &self.profile)
-    }
-
-    fn rules(&self) -> Vec<&'static str> {
-        crate::explain::rules_of("OR")
-    }
-
-    fn explain(&self, connection: &Connection) -> Explanation {
-        sentences::explain(&self.profile, connection)
     }
 
     fn sample_reply(&self, sample: &SampleReply) -> Value {

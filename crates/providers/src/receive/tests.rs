@@ -305,7 +305,7 @@ fn all_that_arrives_is_bounded() {
         used: None,
         told: Instant::now(),
     };
-    assert_eq!(receiver.take(b":"), Ok(Flow::On));
+    assert_eq!(receiver.take(b":"), Ok(false));
     assert!(matches!(
         receiver.take(b":"),
         Err(BrokenResponse::TooLarge(_))

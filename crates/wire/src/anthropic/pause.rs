@@ -20,7 +20,7 @@ const COMPACTION: &str = "compaction";
 pub struct OpenCalls<T> {
     open: Vec<HostedCall<T>>,
     /// Whether the newest message ends with a call of the provider's or the host's tool.
-    ends: Ends,
+    ends_in_call: bool,
 }
 
 #[derive(Debug)]
@@ -33,12 +33,6 @@ struct HostedCall<T> {
     calls: bool,
     /// Whether its message is the newest.
     newest: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ends {
-    InCall,
-    Otherwise,
 }
 
 /// The provider's calls and results in a transcript that do not belong together.
@@ -57,7 +51,7 @@ impl<T> Default for OpenCalls<T> {
     fn default() -> Self {
         Self {
             open: Vec::new(),
-            ends: Ends::Otherwise,
+            ends_in_call: false,
         }
     }
 }
@@ -66,12 +60,12 @@ impl<T> OpenCalls<T> {
     /// Begins an assistant message. Calls from which it continues are answered or named in it.
     pub fn turn(&mut self) {
         self.said();
-        self.ends = Ends::Otherwise;
+        self.ends_in_call = false;
     }
 
     /// Takes a call of the provider's own tool.
     pub fn call(&mut self, id: &str, what: T) {
-        self.ends = Ends::InCall;
+        self.ends_in_call = true;
         self.open.push(HostedCall {
             id: id.to_owned(),
             what,
@@ -83,7 +77,7 @@ impl<T> OpenCalls<T> {
 
     /// Takes a result. Returns `true` if a call waited for it.
     pub fn result(&mut self, id: &str) -> bool {
-        self.ends = Ends::Otherwise;
+        self.ends_in_call = false;
         // Without an id, a result matches no call.
         let mut open = self.open.iter().filter(|_| !id.is_empty());
         let call = open.position(|open| open.id == id);
@@ -93,7 +87,7 @@ impl<T> OpenCalls<T> {
     /// Takes a call of the host's tool. `caller` is the id of the call whose program made it, if one
     /// did.
     pub fn host_call(&mut self, caller: Option<&str>) {
-        self.ends = Ends::InCall;
+        self.ends_in_call = true;
         for open in &mut self.open {
             if caller == Some(open.id.as_str()) {
                 (open.calls, open.passed) = (true, false);
@@ -103,7 +97,7 @@ impl<T> OpenCalls<T> {
 
     /// Takes any other block of the assistant message.
     pub fn other(&mut self) {
-        self.ends = Ends::Otherwise;
+        self.ends_in_call = false;
     }
 
     /// Takes results of the host's tools.
@@ -129,7 +123,7 @@ impl<T> OpenCalls<T> {
     /// Returns the calls that the API would refuse.
     pub fn refused(&self) -> impl Iterator<Item = (&str, &T)> {
         let refused = |open: &&HostedCall<T>| {
-            let under_way = !open.passed && (!open.newest || self.ends == Ends::InCall);
+            let under_way = !open.passed && (!open.newest || self.ends_in_call);
             !under_way && !open.calls
         };
         let refused = self.open.iter().filter(refused);

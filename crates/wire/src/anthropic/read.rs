@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use plimsoll_context::{CallId, Message, Opaque, Part, ToolResult, ToolSpec};
+use plimsoll_context::{CallId, Message, Part, ToolResult, ToolSpec};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -12,6 +12,7 @@ use super::read_block::{self, text};
 use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
 use crate::frames;
+use crate::own;
 use crate::raw::{RawObject, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
@@ -162,10 +163,8 @@ fn tool(document: &mut Document<'_>, raw: &str, place: &str) -> Result<(), WireE
         document.deferred_tools.insert(name);
     }
     let Some(schema) = object.get("input_schema") else {
-        document.hosted_tools.push(Opaque {
-            origin: ORIGIN.into(),
-            data: raw.trim().to_owned(),
-        });
+        let tool = own::opaque(ORIGIN, raw.trim());
+        document.hosted_tools.push(tool);
         return Ok(());
     };
     let description = match object.get("description") {

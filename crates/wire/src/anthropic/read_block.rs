@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::media;
 use super::{MARK, ORIGIN};
 use crate::error::WireError;
+use crate::own;
 use crate::raw::{RawObject, parse};
 
 /// Returns the parts of a block. A text with citations becomes the text, followed by the original
@@ -45,10 +46,7 @@ pub(super) fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
 pub(super) fn further_keys(call: &RawObject<'_>) -> Option<Opaque> {
     let known = ["type", "id", "name", "input", MARK];
     let data = call.with(&known.map(|key| (key, None)));
-    (data != "{}").then(|| Opaque {
-        origin: ORIGIN.into(),
-        data,
-    })
+    (data != "{}").then(|| own::opaque(ORIGIN, data))
 }
 
 fn texts(raw: &str, object: &RawObject<'_>, place: &str) -> Result<Vec<Part>, WireError> {
@@ -64,14 +62,13 @@ fn texts(raw: &str, object: &RawObject<'_>, place: &str) -> Result<Vec<Part>, Wi
 
 /// Returns the original block without a breakpoint.
 fn opaque(raw: &str, object: &RawObject<'_>) -> Opaque {
-    let data = match object.get(MARK) {
-        None => raw.trim().to_owned(),
-        Some(_) => object.with(&[(MARK, None)]),
-    };
-    Opaque {
-        origin: ORIGIN.into(),
-        data,
-    }
+    own::opaque(
+        ORIGIN,
+        match object.get(MARK) {
+            None => raw.trim().to_owned(),
+            Some(_) => object.with(&[(MARK, None)]),
+        },
+    )
 }
 
 /// Returns the text under a key.

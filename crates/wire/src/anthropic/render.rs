@@ -107,17 +107,9 @@ impl RequestRenderer for MessagesProfile {
         let breakpoints = newest(breakpoints);
         let tools = tools.iter().map(definition).chain(hosted).collect();
         let head = head(input, breakpoints, tools, &composer.normalizer.system);
-        let mut rest = vec![b']'];
-        settings.keys.write(&mut rest);
-        rest.push(b'}');
         let marks = (breakpoints, cache_control(retention(input)));
-        let body = composer.body(
-            head.open_list("messages"),
-            &end,
-            marks,
-            &MessagesWriter,
-            &rest,
-        );
+        let head = head.open_list("messages");
+        let body = composer.body(head, &end, marks, &MessagesWriter, &settings.keys);
         let rendered = EncodedRequest {
             body,
             notes,

@@ -116,8 +116,7 @@ impl MessagesEvents {
         reply: &mut OpenReply<MessagesBlock>,
     ) -> Result<(), WireError> {
         if let Some(usage) = event.get("usage").filter(|usage| usage.starts_with('{')) {
-            let usage: WireUsage = parse(usage)?;
-            self.usage = std::mem::take(&mut self.usage).with_later(usage);
+            self.usage.take(parse(usage)?);
             reply.used(self.usage.normalized());
         }
         Ok(())

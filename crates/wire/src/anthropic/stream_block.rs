@@ -1,12 +1,13 @@
 //! The state of a block while it arrives, and the parts that it becomes. `stream.rs` processes the
 //! events.
 
-use plimsoll_context::{Opaque, Part, StopReason, Thinking};
+use plimsoll_context::{Part, StopReason, Thinking};
 use serde_json::Value;
 
 use super::ORIGIN;
 use crate::object::{Object, array};
 use crate::open_reply::OpenBlock;
+use crate::own;
 use crate::raw::RawObject;
 
 /// The state of a block besides the model's output.
@@ -83,13 +84,13 @@ impl OpenBlock<MessagesBlock> {
                             .text("signature", signature)
                             .end(),
                     };
-                    let opaque = Some(own(block));
+                    let opaque = Some(own::opaque(ORIGIN, block));
                     parts = vec![Part::Thinking(Thinking { text, opaque })];
                 }
             }
             BlockKind::Redacted => parts.push(Part::Thinking(Thinking {
                 text: String::new(),
-                opaque: Some(own(self.state.began.clone())),
+                opaque: Some(own::opaque(ORIGIN, self.state.began.as_str())),
             })),
             BlockKind::Compaction { content, encrypted } => {
                 let quoted = |text: &String| Value::from(text.as_str()).to_string();
@@ -114,12 +115,5 @@ impl OpenBlock<MessagesBlock> {
 }
 
 fn opaque(data: String) -> Part {
-    Part::Opaque(own(data))
-}
-
-fn own(data: String) -> Opaque {
-    Opaque {
-        origin: ORIGIN.into(),
-        data,
-    }
+    Part::Opaque(own::opaque(ORIGIN, data))
 }

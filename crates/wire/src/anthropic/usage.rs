@@ -2,113 +2,54 @@
 //! than those for five minutes, so they are counted separately.
 
 use plimsoll_context::{Tokens, Usage};
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// Usage in the API's format. `input_tokens` only counts fresh input. A number of the wrong type counts
-/// as absent, because a reply must not fail because of a count.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(super) struct WireUsage {
-    /// Input that was neither read from nor written to the cache.
-    #[serde(deserialize_with = "count")]
-    pub(super) input_tokens: Option<u64>,
-    /// All output, including thinking.
-    #[serde(deserialize_with = "count")]
-    pub(super) output_tokens: Option<u64>,
-    /// Input written to the cache.
-    #[serde(deserialize_with = "count")]
-    pub(super) cache_creation_input_tokens: Option<u64>,
-    /// Input read from the cache.
-    #[serde(deserialize_with = "count")]
-    pub(super) cache_read_input_tokens: Option<u64>,
-    /// Input written to the cache, by lifetime.
-    pub(super) cache_creation: Option<CacheCreation>,
-    /// All other keys.
-    #[serde(flatten)]
-    pub(super) extra: Map<String, Value>,
-}
-
-/// Input written to the cache, by lifetime.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(super) struct CacheCreation {
-    /// For five minutes.
-    #[serde(deserialize_with = "count")]
-    pub(super) ephemeral_5m_input_tokens: Option<u64>,
-    /// For an hour.
-    #[serde(deserialize_with = "count")]
-    pub(super) ephemeral_1h_input_tokens: Option<u64>,
-}
+/// The usage as the API reports it. A number of the wrong type counts as absent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WireUsage(Map<String, Value>);
 
 impl WireUsage {
-    /// Returns the usage in Plimsoll's definition, or `None` if no counts were reported.
-    #[must_use]
-    pub(super) fn normalized(&self) -> Option<Usage> {
-        if self.input_tokens.is_none() && self.output_tokens.is_none() {
-            return None;
-        }
-        let tokens = |count: Option<u64>| Tokens(count.unwrap_or_default());
-        let output = tokens(self.output_tokens);
-        Some(Usage {
-            input: tokens(self.input_tokens),
-            output,
-            reasoning: tokens(self.reasoning()).min(output),
-            cache_read: tokens(self.cache_read_input_tokens),
-            cache_write: tokens(self.cache_write()),
-            cache_write_longer: tokens(self.for_an_hour()).min(tokens(self.cache_write())),
-        })
-    }
-
     /// Merges a later report of the same reply into this one. Its counts are totals, and replace
     /// earlier ones. Some gateways report 0 for unknown counts in one of the two reports, so 0 never
     /// replaces a count.
-    #[must_use]
-    pub(super) fn with_later(self, later: Self) -> Self {
-        let newest =
-            |old: Option<u64>, new: Option<u64>| new.filter(|new| *new > 0).or(old).or(new);
-        let mut extra = self.extra;
-        extra.extend(later.extra);
-        Self {
-            input_tokens: newest(self.input_tokens, later.input_tokens),
-            output_tokens: newest(self.output_tokens, later.output_tokens),
-            cache_creation_input_tokens: newest(
-                self.cache_creation_input_tokens,
-                later.cache_creation_input_tokens,
-            ),
-            cache_read_input_tokens: newest(
-                self.cache_read_input_tokens,
-                later.cache_read_input_tokens,
-            ),
-            cache_creation: later.cache_creation.or(self.cache_creation),
-            extra,
+    pub(super) fn take(&mut self, later: Map<String, Value>) {
+        for (key, value) in later {
+            let is_told = match &value {
+                Value::Number(count) => count.as_u64().is_some_and(|count| count > 0),
+                Value::Object(_) => true,
+                _ => continue,
+            };
+            if is_told || !self.0.contains_key(&key) {
+                self.0.insert(key, value);
+            }
         }
     }
 
-    fn cache_write(&self) -> Option<u64> {
-        let parts = self.cache_creation.map(|parts| {
-            let short = parts.ephemeral_5m_input_tokens.unwrap_or_default();
-            short.saturating_add(parts.ephemeral_1h_input_tokens.unwrap_or_default())
-        });
-        self.cache_creation_input_tokens.max(parts)
+    /// Returns the usage in Plimsoll's definition, or `None` if no counts were reported.
+    pub(super) fn normalized(&self) -> Option<Usage> {
+        let count = |key: &str| self.0.get(key).and_then(Value::as_u64);
+        let of = |key: &str, inner: &str| self.0.get(key)?.get(inner)?.as_u64();
+        let (input, output) = (count("input_tokens"), count("output_tokens"));
+        if input.is_none() && output.is_none() {
+            return None;
+        }
+        let short = of("cache_creation", "ephemeral_5m_input_tokens").unwrap_or_default();
+        let hour = of("cache_creation", "ephemeral_1h_input_tokens").unwrap_or_default();
+        let written = count("cache_creation_input_tokens").unwrap_or_default();
+        let written = written.max(short.saturating_add(hour));
+        // The API itself does not report the reasoning tokens, but some compatible servers do.
+        let reasoning = of("output_tokens_details", "thinking_tokens")
+            .or_else(|| of("output_tokens_details", "reasoning_tokens"));
+        let output = Tokens(output.unwrap_or_default());
+        Some(Usage {
+            input: Tokens(input.unwrap_or_default()),
+            output,
+            reasoning: Tokens(reasoning.unwrap_or_default()).min(output),
+            cache_read: Tokens(count("cache_read_input_tokens").unwrap_or_default()),
+            cache_write: Tokens(written),
+            cache_write_longer: Tokens(hour.min(written)),
+        })
     }
-
-    fn for_an_hour(&self) -> Option<u64> {
-        self.cache_creation?.ephemeral_1h_input_tokens
-    }
-
-    /// Returns the reasoning tokens. The API itself does not report them, but some compatible servers
-    /// do.
-    fn reasoning(&self) -> Option<u64> {
-        let details = self.extra.get("output_tokens_details")?;
-        let mut keys = ["thinking_tokens", "reasoning_tokens"].iter();
-        keys.find_map(|key| details.get(key)?.as_u64())
-    }
-}
-
-/// Reads a count. Anything else counts as absent.
-fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    Ok(Value::deserialize(from)?.as_u64())
 }
 
 #[cfg(test)]
@@ -116,7 +57,15 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> WireUsage {
-        serde_json::from_str(json).unwrap()
+        read_all([json])
+    }
+
+    fn read_all<const N: usize>(reports: [&str; N]) -> WireUsage {
+        let mut usage = WireUsage::default();
+        for report in reports {
+            usage.take(serde_json::from_str(report).unwrap());
+        }
+        usage
     }
 
     #[test]
@@ -145,14 +94,14 @@ mod tests {
 
     #[test]
     fn a_later_report_goes_before_an_earlier_one() {
-        let start = read(r#"{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":1}"#);
-        let end = read(r#"{"output_tokens":25}"#);
-        let usage = start.with_later(end).normalized().unwrap();
+        let start = r#"{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":1}"#;
+        let end = r#"{"output_tokens":25}"#;
+        let usage = read_all([start, end]).normalized().unwrap();
         assert_eq!((usage.input, usage.output), (Tokens(10), Tokens(25)));
         assert_eq!(usage.cache_read, Tokens(90));
-        let start = read(r#"{"input_tokens":0,"output_tokens":0}"#);
-        let end = read(r#"{"input_tokens":12,"output_tokens":0}"#);
-        let usage = start.with_later(end).normalized().unwrap();
+        let start = r#"{"input_tokens":0,"output_tokens":0}"#;
+        let end = r#"{"input_tokens":12,"output_tokens":0}"#;
+        let usage = read_all([start, end]).normalized().unwrap();
         assert_eq!((usage.input, usage.output), (Tokens(12), Tokens(0)));
     }
 }

@@ -11,6 +11,7 @@ use crate::arguments;
 use crate::block_list::BlockWriter;
 use crate::normalize::Native;
 use crate::object::{Object, array};
+use crate::own;
 use crate::raw::RawObject;
 use crate::request::LeftOut;
 use crate::server_rules::{ResultContent, ServerRules};
@@ -161,8 +162,7 @@ pub(super) fn block_json(block: &Block) -> Cow<'_, str> {
 
 /// Returns the JSON object of a block of this protocol.
 pub(super) fn own(opaque: &Opaque) -> Option<RawObject<'_>> {
-    let own = Some(opaque).filter(|opaque| opaque.origin == ORIGIN)?;
-    serde_json::from_str(&own.data).ok()
+    own::own(opaque, ORIGIN)
 }
 
 /// Returns the original JSON of a block of this protocol, without a breakpoint.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_context::{Breakpoint, Message};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::profile::{ConverseProfile, Maker};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
@@ -13,7 +13,7 @@ use crate::anthropic::{self, MIN_BUDGET, ThinkingStyle};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::object::{Object, array, members, merge, some_members};
+use crate::object::{Object, Settings, array, some_members};
 use crate::renderer::RequestRenderer;
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
@@ -74,10 +74,8 @@ impl RequestRenderer for ConverseProfile {
         let breakpoints = plan.map_or(&[][..], |plan| &plan.breakpoints);
 
         let mut head = Object::new();
-        let system = composer.normalizer.system.iter();
-        let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
-        if !system.is_empty() {
-            let text = Object::new().text("text", &system.join("\n\n")).end();
+        if let Some(system) = composer.normalizer.system_text() {
+            let text = Object::new().text("text", &system).end();
             let mark = breakpoints.contains(&Breakpoint::System);
             let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
             head = head.raw("system", &array(blocks));
@@ -85,16 +83,10 @@ impl RequestRenderer for ConverseProfile {
         if let Some(config) = tool_config(input, &decided.called, breakpoints, &mut notes) {
             head = head.raw("toolConfig", &config);
         }
-        let mut rest = vec![b']'];
         let settings = settings(input, budget, self, &mut notes);
-        if !settings.is_empty() {
-            rest.push(b',');
-            rest.extend_from_slice(members(&settings).as_bytes());
-        }
-        rest.push(b'}');
         let (head, end) = (head.open_list("messages"), composer.end(input.context));
         let marks = (breakpoints, "");
-        let body = composer.body(head, &end, marks, &ConverseWriter(self), &rest);
+        let body = composer.body(head, &end, marks, &ConverseWriter(self), &settings);
         decided.documents = parts.documents;
         written.decided = decided;
         let rendered = EncodedRequest {
@@ -160,7 +152,7 @@ fn settings(
     budget: Option<u64>,
     profile: &ConverseProfile,
     notes: &mut Vec<Note>,
-) -> Map<String, Value> {
+) -> Settings {
     let mut temperature = input.temperature.filter(|wanted| wanted.is_finite());
     let mut most = input.max_output;
     if let Maker::Anthropic(claude) = &profile.maker {
@@ -185,15 +177,11 @@ fn settings(
     if is_asked && thinking.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
-    let mut settings = some_members([
-        ("inferenceConfig", inference.map(Value::from)),
-        ("additionalModelRequestFields", thinking),
-    ])
-    .unwrap_or_default();
+    let mut settings = Settings::new(&[]);
+    settings.set("inferenceConfig", inference.map(Value::from));
+    settings.set("additionalModelRequestFields", thinking);
     if let Some(extra) = input.extra {
-        let mut extra = extra.clone();
-        extra.retain(|key, _| !NOT_SETTINGS.contains(&key.as_str()));
-        merge(&mut settings, &extra);
+        settings.merge(extra, &NOT_SETTINGS);
     }
     settings
 }

@@ -12,6 +12,7 @@ use super::profile::Maker;
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
+use crate::own;
 use crate::raw::parse;
 
 /// A reply while it arrives.
@@ -125,10 +126,7 @@ impl OpenBlock<ConverseBlock> {
         } else {
             return None;
         };
-        Some(Opaque {
-            origin: ORIGIN.into(),
-            data: data.to_string(),
-        })
+        Some(own::opaque(ORIGIN, data.to_string()))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::block_list::BlockWriter;
 use crate::compose::History;
 use crate::normalize::Native;
 use crate::object::{Object, array};
+use crate::own;
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
@@ -214,9 +215,7 @@ pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool 
 }
 
 fn signed_by(thinking: &Thinking, model: &str) -> Option<SignedReasoning> {
-    let opaque = thinking.opaque.as_ref();
-    let opaque = opaque.filter(|opaque| opaque.origin == ORIGIN)?;
-    let kept: SignedReasoning = serde_json::from_str(&opaque.data).ok()?;
+    let kept: SignedReasoning = own::own(thinking.opaque.as_ref()?, ORIGIN)?;
     (kept.model == model).then_some(kept)
 }
 

@@ -1,14 +1,14 @@
 //! [`render`]: a transcript as the body of a `generateContent` request. Deterministic: an older request,
 //! up to the end of its contents, is a byte prefix of a newer one.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::profile::{GeminiProfile, Thinking};
 use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
-use crate::object::{Object, array, members, merge, some_members};
+use crate::object::{Object, Settings, array, some_members};
 use crate::renderer::RequestRenderer;
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
@@ -37,11 +37,9 @@ impl RequestRenderer for GeminiProfile {
             composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
         }
         let mut notes = composer.normalizer.notes.clone();
-        let system = composer.normalizer.system.iter();
-        let system: Vec<&str> = system.filter_map(|block| block.as_text()).collect();
         let mut head = Object::new();
-        if !system.is_empty() {
-            let part = Object::new().text("text", &system.join("\n\n")).end();
+        if let Some(system) = composer.normalizer.system_text() {
+            let part = Object::new().text("text", &system).end();
             let parts = Object::new().raw("parts", &array([part.as_str()]));
             head = head.raw("systemInstruction", &parts.end());
         }
@@ -55,16 +53,10 @@ impl RequestRenderer for GeminiProfile {
         if !tools.is_empty() {
             head = head.raw("tools", &array(tools.iter().map(String::as_str)));
         }
-        let mut rest = vec![b']'];
         let settings = settings(input, callable, self, &mut notes);
-        if !settings.is_empty() {
-            rest.push(b',');
-            rest.extend_from_slice(members(&settings).as_bytes());
-        }
-        rest.push(b'}');
         let (head, end) = (head.open_list("contents"), composer.end(input.context));
         let rendered = EncodedRequest {
-            body: composer.body(head, &end, (&[], ""), &GeminiWriter(self), &rest),
+            body: composer.body(head, &end, (&[], ""), &GeminiWriter(self), &settings),
             notes,
             ..EncodedRequest::default()
         };
@@ -94,8 +86,8 @@ fn settings(
     callable: bool,
     profile: &GeminiProfile,
     notes: &mut Vec<Note>,
-) -> Map<String, Value> {
-    let mut settings = Map::new();
+) -> Settings {
+    let mut settings = Settings::new(&[]);
     // The API refuses a choice without tools.
     let choice = match &input.tool_choice {
         _ if !callable => None,
@@ -107,10 +99,8 @@ fn settings(
             Some(json!({"mode": "ANY", "allowedFunctionNames": [name]}))
         }
     };
-    if let Some(choice) = choice {
-        let config = json!({ "functionCallingConfig": choice });
-        settings.insert("toolConfig".into(), config);
-    }
+    let choice = choice.map(|choice| json!({ "functionCallingConfig": choice }));
+    settings.set("toolConfig", choice);
     let thinking = thinking(input, profile);
     if input.effort.is_some() && thinking.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
@@ -124,13 +114,9 @@ fn settings(
         ("stopSequences", stop),
         ("thinkingConfig", thinking),
     ]);
-    if let Some(config) = config {
-        settings.insert("generationConfig".into(), config.into());
-    }
+    settings.set("generationConfig", config.map(Value::from));
     if let Some(extra) = input.extra {
-        let mut extra = extra.clone();
-        extra.retain(|key, _| !NOT_SETTINGS.contains(&key.as_str()));
-        merge(&mut settings, &extra);
+        settings.merge(extra, &NOT_SETTINGS);
     }
     settings
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::dialect::{Dialect, Voice};
 use super::parts::ORIGIN;
+use crate::own;
 
 /// The gateway that requires its details.
 const GATEWAY: &str = "openrouter";
@@ -59,16 +60,12 @@ pub(super) fn readable(details: &[Value]) -> String {
 pub(super) fn part(key: &str, value: Value) -> Part {
     let mut keys = Map::new();
     keys.insert(key.to_owned(), value);
-    Part::Opaque(Opaque {
-        origin: ORIGIN.into(),
-        data: Value::Object(keys).to_string(),
-    })
+    Part::Opaque(own::opaque(ORIGIN, Value::Object(keys).to_string()))
 }
 
 /// Returns the keys in such a part. `None` for any other part.
 pub fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
-    let own = Some(&opaque.data).filter(|_| opaque.origin == ORIGIN)?;
-    let keys: Map<String, Value> = serde_json::from_str(own).ok()?;
+    let keys: Map<String, Value> = own::own(opaque, ORIGIN)?;
     let known = |key: &String| key == DETAILS || key == AUDIO;
     (!keys.is_empty() && keys.keys().all(known)).then_some(keys)
 }

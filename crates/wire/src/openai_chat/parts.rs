@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{File, Image, Opaque, Source};
+use plimsoll_context::{File, Image, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::dialect::Dialect;
 use crate::arguments::legal_name;
+use crate::sources::address;
 
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-chat";
@@ -61,13 +62,6 @@ pub(super) struct FilePart<'a> {
     pub(super) file_id: Option<Cow<'a, str>>,
 }
 
-/// Returns the content of an opaque block of this protocol. `None` for other blocks.
-pub(super) fn own<T: serde::de::DeserializeOwned>(opaque: &Opaque) -> Option<T> {
-    (opaque.origin == ORIGIN)
-        .then(|| serde_json::from_str(&opaque.data).ok())
-        .flatten()
-}
-
 pub(super) fn image_part(image: &Image) -> ContentPart<'_> {
     ContentPart {
         kind: "image_url".into(),
@@ -102,15 +96,6 @@ pub(super) fn file_part(file: &File) -> ContentPart<'_> {
             file_id,
         }),
         ..ContentPart::default()
-    }
-}
-
-fn address(source: &Source) -> Cow<'_, str> {
-    match source {
-        Source::Url { url } => Cow::Borrowed(url),
-        Source::Data { media_type, base64 } => {
-            Cow::Owned(format!("data:{media_type};base64,{base64}"))
-        }
     }
 }
 

@@ -4,9 +4,12 @@
 //! Sources: OpenAI's refusals, word for word, in public reports: of tools beside an effort from GPT-5.4
 //! on, of tools without `"none"` from GPT-5.5 on, of tools at all with GPT-6 Astra.
 
+use serde::Serialize;
+
 /// The extent to which Chat Completions supports a model of OpenAI's. The Responses API supports all
 /// models fully.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// Full support.
     Whole,

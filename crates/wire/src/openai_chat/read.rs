@@ -12,6 +12,7 @@ use super::patch::FORMAT;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::frames;
+use crate::own;
 use crate::raw::parse;
 use crate::sources::{from_data_url, from_url};
 
@@ -256,10 +257,7 @@ fn call_extra(call: &Value, known: &[&str]) -> Option<Opaque> {
         extra.shift_remove(*known);
     }
     let data = Value::Object(extra);
-    (data != serde_json::json!({})).then(|| Opaque {
-        origin: ORIGIN.into(),
-        data: data.to_string(),
-    })
+    (data != serde_json::json!({})).then(|| own::opaque(ORIGIN, data.to_string()))
 }
 
 fn legacy_call(
@@ -305,10 +303,7 @@ fn text_of(value: Option<&mut Value>, place: impl Fn() -> String) -> Result<Stri
 }
 
 fn opaque(block: &Value) -> Part {
-    Part::Opaque(Opaque {
-        origin: ORIGIN.into(),
-        data: block.to_string(),
-    })
+    Part::Opaque(own::opaque(ORIGIN, block.to_string()))
 }
 
 /// Reads the tools of a request.
@@ -327,10 +322,8 @@ pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
     };
     for (index, mut tool) in list.into_iter().enumerate() {
         if is_hosted(&tool) {
-            document.hosted_tools.push(Opaque {
-                origin: ORIGIN.into(),
-                data: tool.to_string(),
-            });
+            let tool = own::opaque(ORIGIN, tool.to_string());
+            document.hosted_tools.push(tool);
             continue;
         }
         let key = match tool.get(CUSTOM).is_some_and(Value::is_object) {

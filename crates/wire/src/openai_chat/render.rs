@@ -92,12 +92,10 @@ impl RequestRenderer for Dialect {
         if !tools.is_empty() {
             head = head.raw("tools", &array(tools.iter().map(String::as_str)));
         }
-        let mut rest = vec![b']'];
-        settings(input, !tools.is_empty(), self, &mut notes).write(&mut rest);
-        rest.push(b'}');
+        let settings = settings(input, !tools.is_empty(), self, &mut notes);
         let (head, end) = (head.open_list("messages"), composer.end(input.context));
         let rendered = EncodedRequest {
-            body: composer.body(head, &end, (marks, mark), &ChatWriter(self), &rest),
+            body: composer.body(head, &end, (marks, mark), &ChatWriter(self), &settings),
             notes,
             ..EncodedRequest::default()
         };

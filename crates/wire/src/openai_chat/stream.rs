@@ -1,17 +1,19 @@
 //! [`ChatEvents`]: the chunks of a streamed reply, and whole responses. Deviations of other servers are
 //! repaired; the model's output is not changed.
 
-use plimsoll_context::{Opaque, Part, Reply, StopReason};
+use plimsoll_context::{Part, Reply, StopReason};
 use serde_json::Value;
 
 use super::details::{self, DETAILS};
 use super::parts::{CUSTOM, ORIGIN};
 use super::pieces::{self, CallPlace, CallState};
-use super::response::{CallPiece, Choice, FunctionPiece, MessagePiece, Response};
+use super::response::{CallPiece, Keys, Response, count, object, objects, text};
+use super::usage::usage;
 use crate::call_ids::fnv1a;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
 use crate::open_reply::{OpenContent, OpenReply};
+use crate::own;
 use crate::raw::parse;
 
 /// The places of the two blocks that every reply has. The calls follow.
@@ -51,25 +53,17 @@ impl ReplyEvents for ChatEvents {
 
     fn event(&mut self, data: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
         let chunk: Response = parse(data)?;
-        refuse_error(&chunk, data)?;
-        self.take(chunk, reply)
+        refuse_error(&chunk.keys, data)?;
+        self.take(&chunk.keys, false, reply)
     }
 
     fn whole(&mut self, body: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
-        let mut response: Response = parse(body)?;
-        refuse_error(&response, body)?;
-        if response.choices.is_empty() {
+        let Response { keys } = parse(body)?;
+        refuse_error(&keys, body)?;
+        if objects(&keys, "choices").is_empty() {
             return Err(WireError::expected("choices", "a list of one", None));
         }
-        for choice in &mut response.choices {
-            if let Some(message) = &mut choice.message {
-                // In a whole message, each call is a separate one, with or without an index.
-                for (index, call) in message.tool_calls.iter_mut().enumerate() {
-                    call.index = Some(index as u64);
-                }
-            }
-        }
-        self.take(response, reply)?;
+        self.take(&keys, true, reply)?;
         reply.end();
         Ok(())
     }
@@ -88,60 +82,57 @@ impl ReplyEvents for ChatEvents {
 }
 
 impl ChatEvents {
-    fn take(&mut self, chunk: Response, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+    /// Takes a chunk, or a whole response.
+    fn take(
+        &mut self,
+        chunk: &Keys,
+        is_whole: bool,
+        reply: &mut OpenReply<CallState>,
+    ) -> Result<(), WireError> {
         if self.response.is_empty() {
-            self.response = chunk.id.unwrap_or_default();
+            self.response = text(chunk, "id").unwrap_or_default();
         }
         if reply.model.is_none() {
-            reply.model = chunk.model.filter(|model| !model.is_empty());
+            reply.model = text(chunk, "model").filter(|model| !model.is_empty());
         }
-        let groq = chunk.extra.get("x_groq").and_then(|groq| groq.get("usage"));
-        let groq = groq.and_then(|usage| serde_json::from_value(usage.clone()).ok());
-        let mut usage = chunk.usage.or(groq);
-        let mut choices = chunk.choices.into_iter();
-        let first = choices.find(|choice| choice.index.is_none_or(|index| index == 0));
-        if let Some(Choice {
-            index,
-            message,
-            delta,
-            finish_reason,
-            usage: inner,
-            ..
-        }) = first
-        {
-            if let Some(mut said) = delta.or(message) {
-                if index.is_none() && said.tool_calls.is_empty() {
-                    said.tool_calls = other_calls(choices);
+        let mut choices = objects(chunk, "choices").into_iter();
+        let first = choices.find(|choice| index(choice).is_none_or(|index| index == 0));
+        if let Some(choice) = first {
+            if let Some(said) = said(choice) {
+                let mut calls = calls(choice, is_whole);
+                if index(choice).is_none() && calls.is_empty() {
+                    calls = other_calls(choices, is_whole);
                 }
-                self.message(said, reply)?;
+                self.message(said, calls, reply)?;
             }
-            if let Some(reason) = finish_reason.filter(|reason| !reason.is_empty()) {
+            let reason = text(choice, "finish_reason").unwrap_or_default();
+            if !reason.is_empty() {
                 reply.stopped(stop_reason(&reason));
             }
-            usage = usage.or(inner);
         }
+        let groq = object(chunk, "x_groq").and_then(|groq| groq.get("usage"));
+        let inner = first.and_then(|choice| choice.get("usage"));
+        let reported = [chunk.get("usage"), groq, inner].into_iter().flatten();
         // Servers that report usage in every chunk report the total so far.
-        reply.used(usage.and_then(|usage| usage.normalized()));
+        let reported = reported.filter_map(Value::as_object).next();
+        reply.used(reported.and_then(|reported| usage(reported, &[])));
         Ok(())
     }
 
     fn message(
         &mut self,
-        said: MessagePiece,
+        said: &Keys,
+        calls: Vec<CallPiece>,
         reply: &mut OpenReply<CallState>,
     ) -> Result<(), WireError> {
         // If one chunk has both keys, they contain the same text.
-        let reasoning = [said.reasoning_content, said.reasoning];
-        let reasoning = reasoning
-            .into_iter()
-            .flatten()
-            .find_map(|value| match value {
-                Value::String(text) if !text.is_empty() => Some(text),
-                _ => None,
-            });
-        let mut extra = said.extra;
-        let more = match extra.remove(DETAILS) {
-            Some(Value::Array(more)) => more,
+        let mut reasoning = ["reasoning_content", "reasoning"].iter();
+        let reasoning = reasoning.find_map(|key| {
+            let text = said.get(*key)?.as_str();
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        });
+        let more = match said.get(DETAILS) {
+            Some(Value::Array(more)) => more.clone(),
             _ => Vec::new(),
         };
         let reasoning = reasoning.unwrap_or_else(|| details::readable(&more));
@@ -150,27 +141,18 @@ impl ChatEvents {
             reply.charge(detail.to_string().len())?;
         }
         details::take(&mut self.details, more);
-        match said.content {
-            Some(Value::String(text)) => reply.write(TEXT, &text)?,
+        match said.get("content") {
+            Some(Value::String(text)) => reply.write(TEXT, text)?,
             Some(Value::Array(parts)) => {
                 for part in parts {
-                    content_part(&part, reply)?;
+                    content_part(part, reply)?;
                 }
             }
             _ => {}
         }
-        if let Some(text) = said.refusal {
-            reply.write(TEXT, &text)?;
-        }
-        for piece in said.tool_calls {
-            self.call(piece, reply)?;
-        }
-        if let Some(function) = said.legacy_call {
-            let piece = CallPiece {
-                index: Some(0),
-                function: Some(function),
-                ..CallPiece::default()
-            };
+        reply.write(TEXT, &text(said, "refusal").unwrap_or_default())?;
+        let legacy = object(said, "function_call").map(CallPiece::of_legacy); // tidy:allow(function call)
+        for piece in calls.into_iter().chain(legacy) {
             self.call(piece, reply)?;
         }
         Ok(())
@@ -184,30 +166,11 @@ impl ChatEvents {
         let CallPiece {
             index,
             id,
-            function,
-            custom,
-            mut extra,
+            name,
+            arguments,
+            extra,
         } = piece;
-        extra.remove("type");
-        let function = match custom {
-            Some(custom) => {
-                extra.insert("type".into(), CUSTOM.into());
-                FunctionPiece {
-                    name: custom.name,
-                    arguments: custom.input.map(Value::String),
-                }
-            }
-            None => function.unwrap_or_default(),
-        };
-        let name = function.name.unwrap_or_default();
-        let arguments = match function.arguments {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text,
-            // Some servers send the object itself.
-            Some(other) => other.to_string(),
-        };
         reply.charge(name.len() + arguments.len())?;
-        let id = id.filter(|id| !id.is_empty());
         let place = pieces::find(reply.blocks(), index, id.as_deref(), &name, &arguments);
         let (at, name) = match place {
             CallPlace::Open(at) => (at, name),
@@ -224,10 +187,7 @@ impl ChatEvents {
         if call.opaque.is_none() && !extra.is_empty() {
             let extra = Value::Object(extra);
             open.is_text = extra.get("type").is_some_and(|kind| kind == CUSTOM);
-            call.opaque = Some(Opaque {
-                origin: ORIGIN.into(),
-                data: extra.to_string(),
-            });
+            call.opaque = Some(own::opaque(ORIGIN, extra.to_string()));
         }
         state.told_of(call, &name, &arguments);
         if call.name.is_empty() {
@@ -288,12 +248,34 @@ fn content_part(part: &Value, reply: &mut OpenReply<CallState>) -> Result<(), Wi
     }
 }
 
+/// Returns the number of a choice, if the server gives it one.
+fn index(choice: &Keys) -> Option<u64> {
+    count(choice.get("index"))
+}
+
+/// Returns the piece of a message in a chunk, or the message of a whole response.
+fn said(choice: &Keys) -> Option<&Keys> {
+    object(choice, "delta").or_else(|| object(choice, "message"))
+}
+
+/// Returns the calls in a choice. In a whole message, each call is a separate one, with or without an
+/// index.
+fn calls(choice: &Keys, is_whole: bool) -> Vec<CallPiece> {
+    let is_whole = is_whole && object(choice, "delta").is_none();
+    let calls = said(choice).map(|said| objects(said, "tool_calls"));
+    let calls = calls.unwrap_or_default().into_iter().map(CallPiece::of);
+    let numbered = (0..).zip(calls).map(|(number, call)| CallPiece {
+        index: if is_whole { Some(number) } else { call.index },
+        ..call
+    });
+    numbered.collect()
+}
+
 /// Returns the calls in the first choice that has any. Some servers put the text and the calls of one
 /// reply into different choices without numbers.
-fn other_calls(choices: impl Iterator<Item = Choice>) -> Vec<CallPiece> {
-    let unnumbered = choices.filter(|choice| choice.index.is_none());
-    let said = unnumbered.filter_map(|choice| choice.delta.or(choice.message));
-    let mut calls = said.map(|said| said.tool_calls);
+fn other_calls<'k>(choices: impl Iterator<Item = &'k Keys>, is_whole: bool) -> Vec<CallPiece> {
+    let unnumbered = choices.filter(|choice| index(choice).is_none());
+    let mut calls = unnumbered.map(|choice| calls(choice, is_whole));
     calls.find(|calls| !calls.is_empty()).unwrap_or_default()
 }
 
@@ -303,27 +285,26 @@ fn text_in(part: &Value) -> Option<&str> {
 
 /// Returns an error if the response contains one. Some servers report errors with status 200, or in the
 /// middle of a stream.
-fn refuse_error(response: &Response, body: &str) -> Result<(), WireError> {
-    let kind = response.extra.get("object").and_then(Value::as_str);
-    let bare = response.choices.is_empty()
-        && response.usage.is_none()
-        && response.id.is_none()
+fn refuse_error(response: &Keys, body: &str) -> Result<(), WireError> {
+    let choices = objects(response, "choices");
+    let kind = response.get("object").and_then(Value::as_str);
+    let bare = choices.is_empty()
+        && object(response, "usage").is_none()
+        && text(response, "id").is_none()
         && ["message", "detail"]
             .iter()
-            .any(|key| response.extra.contains_key(*key));
-    let in_choice = response
-        .choices
+            .any(|key| response.contains_key(*key));
+    let in_choice = choices
         .iter()
-        .any(|choice| choice.extra.get("error").is_some_and(is_told));
+        .any(|choice| choice.get("error").is_some_and(is_told));
     // MiniMax reports errors like this, with status 200.
-    let base = response.extra.get("base_resp");
+    let base = response.get("base_resp");
     let code = base.and_then(|base| base.get("status_code"));
     let refused = code.and_then(Value::as_i64).is_some_and(|code| code != 0);
     // An empty error beside a reply is ignored.
     let at_top = response
-        .error
-        .as_ref()
-        .is_some_and(|error| is_told(error) || (!error.is_null() && response.choices.is_empty()));
+        .get("error")
+        .is_some_and(|error| is_told(error) || (!error.is_null() && choices.is_empty()));
     if at_top || in_choice || bare || refused || kind == Some("error") {
         return Err(WireError::Provider { body: body.into() });
     }

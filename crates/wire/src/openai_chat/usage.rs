@@ -4,86 +4,96 @@
 use plimsoll_context::{Tokens, Usage};
 use serde_json::Value;
 
-use super::response::WireUsage;
+use super::response::{Keys, count};
 
-impl WireUsage {
-    /// Returns the usage in Plimsoll's definition, or `None` if the server reported no counts.
-    ///
-    /// `prompt_tokens` includes the tokens read from and written to a cache, unless there are more of
-    /// these. `completion_tokens` includes reasoning, except at servers (xAI) whose total shows
-    /// otherwise.
-    #[must_use]
-    pub(crate) fn normalized(&self) -> Option<Usage> {
-        let prompt = self.prompt_tokens;
-        let written = self.completion_tokens;
-        if prompt.is_none() && written.is_none() && self.total_tokens.is_none() {
-            return None;
-        }
-        let prompt = prompt.unwrap_or_default();
-        let (read, write) = (self.cache_read(), self.cache_write());
-        let (output, reasoning) = self.output(prompt);
-        // A part cannot be larger than the whole: some gateways count it separately, as Anthropic does.
-        let (fresh, read, write) = if read > prompt || write > prompt {
-            (prompt, read, write)
-        } else {
-            let write = write.min(prompt - read);
-            (prompt - read - write, read, write)
-        };
-        Some(Usage {
-            input: Tokens(fresh),
-            output: Tokens(output),
-            reasoning: Tokens(reasoning.min(output)),
-            cache_read: Tokens(read),
-            cache_write: Tokens(write),
-            ..Usage::default()
-        })
+/// Returns the usage in Plimsoll's definition, or `None` if the server reported no counts. `names`
+/// contains other names of counts, each before the name in Chat Completions.
+///
+/// `prompt_tokens` includes the tokens read from and written to a cache, unless there are more of these.
+/// `completion_tokens` includes reasoning, except at servers (xAI) whose total shows otherwise.
+pub(crate) fn usage(reported: &Keys, names: &[(&str, &str)]) -> Option<Usage> {
+    let counts = Counts { reported, names };
+    let prompt = counts.of("prompt_tokens");
+    let written = counts.of("completion_tokens");
+    let total = counts.of("total_tokens");
+    if prompt.is_none() && written.is_none() && total.is_none() {
+        return None;
+    }
+    let prompt = prompt.unwrap_or_default();
+    let details = |key| counts.detail("prompt_tokens_details", key);
+    let read = details("cached_tokens")
+        // DeepSeek's and Kimi's names.
+        .or_else(|| counts.of("prompt_cache_hit_tokens"))
+        .or_else(|| counts.of("cached_tokens"))
+        .or_else(|| counts.exactly("cache_read_input_tokens"))
+        .unwrap_or_default();
+    let write = details("cache_write_tokens")
+        .or_else(|| counts.exactly("cache_creation_input_tokens"))
+        .unwrap_or_default();
+    let reasoning = counts
+        .detail("completion_tokens_details", "reasoning_tokens")
+        .or_else(|| counts.exactly("reasoning_tokens"))
+        .unwrap_or_default();
+    let rest = total.map_or(0, |total| total.saturating_sub(prompt));
+    let written = written.unwrap_or(rest);
+    let apart = written.saturating_add(reasoning);
+    let output = match reasoning > 0 && (rest == apart || reasoning > written) {
+        true => apart,
+        false => written,
+    };
+    // A part cannot be larger than the whole: some gateways count it separately, as Anthropic does.
+    let (fresh, write) = if read > prompt || write > prompt {
+        (prompt, write)
+    } else {
+        let write = write.min(prompt - read);
+        (prompt - read - write, write)
+    };
+    Some(Usage {
+        input: Tokens(fresh),
+        output: Tokens(output),
+        reasoning: Tokens(reasoning.min(output)),
+        cache_read: Tokens(read),
+        cache_write: Tokens(write),
+        ..Usage::default()
+    })
+}
+
+/// The counts of a server. A value of the wrong type counts as absent, because a reply must not fail
+/// because of a count.
+struct Counts<'r> {
+    reported: &'r Keys,
+    names: &'r [(&'r str, &'r str)],
+}
+
+impl<'r> Counts<'r> {
+    fn get(&self, key: &str) -> Option<&'r Value> {
+        let other = self.names.iter().find(|(_, name)| *name == key);
+        let other = other.and_then(|(other, _)| self.reported.get(*other));
+        other.or_else(|| self.reported.get(key))
     }
 
-    fn cache_read(&self) -> u64 {
-        let details = self.prompt_tokens_details.as_ref();
-        details
-            .and_then(|details| details.cached_tokens)
-            .or(self.prompt_cache_hit_tokens)
-            .or(self.cached_tokens)
-            .or_else(|| self.extra("cache_read_input_tokens"))
-            .unwrap_or_default()
+    fn of(&self, key: &str) -> Option<u64> {
+        count(self.get(key))
     }
 
-    fn cache_write(&self) -> u64 {
-        let details = self.prompt_tokens_details.as_ref();
-        details
-            .and_then(|details| details.cache_write_tokens)
-            .or_else(|| self.extra("cache_creation_input_tokens"))
-            .unwrap_or_default()
+    fn detail(&self, of: &str, key: &str) -> Option<u64> {
+        count(self.get(of)?.as_object()?.get(key))
     }
 
-    /// Returns the output tokens, and the reasoning tokens among them.
-    fn output(&self, prompt: u64) -> (u64, u64) {
-        let details = self.completion_tokens_details.as_ref();
-        let reasoning = details
-            .and_then(|details| details.reasoning_tokens)
-            .or_else(|| self.extra("reasoning_tokens"))
-            .unwrap_or_default();
-        let rest = self
-            .total_tokens
-            .map(|total| total.saturating_sub(prompt))
-            .unwrap_or_default();
-        let written = self.completion_tokens.unwrap_or(rest);
-        let apart = written.saturating_add(reasoning);
-        if reasoning > 0 && (rest == apart || reasoning > written) {
-            return (apart, reasoning);
-        }
-        (written, reasoning)
-    }
-
-    fn extra(&self, key: &str) -> Option<u64> {
-        self.extra.get(key).and_then(Value::as_u64)
+    /// Returns a count that is only accepted as a number.
+    fn exactly(&self, key: &str) -> Option<u64> {
+        self.reported.get(key).and_then(Value::as_u64)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn normalized(row: &str) -> Option<Usage> {
+        let reported: Keys = serde_json::from_str(row).unwrap();
+        usage(&reported, &[])
+    }
 
     #[test]
     fn the_same_work_is_the_same_usage() {
@@ -108,8 +118,7 @@ mod tests {
                 "cache_read_input_tokens":800,"reasoning_tokens":30}"#,
         ];
         for row in rows {
-            let usage: WireUsage = serde_json::from_str(row).unwrap();
-            let usage = usage.normalized().unwrap();
+            let usage = normalized(row).unwrap();
             let expected = Usage {
                 input: Tokens(200),
                 output: Tokens(50),
@@ -125,12 +134,11 @@ mod tests {
 
     #[test]
     fn cache_writes_are_not_fresh_input_and_nothing_is_negative() {
-        let usage: WireUsage = serde_json::from_str(
+        let usage = normalized(
             r#"{"prompt_tokens":100,"completion_tokens":1,
                 "prompt_tokens_details":{"cached_tokens":90,"cache_write_tokens":50}}"#,
-        )
-        .unwrap();
-        let usage = usage.normalized().unwrap();
+        );
+        let usage = usage.unwrap();
         assert_eq!((usage.input, usage.cache_write), (Tokens(0), Tokens(10)));
         assert_eq!(usage.processed(), Tokens(100));
         for (json, expected) in [
@@ -143,8 +151,7 @@ mod tests {
                 (4, 0, 5_000),
             ),
         ] {
-            let usage: WireUsage = serde_json::from_str(json).unwrap();
-            let usage = usage.normalized().unwrap();
+            let usage = normalized(json).unwrap();
             let (input, read, write) = expected;
             assert_eq!(usage.input, Tokens(input), "{json}");
             assert_eq!(
@@ -152,7 +159,6 @@ mod tests {
                 (Tokens(read), Tokens(write))
             );
         }
-        let nothing: WireUsage = serde_json::from_str(r#"{"prompt_tokens":"many"}"#).unwrap();
-        assert_eq!(nothing.normalized(), None);
+        assert_eq!(normalized(r#"{"prompt_tokens":"many"}"#), None);
     }
 }

@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use super::details;
 use super::dialect::{Dialect, EchoReasoning, EmptyReasoning, NoContent};
-use super::parts::{CUSTOM, ContentPart, MAX_NAME, file_part, image_part, is_elsewhere, own};
+use super::parts::{CUSTOM, ContentPart, MAX_NAME, ORIGIN, file_part, image_part, is_elsewhere};
 use crate::compose::{Spot, Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{members, push_text};
+use crate::own::own;
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Breakpoints, Neighbors, ReasoningRule, ResultContent, Results, ServerRules,
@@ -48,14 +49,15 @@ impl Native for ChatWriter<'_> {
             }
             return Ok(());
         }
-        let part: Option<ContentPart<'_>> = own(opaque);
+        let part: Option<ContentPart<'_>> = own(opaque, ORIGIN);
         let part = part.as_ref().and_then(json).ok_or(LeftOut::ForeignBlock)?;
         blocks.push(Content::Json(part).into());
         Ok(())
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
-        let mut keys: Map<String, Value> = call.opaque.as_ref().and_then(own).unwrap_or_default();
+        let own = call.opaque.as_ref().and_then(|opaque| own(opaque, ORIGIN));
+        let mut keys: Map<String, Value> = own.unwrap_or_default();
         let kind = keys.shift_remove("type");
         (
             kind.is_some_and(|kind| kind == CUSTOM),

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::own;
+
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-responses";
 
@@ -170,10 +172,7 @@ pub fn is_encrypted(item: &Value) -> bool {
 
 /// Returns an item as a block of this origin.
 pub fn opaque(raw: &str) -> Opaque {
-    Opaque {
-        origin: ORIGIN.into(),
-        data: raw.to_owned(),
-    }
+    own::opaque(ORIGIN, raw)
 }
 
 /// Returns the block of this protocol in an opaque part: its type, which may be empty, and its bytes.
@@ -184,10 +183,7 @@ pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
         #[serde(rename = "type", default)]
         kind: Option<String>,
     }
-    if opaque.origin != ORIGIN {
-        return None;
-    }
-    let raw: &RawValue = serde_json::from_str(&opaque.data).ok()?;
+    let raw: &RawValue = own::own(opaque, ORIGIN)?;
     // Serde would also accept other values, but only an object has keys.
     if !raw.get().starts_with('{') {
         return None;

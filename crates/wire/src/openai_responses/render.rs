@@ -61,12 +61,10 @@ impl RequestRenderer for ResponsesProfile {
         if !tools.is_empty() {
             head = head.raw("tools", &array(tools.iter().map(String::as_str)));
         }
-        let mut rest = vec![b']'];
-        settings(input, !tools.is_empty(), self, &mut notes).write(&mut rest);
-        rest.push(b'}');
-        let end = composer.end(input.context);
+        let settings = settings(input, !tools.is_empty(), self, &mut notes);
+        let (head, end) = (head.open_list("input"), composer.end(input.context));
         let rendered = EncodedRequest {
-            body: composer.body(head.open_list("input"), &end, (&[], ""), &writer, &rest),
+            body: composer.body(head, &end, (&[], ""), &writer, &settings),
             notes,
             ..EncodedRequest::default()
         };

@@ -2,9 +2,9 @@
 //! Completions and the same meaning.
 
 use plimsoll_context::Usage;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::openai_chat::response::WireUsage;
+use crate::openai_chat::usage;
 
 /// The names here and in Chat Completions.
 const NAMES: [(&str, &str); 4] = [
@@ -16,18 +16,7 @@ const NAMES: [(&str, &str); 4] = [
 
 /// Returns the usage of a response. `None` if it has no counts.
 pub(super) fn usage(reported: &Value) -> Option<Usage> {
-    let mut renamed = Map::new();
-    for (key, value) in reported.as_object()? {
-        let name = NAMES.iter().find(|(ours, _)| ours == key);
-        let name = name.map_or(key.as_str(), |(_, theirs)| theirs);
-        // Details that are not an object contain no counts.
-        if name.ends_with("_details") && !value.is_object() {
-            continue;
-        }
-        renamed.insert(name.to_owned(), value.clone());
-    }
-    let usage: WireUsage = serde_json::from_value(Value::Object(renamed)).ok()?;
-    usage.normalized()
+    usage::usage(reported.as_object()?, &NAMES)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
+use crate::sources::address;
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The detail for an image without one: the published types require it.
@@ -286,13 +287,4 @@ fn file_part(file: &File) -> String {
 /// Returns `false` for a file id of the provider.
 fn is_address(url: &str) -> bool {
     url.contains("://") || url.starts_with("data:")
-}
-
-fn address(source: &Source) -> Cow<'_, str> {
-    match source {
-        Source::Url { url } => Cow::Borrowed(url),
-        Source::Data { media_type, base64 } => {
-            Cow::Owned(format!("data:{media_type};base64,{base64}"))
-        }
-    }
 }

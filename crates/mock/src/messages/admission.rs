@@ -1,16 +1,16 @@
 //! The checks that the API makes before it reads a body.
 //!
 //! [`admission`] judges the headers and the keys of the body that need a beta header.
-//! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in
-//! `validate.rs`.
+//! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in the `judge`
+//! crate.
 
-use plimsoll_wire::__internals::anthropic::beta_of;
-use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES};
+use plimsoll_judge::anthropic::validate;
+use plimsoll_judge::{Fault, Rule};
+use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES, beta_of};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
-use super::validate::{content, text, validate};
-use crate::fault::{Fault, Rule};
+use crate::api::{Header, list, text};
 
 /// Keys that ask for a reply. The endpoint that only counts tokens does not know them.
 const OF_REPLIES: [&str; 9] = [
@@ -26,14 +26,11 @@ const OF_REPLIES: [&str; 9] = [
 ];
 
 /// Refuses a request for its headers, as the API does: without a key, without a version, or with keys
-/// of its body that a beta header has to announce. `header` returns a header by its name in lower case.
+/// of its body that a beta header has to announce.
 ///
 /// # Errors
 /// If the API would refuse the request: the status and the body of the refusal.
-pub fn admission(
-    header: &dyn Fn(&str) -> Option<String>,
-    request: &Value,
-) -> Result<(), (u16, Value)> {
+pub(super) fn admission(header: Header<'_>, request: &Value) -> Result<(), (u16, Value)> {
     let refused = |status: u16, kind: &str, message: String| {
         let error = json!({"type": kind, "message": message});
         Err((status, json!({"type": "error", "error": error})))
@@ -53,8 +50,7 @@ pub fn admission(
         let message = "context_management: Extra inputs are not permitted".to_owned();
         return refused(400, "invalid_request_error", message);
     }
-    let tools = request.get("tools").and_then(Value::as_array);
-    for (index, tool) in tools.into_iter().flatten().enumerate() {
+    for (index, tool) in list(request, "tools").iter().enumerate() {
         let kind = text(tool, "type");
         if beta_of(kind).is_some_and(|beta| !announced(beta)) {
             let message = format!(
@@ -77,8 +73,7 @@ pub fn admission(
 }
 
 /// Returns the rules that a request for a token count breaks. Empty for a valid one.
-#[must_use]
-pub fn validate_count(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
+pub(super) fn validate_count(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
     let mut faults = Vec::new();
     for key in OF_REPLIES {
         if request.get(key).is_some() {
@@ -101,9 +96,9 @@ pub fn validate_count(request: &Value, profile: &MessagesProfile) -> Vec<Fault> 
 
 /// Returns the place of the first file that is named by an id.
 fn file(request: &Value) -> Option<String> {
-    let messages = request.get("messages").and_then(Value::as_array)?;
-    messages.iter().enumerate().find_map(|(index, message)| {
-        let mut blocks = content(message).iter();
+    let mut messages = list(request, "messages").iter().enumerate();
+    messages.find_map(|(index, message)| {
+        let mut blocks = list(message, "content").iter();
         let at = blocks.position(|block| {
             let source = block.get("source").unwrap_or(&Value::Null);
             text(source, "type") == "file"
@@ -165,6 +160,32 @@ mod tests {
             let betas = format!("another, {beta}");
             let with = [head[0], head[1], ("anthropic-beta", betas.as_str())];
             assert_eq!(refused(&with, request), None);
+        }
+    }
+
+    #[test]
+    fn what_is_not_yet_part_of_the_api_is_announced_or_refused() {
+        let head = [("x-api-key", "k"), ("anthropic-version", "2023-06-01")];
+        for (tool, beta) in [
+            (
+                json!({"type": "advisor_20260301", "name": "advisor"}),
+                "advisor-tool-2026-03-01",
+            ),
+            (
+                json!({"type": "code_execution_20250522", "name": "code_execution"}),
+                "code-execution-2025-05-22",
+            ),
+            (
+                json!({"type": "mcp_toolset", "mcp_server_name": "ship"}),
+                "mcp-client-2025-11-20",
+            ),
+        ] {
+            let request = json!({"tools": [tool]});
+            let with = [head[0], head[1], ("anthropic-beta", beta)];
+            assert_eq!(refused(&with, &request), None);
+            let (status, words) = refused(&head, &request).unwrap();
+            assert_eq!(status, 400);
+            assert!(words.contains("Input tag"), "{words}");
         }
     }
 
