@@ -18,9 +18,9 @@ pub struct McpServer {
     pub(super) name: String,
     pub(super) reach: Reach,
     pub(super) timeout: Duration,
-    pub(super) trust: Trust,
-    pub(super) need: Need,
-    pub(super) offer: Offer,
+    pub(super) trusted: bool,
+    pub(super) required: bool,
+    pub(super) lazy: bool,
     /// The server's address, in the spellings that errors repeat. Some addresses contain a key in the
     /// path.
     addresses: Vec<String>,
@@ -36,27 +36,6 @@ pub(super) enum Reach {
         headers: Vec<(String, String)>,
         bearer: Option<Secret>,
     },
-}
-
-/// Whether a server's hints about its tools count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
-    Hints,
-    Nothing,
-}
-
-/// Whether a run can do without the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    Required,
-    Welcome,
-}
-
-/// How the server's tools are offered to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
-    Whole,
-    Lazy,
 }
 
 impl McpServer {
@@ -124,7 +103,7 @@ impl McpServer {
     /// again after a crash. Default: hints are ignored, and each call needs approval.
     #[must_use]
     pub fn trusted(mut self) -> Self {
-        self.trust = Trust::Hints;
+        self.trusted = true;
         self
     }
 
@@ -132,7 +111,7 @@ impl McpServer {
     /// tools.
     #[must_use]
     pub fn required(mut self) -> Self {
-        self.need = Need::Required;
+        self.required = true;
         self
     }
 
@@ -140,7 +119,7 @@ impl McpServer {
     /// offered with its whole schema.
     #[must_use]
     pub fn lazy(mut self) -> Self {
-        self.offer = Offer::Lazy;
+        self.lazy = true;
         self
     }
 
@@ -182,9 +161,9 @@ impl McpServer {
             name,
             reach,
             timeout: MCP_TIMEOUT,
-            trust: Trust::Nothing,
-            need: Need::Welcome,
-            offer: Offer::Whole,
+            trusted: false,
+            required: false,
+            lazy: false,
             addresses: Vec::new(),
             secrets: Vec::new(),
         }
@@ -222,9 +201,9 @@ impl fmt::Debug for McpServer {
         f.debug_struct("McpServer")
             .field("name", &self.name)
             .field("timeout", &self.timeout)
-            .field("trust", &self.trust)
-            .field("need", &self.need)
-            .field("offer", &self.offer)
+            .field("trusted", &self.trusted)
+            .field("required", &self.required)
+            .field("lazy", &self.lazy)
             .finish_non_exhaustive()
     }
 }

@@ -8,9 +8,6 @@ mod model;
 
 use super::key::SettingKey;
 
-/// The agent's own table.
-pub(crate) const AGENT: &str = "";
-
 /// The keys by topic, in the order in which `--help` and the documentation list them.
 pub const GROUPS: [(&str, &[SettingKey]); 4] = [
     ("Agent and tools", agent::ROWS),
