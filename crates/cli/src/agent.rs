@@ -15,7 +15,7 @@ use plimsoll::{
 };
 
 use crate::called::{CallerSettings, DeferredGate};
-use crate::choice::{self, Choice, ChoiceProgress, ChosenBy, Fit};
+use crate::choice::{self, Choice, ChosenBy, Fit};
 use crate::exit::Stop;
 use crate::known;
 use crate::mcp::Mcp;
@@ -24,6 +24,7 @@ use crate::paths;
 use crate::places;
 use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
+use crate::terminal::Verbosity;
 use crate::terminal::text::lines_of;
 
 /// The built-in system prompt.
@@ -96,12 +97,12 @@ pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
 /// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
 pub(crate) async fn prepare(
     sources: &Sources,
-    said: ChoiceProgress,
+    said: Verbosity,
     store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
 ) -> Result<PreparedAgent, Stop> {
     let ResolvedSettings { mut agent, notes } = sources.resolve()?;
-    for note in notes.iter().filter(|_| said == ChoiceProgress::Everything) {
+    for note in notes.iter().filter(|_| said == Verbosity::Everything) {
         crate::say(note);
     }
     agent.check_tools().map_err(Stop::usage)?;
@@ -120,16 +121,15 @@ pub(crate) async fn prepare(
     project.add_skills(&mut agent);
     let skills = agent.skills();
     let mut tools = agent.tools_with(&skills).map_err(Stop::usage)?;
-    if is_held && said == ChoiceProgress::Everything && !plimsoll::tools::sandbox::denies_network()
-    {
+    if is_held && said == Verbosity::Everything && !plimsoll::tools::sandbox::denies_network() {
         crate::say(sandbox::NETWORK);
     }
     let instructions = Instructions::read(&agent, &project).map_err(Stop::usage)?;
-    if said == ChoiceProgress::Everything {
+    if said == Verbosity::Everything {
         let files = instructions.files().map(|path| path.display().to_string());
         let files: Vec<String> = files.collect();
         if !files.is_empty() {
-            crate::note(&format!("instructions from {}", files.join(", ")));
+            note!("instructions from {}", files.join(", "));
         }
         for note in places::notes(&agent, &skills) {
             crate::note(&note);

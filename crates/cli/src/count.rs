@@ -13,7 +13,6 @@ use crate::chat_file;
 use crate::exit::{DONE, Stop};
 use crate::input;
 use crate::known;
-use crate::out::out;
 use crate::repair;
 use crate::settings::Sources;
 

@@ -2,7 +2,7 @@
 //! for each tool call, plan and limit, and the current activity.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use plimsoll::events::{MessagePhase, ToolPhase};
@@ -13,6 +13,7 @@ use plimsoll::{Delta, Event, Message, Money, Observer, Part, SessionEvent};
 
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff};
+use crate::lock;
 use crate::outcome::is_worth_telling;
 use crate::preview::Previews;
 use crate::status::RunStatus;
@@ -68,10 +69,6 @@ impl EventPrinter {
             previews,
             state: Mutex::default(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PrinterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn dim(&self, text: &str) {
@@ -235,7 +232,7 @@ impl EventPrinter {
 
 impl Observer for EventPrinter {
     fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
-        let mut guard = self.lock();
+        let mut guard = lock(&self.state);
         let state = &mut *guard;
         match event {
             Event::TurnStart {

@@ -45,9 +45,9 @@ pub(crate) fn without_user() -> Result<ModelBook, Stop> {
     let fetched = fetched(&path).unwrap_or_else(|what| {
         let path = path.display();
         WARNED.call_once(|| {
-            crate::say(&format!(
+            say!(
                 "{what}; going on without it: fetch it again with `plimsoll models update`, or remove {path}"
-            ));
+            );
         });
         ModelBook::default()
     });

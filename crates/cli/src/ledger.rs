@@ -20,9 +20,11 @@ use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
-use crate::out::out;
 use crate::sessions::reader::SessionReader;
 use crate::terminal::text::counted;
+
+/// The heading of the table, above columns of the same widths.
+const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why                   archive";
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
@@ -82,17 +84,7 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<u8, Stop> {
     let mut reader = LedgerReader::new();
-    let mut after = 0;
-    loop {
-        let page = store.page(id, after).await.map_err(Stop::failed)?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        after = last.n;
-        for line in &page {
-            reader.read(line)?;
-        }
-    }
+    store.each_entry(id, 0, |line| reader.read(line)).await?;
     let mut rows = reader.rows;
     let places = places(store, id).await;
     for row in &mut rows {
@@ -103,7 +95,7 @@ pub(crate) async fn run(
     }
     if json {
         for row in &rows {
-            out!("{}", serde_json::to_string(row).map_err(Stop::failed)?);
+            out!("{}", serde_json::to_string(row)?);
         }
         return Ok(DONE);
     }
@@ -114,7 +106,7 @@ pub(crate) async fn run(
 /// the log alone.
 async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, ArchiveStatus> {
     let rows = store.archived(id).await.unwrap_or_else(|error| {
-        crate::say(&error.to_string());
+        say!("{error}");
         Vec::new()
     });
     let place = |expired| {
@@ -238,17 +230,7 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, Stop> {
         counted(plans, "plan"),
         counted(rows.len(), "message")
     );
-    out!(
-        "{:<20}  {:>4}  {:>6}  {:<24}  {:>10}  {:>17}  {:<10}  {:<20}  archive",
-        "when (UTC)",
-        "plan",
-        "item",
-        "what",
-        "bytes",
-        "tokens",
-        "how",
-        "why"
-    );
+    out!("{HEADING}");
     for row in rows {
         let what = match &row.tool {
             Some(tool) => format!("result of {tool}"),

@@ -1,5 +1,8 @@
 //! The binary `plimsoll`: parses the arguments, runs a command and returns its exit code.
 
+#[macro_use]
+mod out;
+
 #[cfg(feature = "acp")]
 mod acp;
 #[cfg(not(feature = "acp"))]
@@ -44,7 +47,6 @@ mod mcp;
 mod mcp_command;
 mod mock;
 mod models;
-mod out;
 mod outcome;
 mod paths;
 mod pins;
@@ -68,15 +70,16 @@ mod tool_line;
 mod usage;
 mod view;
 mod which_session;
+mod write;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Parser;
 
 use crate::args::{Cli, Command};
 use crate::exit::Stop;
-use crate::out::out;
 use crate::terminal::{text::clean, wrapped};
 
 fn main() -> ExitCode {
@@ -162,6 +165,22 @@ fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop>
     code
 }
 
+/// Waits for Ctrl-C or a termination signal.
+#[cfg(any(feature = "acp", feature = "restate"))]
+async fn asked_to_end() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
 /// Writes a message to standard error, cleaned because it may contain a server's text. On a
 /// terminal, it is broken between words.
 fn say(text: &str) {
@@ -180,4 +199,9 @@ fn note(text: &str) {
 
 fn write_note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Locks a mutex. What a panicking thread left behind is used as it is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -28,7 +28,6 @@ use crate::fork;
 use crate::import;
 use crate::ledger;
 use crate::loops;
-use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, RecallQuery};
@@ -92,7 +91,7 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
         SessionsCommand::Salvage(args) => return salvage::run(&folder, args).await,
         _ => {}
     }
-    let store = SqliteStore::open(folder).await.map_err(Stop::failed)?;
+    let store = SqliteStore::open(folder).await?;
     match command {
         SessionsCommand::Undo {
             id,
@@ -186,7 +185,7 @@ async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8,
             "a title is one line of 1 to {MAX_TITLE} characters"
         )));
     }
-    store.rename(&id, title).await.map_err(Stop::failed)?;
+    store.rename(&id, title).await?;
     Ok(DONE)
 }
 
@@ -205,7 +204,7 @@ pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
 
 async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<u8, Stop> {
     let id = known(store, id).await?;
-    let log = store.load(&id).await.map_err(Stop::failed)?;
+    let log = store.load(&id).await?;
     let state = fold(&log)?;
     let (model, system) = started(&log);
     let items = state.transcript().items();
@@ -221,7 +220,7 @@ async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<
         0 => out!("session {id}: no run yet"),
         runs => out!("session {id}: {}, model {model}", counted(runs, "run")),
     }
-    let info = store.info(&id).await.map_err(Stop::failed)?;
+    let info = store.info(&id).await?;
     if let Some(fork) = info.and_then(|info| info.fork) {
         out!(
             "{}, with which it shares what came before",

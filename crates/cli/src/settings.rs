@@ -187,9 +187,7 @@ fn announce(config: &Config) {
         false => "which was found here and is not trusted",
     };
     ANNOUNCED.call_once(|| {
-        crate::say(&format!(
-            "using the settings of {path}, {trust}; --no-config ignores them"
-        ));
+        say!("using the settings of {path}, {trust}; --no-config ignores them");
     });
 }
 

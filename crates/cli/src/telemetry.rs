@@ -10,7 +10,7 @@ const SERVICE: &str = "plimsoll";
 pub(crate) fn begin() -> Guard {
     let settings = Settings::from_environment(SERVICE);
     let begun = telemetry::start(&settings).or_else(|error| {
-        crate::say(&error.to_string());
+        say!("{error}");
         // The log does not need a collector.
         telemetry::start(&Settings {
             traces: None,

@@ -11,10 +11,10 @@ use plimsoll::store::StoreError;
 use plimsoll::{Error, Message, Observer, Session, SessionId, SessionStore};
 
 use super::order::{COMMANDS, Order};
-use super::{Chat, Next, Went, save};
+use super::talk::Next;
+use super::{Chat, save};
 use crate::agent::{self, ReadyAgent};
 use crate::ask::Reply;
-use crate::choice::ChoiceProgress;
 use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::files::{self, RestoreSet};
@@ -22,6 +22,7 @@ use crate::fill;
 use crate::outcome::stop_of;
 use crate::resume;
 use crate::settings::Sources;
+use crate::terminal::Verbosity;
 use crate::terminal::text::{clean, counted, one_line};
 use crate::which_session;
 
@@ -161,10 +162,7 @@ impl Chat {
             }
             Some(Err(error)) => return Err(stop_of(&error)),
         }
-        Ok(match went {
-            Went::On => Next::Line,
-            Went::Away => Next::Leave,
-        })
+        Ok(went)
     }
 
     async fn undo(&mut self) -> Result<Next, Stop> {
@@ -197,10 +195,7 @@ impl Chat {
         } else {
             self.terminal.must(&restoring.hint(&id));
         }
-        Ok(match next {
-            Went::On => Next::Line,
-            Went::Away => Next::Leave,
-        })
+        Ok(next)
     }
 
     async fn fork(&mut self, name: Option<String>) -> Result<(), Stop> {
@@ -276,8 +271,7 @@ impl Chat {
     /// Builds an agent with the current configuration.
     async fn made(&self, sources: &Sources) -> Result<ReadyAgent, Stop> {
         let mcp = Some(self.ready.mcp.clone());
-        let prepared =
-            agent::prepare(sources, ChoiceProgress::Nothing, self.store.clone(), mcp).await?;
+        let prepared = agent::prepare(sources, Verbosity::Answers, self.store.clone(), mcp).await?;
         let printer = Arc::clone(&self.printer) as Arc<dyn Observer>;
         prepared.build(Arc::clone(&self.gate), [printer])
     }
