@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::{AgentConfig, AgentSettings, Instructions, MakeAgent};
 use plimsoll::store::SqliteStore;
-use plimsoll::tools::{SandboxMode, pin_tool};
+use plimsoll::tools::{SandboxMode, Skills, pin_tool};
 use plimsoll::{
     Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
     Window,
@@ -21,7 +21,6 @@ use crate::known;
 use crate::mcp::Mcp;
 use crate::outcome::stop_of;
 use crate::paths;
-use crate::places;
 use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
 use crate::terminal::Verbosity;
@@ -117,7 +116,7 @@ pub(crate) async fn prepare(
         Err(stop) if is_held => return Err(stop),
         Err(_) => {}
     }
-    let project = places::project(&agent.settings().root);
+    let project = paths::project(&agent.settings().root);
     project.add_skills(&mut agent);
     let skills = agent.skills();
     let mut tools = agent.tools_with(&skills).map_err(Stop::usage)?;
@@ -131,7 +130,7 @@ pub(crate) async fn prepare(
         if !files.is_empty() {
             note!("instructions from {}", files.join(", "));
         }
-        for note in places::notes(&agent, &skills) {
+        for note in skill_notes(&agent, &skills) {
             crate::note(&note);
         }
     }
@@ -235,4 +234,15 @@ pub(crate) fn unreadable(error: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// Returns lines about the available skills, the ignored skills, and the agents that the agent may
+/// call.
+fn skill_notes(agent: &AgentConfig, skills: &Skills) -> Vec<String> {
+    let names: Vec<&str> = skills.names().collect();
+    let agents = &agent.settings().sub_agents;
+    let found = (!names.is_empty()).then(|| format!("skills: {}", names.join(", ")));
+    let called = (!agents.is_empty()).then(|| format!("agents: {}", agents.join(", ")));
+    let left_out = skills.notes().to_vec();
+    found.into_iter().chain(called).chain(left_out).collect()
 }

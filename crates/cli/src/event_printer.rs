@@ -8,13 +8,11 @@ use std::time::Instant;
 use plimsoll::events::{MessagePhase, ToolPhase};
 use plimsoll::machine::{Outcome, Waiting};
 use plimsoll::model::CallId;
-use plimsoll::policy::{Edit, Plan, Price};
-use plimsoll::{Delta, Event, Message, Money, Observer, Part, SessionEvent};
+use plimsoll::{Delta, Event, Message, Observer, Part, SessionEvent};
 
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff};
 use crate::lock;
-use crate::outcome::is_worth_telling;
 use crate::preview::Previews;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
@@ -359,10 +357,8 @@ impl Observer for EventPrinter {
             } => {
                 state.status.tokens = *tokens_after;
                 self.measure(state);
-                self.dim(&compacted(
-                    plan,
-                    Some(messages_before.saturating_sub(*messages_after)),
-                ));
+                let removed = messages_before.saturating_sub(*messages_after);
+                self.dim(&plan.describe(Some(removed)));
             }
             Event::ResultsShortened {
                 results,
@@ -430,30 +426,6 @@ pub(crate) fn below(name: &str, event: &Event) -> Option<String> {
         } => below(&format!("{name} › {inner}"), &event.event),
         _ => None,
     }
-}
-
-/// Describes a plan in one line, for example "compacted (drop): 12 messages, 3400 tokens freed,
-/// about $0.01 saved".
-pub(crate) fn compacted(plan: &Plan, gone: Option<usize>) -> String {
-    let is_removal = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
-    let (what, messages) = match plan.edits.iter().any(is_removal) {
-        true => ("compacted", gone),
-        false => ("shortened", Some(plan.edits.len())),
-    };
-    let messages = messages.map_or_else(String::new, |count| {
-        format!(": {}", counted(count, "message"))
-    });
-    let saved = plan.price.as_ref().and_then(Price::net).and_then(|net| {
-        let money = Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
-        let word = if net >= 0 { "saved" } else { "spent" };
-        is_worth_telling(money).then(|| format!(", about {money} {word}"))
-    });
-    format!(
-        "{what} ({}){messages}, {} freed{}",
-        plan.stages.join(", "),
-        counted(plan.frees.0, "token"),
-        saved.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

@@ -5,9 +5,6 @@ mod out;
 
 #[cfg(feature = "acp")]
 mod acp;
-#[cfg(not(feature = "acp"))]
-#[path = "acp_without.rs"]
-mod acp;
 mod agent;
 mod answer_schema;
 mod approvals;
@@ -50,7 +47,6 @@ mod models;
 mod outcome;
 mod paths;
 mod pins;
-mod places;
 mod preview;
 mod recall;
 mod repair;
@@ -64,7 +60,6 @@ mod sessions;
 mod settings;
 mod shell;
 mod status;
-mod telemetry;
 mod terminal;
 mod tool_line;
 mod usage;
@@ -77,6 +72,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Parser;
+use plimsoll::telemetry::{self, Guard};
 
 use crate::args::{Cli, Command};
 use crate::exit::Stop;
@@ -94,7 +90,7 @@ fn main() -> ExitCode {
     if let Command::Sandbox(args) = &cli.command {
         return ended(sandbox::run(args));
     }
-    let telemetry = telemetry::begin();
+    let telemetry = begin_telemetry();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
@@ -104,7 +100,12 @@ fn main() -> ExitCode {
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
+        #[cfg(feature = "acp")]
         Command::Acp(args) => wait_for(acp::run(args)),
+        #[cfg(not(feature = "acp"))]
+        Command::Acp(_) => Err(Stop::usage(
+            "this build cannot be the agent of an editor; build it with the feature `acp`",
+        )),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
@@ -124,8 +125,26 @@ fn main() -> ExitCode {
     };
     let code = ended(code);
     // Done last, so that the output above does not wait for a collector.
-    telemetry::end(telemetry);
+    if let Some(warning) = telemetry.finish() {
+        say(&warning);
+    }
     code
+}
+
+/// Sets up the telemetry that the environment requests. A failure is reported and does not affect
+/// the command.
+fn begin_telemetry() -> Guard {
+    let settings = telemetry::Settings::from_environment("plimsoll");
+    let begun = telemetry::start(&settings).or_else(|error| {
+        say!("{error}");
+        // The log does not need a collector.
+        telemetry::start(&telemetry::Settings {
+            traces: None,
+            metrics: None,
+            ..settings
+        })
+    });
+    begun.unwrap_or_default()
 }
 
 /// Prints the error that ended a command, and returns the exit code.

@@ -214,7 +214,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
     let path = known::published_path()?;
     let stale = !changes.is_empty();
     if !check {
-        write::replace(&path, &table.text)?;
+        write::replace_with_folder(&path, &table.text)?;
     }
     if json {
         out!(

@@ -12,12 +12,12 @@ pub(crate) mod search;
 
 use std::sync::Arc;
 
+use plimsoll::Tokens;
 use plimsoll::context::Contents;
 use plimsoll::machine::{Entry, State};
 use plimsoll::policy::Edit;
 use plimsoll::store::SqliteStore;
 use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
-use plimsoll::{Message, Tokens};
 
 use crate::check;
 use crate::count::preview;
@@ -233,7 +233,7 @@ async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<
         counted(state.transcript().tokens().0, "token")
     );
     for item in items {
-        let role = role(&item.message);
+        let role = item.message.role();
         out!(
             "{:>7}  {role:<9}  {:>7}  {}",
             item.seq.to_string(),
@@ -291,15 +291,4 @@ fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8,
     terminal.say_styled(&lines.join("\n"));
     terminal.flush();
     terminal.failed().map_or(Ok(DONE), Err)
-}
-
-fn role(message: &Message) -> &'static str {
-    match message {
-        Message::System { .. } => "system",
-        Message::User { .. } => "user",
-        Message::Notice { .. } => "notice",
-        Message::Summary { .. } => "summary",
-        Message::Assistant { .. } => "assistant",
-        Message::ToolResult(_) => "tool",
-    }
 }

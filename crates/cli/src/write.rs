@@ -13,14 +13,25 @@ pub(crate) fn create(path: &Path, text: &str, advice: &str) -> Result<(), Stop> 
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Stop::usage(format!("{shown} is there already{advice}")),
-        _ => Stop::failed(format!("{shown} cannot be written: {error}")),
+        _ => failed(path, &error),
     })
 }
 
-/// Writes a file, or replaces it at once. Creates its folder if there is none.
+/// Writes a file, or replaces it at once.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Stop> {
-    replace_with(path, text, OpenOptions::new())
-        .map_err(|error| Stop::failed(format!("{} cannot be written: {error}", path.display())))
+    replace_with(path, text, OpenOptions::new()).map_err(|error| failed(path, &error))
+}
+
+/// Like [`replace`]. Creates the folder if there is none.
+pub(crate) fn replace_with_folder(path: &Path, text: &str) -> Result<(), Stop> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|error| failed(path, &error))?;
+    }
+    replace(path, text)
+}
+
+fn failed(path: &Path, error: &io::Error) -> Stop {
+    Stop::failed(format!("{} cannot be written: {error}", path.display()))
 }
 
 /// Like [`replace`], for a file that only the user may read.
@@ -32,9 +43,6 @@ pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn replace_with(path: &Path, text: &str, mut options: OpenOptions) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
     let beside = PathBuf::from(beside);

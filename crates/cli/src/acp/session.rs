@@ -29,7 +29,6 @@ use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
-use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::fill;
 use crate::lock;
@@ -314,7 +313,7 @@ impl Work {
             return Ok(nothing_to_do(&self.session.window_use()));
         };
         let gone = done.messages_before.saturating_sub(done.messages_after);
-        let said = compacted(&done.plan, Some(gone));
+        let said = done.plan.describe(Some(gone));
         Ok(match focus.is_some() && !has_summary(&done.plan) {
             true => format!("{said}\n\n{NO_FOCUS}"),
             false => said,

@@ -15,7 +15,7 @@ use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
 use super::calls::{self, CallUpdate, Calls};
 use super::transport::{Outbox, Voice};
-use crate::event_printer::{below, compacted};
+use crate::event_printer::below;
 use crate::lock;
 use crate::terminal::text::{clean, one_line};
 
@@ -250,7 +250,7 @@ impl Observer for Updates {
                 ..
             } => {
                 let gone = messages_before.saturating_sub(*messages_after);
-                self.notice(NoticeSeverity::Info, &compacted(plan, Some(gone)));
+                self.notice(NoticeSeverity::Info, &plan.describe(Some(gone)));
             }
             Event::LimitNear { notice } | Event::LimitReached { notice } => {
                 self.notice(NoticeSeverity::Warning, notice);

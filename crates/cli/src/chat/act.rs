@@ -15,7 +15,6 @@ use super::talk::Next;
 use super::{Chat, save};
 use crate::agent::{self, ReadyAgent};
 use crate::ask::Reply;
-use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::files::{self, RestoreSet};
 use crate::fill;
@@ -150,7 +149,7 @@ impl Chat {
                 // command.
                 if !self.terminal.is_live() {
                     let gone = done.messages_before.saturating_sub(done.messages_after);
-                    self.terminal.say(&compacted(&done.plan, Some(gone)));
+                    self.terminal.say(&done.plan.describe(Some(gone)));
                 }
                 if focus.is_some() && !has_summary(&done.plan) {
                     self.terminal.must(NO_FOCUS);
