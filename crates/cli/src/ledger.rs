@@ -45,7 +45,7 @@ struct LedgerRow {
     after: Tokens,
     /// The length of the original's text, in bytes.
     bytes: u64,
-    why: String,
+    why: &'static str,
     stages: Vec<String>,
     archive: ArchiveStatus,
 }
@@ -109,12 +109,9 @@ async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId
         say!("{error}");
         Vec::new()
     });
-    let place = |expired| {
-        if expired {
-            ArchiveStatus::Expired
-        } else {
-            ArchiveStatus::Held
-        }
+    let place = |expired| match expired {
+        true => ArchiveStatus::Expired,
+        false => ArchiveStatus::Held,
     };
     rows.iter()
         .map(|row| (row.id, place(row.expired)))
@@ -201,19 +198,12 @@ impl LedgerReader {
                     _ => Tokens::ZERO,
                 },
                 bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
-                why: trigger(plan),
+                why: plan.why.word(),
                 stages: plan.stages.clone(),
                 archive: ArchiveStatus::Absent,
             });
         }
     }
-}
-
-/// Returns the trigger by its name in the log.
-fn trigger(plan: &Plan) -> String {
-    let named = serde_json::to_value(plan.why).ok();
-    let name = named.as_ref().and_then(|why| why.get("why")?.as_str());
-    name.unwrap_or_default().to_owned()
 }
 
 fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, Stop> {

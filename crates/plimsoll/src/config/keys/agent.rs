@@ -1,7 +1,6 @@
 //! Keys of an agent: its name, prompt and tools.
 
-use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
-
+use plimsoll_agent::PermissionMode;
 use plimsoll_tools::SandboxMode;
 
 use super::super::key::{
@@ -9,6 +8,7 @@ use super::super::key::{
     SettingKey, key,
 };
 use super::super::kind::SettingKind::*;
+use super::choose;
 
 const NAMES_OF_TOOLS: &str = "Tools the agent may use: all, none, or names such as read,grep,bash.";
 
@@ -170,13 +170,13 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("command_hook"),
     key(
         "steering_mode",
-        Choice(&MODES, |s, name| s.steering = mode(name)),
+        Choice(&MODES, |s, name| choose(&mut s.steering, name)),
         Value("\"all\""),
         "Deliver waiting steering messages all at once or one per turn.",
     ),
     key(
         "follow_up_mode",
-        Choice(&MODES, |s, name| s.follow_ups = mode(name)),
+        Choice(&MODES, |s, name| choose(&mut s.follow_ups, name)),
         Value("\"all\""),
         "Deliver waiting follow-ups all at once or one per run.",
     ),
@@ -189,11 +189,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "first_turn_trigger",
         Choice(&["user", "sub_agent", "continue"], |s, name| {
-            s.first_turn_trigger = match name {
-                "sub_agent" => TurnTrigger::SubAgent,
-                "continue" => TurnTrigger::Continue,
-                _ => TurnTrigger::User,
-            };
+            choose(&mut s.first_turn_trigger, name);
         }),
         Value("\"user\""),
         "What events report as the cause of a run's first turn.",
@@ -201,10 +197,3 @@ pub(super) const ROWS: &[SettingKey] = &[
 ];
 
 const MODES: [&str; 2] = ["all", "one_at_a_time"];
-
-fn mode(name: &str) -> QueueMode {
-    match name {
-        "one_at_a_time" => QueueMode::OneAtATime,
-        _ => QueueMode::All,
-    }
-}

@@ -1,6 +1,6 @@
 //! Keys for limiting the context.
 
-use plimsoll_context::{Author, Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
+use plimsoll_context::{Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
 use plimsoll_core::Archive;
 
 use super::super::key::{
@@ -9,6 +9,7 @@ use super::super::key::{
 };
 use super::super::kind::SettingKind::*;
 use super::super::settings::COUNTERS;
+use super::choose;
 
 const CONTEXT: SettingTable = SettingTable("context", "context_config");
 const COMPACTION: SettingTable = SettingTable("compaction", "compaction_config");
@@ -137,10 +138,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "author",
         Choice(&["model", "extract"], |s, name| {
-            s.summary.author = match name {
-                "extract" => Author::Extract,
-                _ => Author::Model,
-            };
+            choose(&mut s.summary.author, name);
         }),
         Value("\"model\""),
         "Who writes summaries: a model, or `extract`, which needs no model and keeps the user's words.",

@@ -1,6 +1,5 @@
 //! Keys for the limits of a run.
 
-use plimsoll_agent::{AtLimit, CountTokens};
 use plimsoll_context::Bytes;
 
 use super::super::key::{
@@ -8,6 +7,7 @@ use super::super::key::{
     SettingKey, key,
 };
 use super::super::kind::SettingKind::*;
+use super::choose;
 
 pub(super) const ROWS: &[SettingKey] = &[
     key(
@@ -27,10 +27,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "count_tokens",
         Choice(&["processed", "growth"], |s, name| {
-            s.limits.count_tokens = match name {
-                "growth" => CountTokens::Growth,
-                _ => CountTokens::Processed,
-            };
+            choose(&mut s.limits.count_tokens, name);
         }),
         Value("\"processed\""),
         "Tokens that count toward `max_total_tokens`: all tokens of each call, or only new ones.",
@@ -86,11 +83,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "at_limit",
         Choice(&["finalize", "stop", "rollback"], |s, name| {
-            s.limits.at_limit = match name {
-                "stop" => AtLimit::Stop,
-                "rollback" => AtLimit::Rollback,
-                _ => AtLimit::Finalize,
-            };
+            choose(&mut s.limits.at_limit, name);
         }),
         Value("\"finalize\""),
         "What happens at a limit: the model writes a final answer, the run stops, or the run's \

@@ -1,7 +1,7 @@
 //! Keys of the model that an agent runs on and how it is called.
 
-use plimsoll_agent::{Sampling, ThinkingLevel};
-use plimsoll_context::{CacheRetention, CacheStrategy};
+use plimsoll_agent::Sampling;
+use plimsoll_context::CacheRetention;
 use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::super::key::{
@@ -10,6 +10,7 @@ use super::super::key::{
 };
 use super::super::kind::SettingKind::*;
 use super::super::settings::WindowSetting;
+use super::choose;
 
 const CACHE: SettingTable = SettingTable("cache", "cache_config");
 const MANUAL: SettingTable = SettingTable("cache.strategy.manual", "cache_config");
@@ -83,13 +84,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "thinking_level",
         Choice(&["off", "minimal", "low", "medium", "high"], |s, name| {
-            s.thinking = Some(match name {
-                "minimal" => ThinkingLevel::Minimal,
-                "low" => ThinkingLevel::Low,
-                "medium" => ThinkingLevel::Medium,
-                "high" => ThinkingLevel::High,
-                _ => ThinkingLevel::Off,
-            });
+            choose(&mut s.thinking, name);
         }),
         Words("the provider's"),
         "How much the model reasons before it answers. \"off\" disables reasoning if the model allows that.",
@@ -160,10 +155,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "strategy",
         Choice(&["auto", "disabled"], |s, name| {
-            s.cache.strategy = match name {
-                "disabled" => CacheStrategy::Disabled,
-                _ => CacheStrategy::Auto,
-            };
+            choose(&mut s.cache.strategy, name);
         }),
         Value("\"auto\""),
         "Where cache breakpoints are placed: automatically or nowhere. `manual` sets single places.",
