@@ -62,6 +62,11 @@ impl McpServer {
     }
 
     /// Adds a header to each request, if the server has an address. Its value is never shown.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").header("X-Team", "harbour");
+    /// ```
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let value = value.into();
@@ -74,6 +79,11 @@ impl McpServer {
 
     /// Sets the token for the `Authorization: Bearer` header, if the server has an address. It is never
     /// shown.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").bearer("t0k3n");
+    /// ```
     #[must_use]
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         let token = Secret::new(&token.into());
@@ -86,6 +96,11 @@ impl McpServer {
 
     /// Adds a secret that is removed from the server's errors, for example the value of an environment
     /// variable of its command.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").secret("t0k3n");
+    /// ```
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
         self.secrets.push(Secret::new(&value.into()));
@@ -93,6 +108,11 @@ impl McpServer {
     }
 
     /// Sets the timeout. Default: [`MCP_TIMEOUT`].
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").timeout(std::time::Duration::from_secs(20));
+    /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -101,6 +121,11 @@ impl McpServer {
 
     /// Trusts the server's hints about its tools: read-only tools run without approval, and are called
     /// again after a crash. Default: hints are ignored, and each call needs approval.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").trusted();
+    /// ```
     #[must_use]
     pub fn trusted(mut self) -> Self {
         self.trusted = true;
@@ -109,6 +134,11 @@ impl McpServer {
 
     /// Makes the server mandatory for a run. Default: a warning, and the run continues without its
     /// tools.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").required();
+    /// ```
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
@@ -117,6 +147,11 @@ impl McpServer {
 
     /// Offers three tools that list, describe and call the server's tools. Default: each tool is
     /// offered with its whole schema.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").lazy();
+    /// ```
     #[must_use]
     pub fn lazy(mut self) -> Self {
         self.lazy = true;
