@@ -204,12 +204,8 @@ async fn interrupt(remote: Remote) {
 pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
     let task = match args.task.as_deref() {
         Some("-") => {
-            let mut text = String::new();
-            let read = io::stdin()
-                .lock()
-                .take(TEXT_LIMIT + 1)
-                .read_to_string(&mut text);
-            read.map_err(|error| {
+            let text = io::read_to_string(io::stdin().lock().take(TEXT_LIMIT + 1));
+            let text = text.map_err(|error| {
                 Stop::usage(format!(
                     "the task cannot be read from standard input: {}",
                     unreadable(&error)

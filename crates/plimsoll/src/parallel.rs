@@ -17,7 +17,8 @@
 //! let mut session = agent.session(new_session_id()).await?;
 //! let branches = vec![Branch::new(agent), Branch::new(Agent::builder(careful).build()?)];
 //! let options = ParallelOptions::default();
-//! let outcome = agent_loop_parallel(&mut session, "6 × 7?", branches, &PickFirst, options).await?;
+//! let strategy = PickFirst::Fastest;
+//! let outcome = agent_loop_parallel(&mut session, "6 × 7?", branches, &strategy, options).await?;
 //! println!("{}", outcome.text);
 //! # Ok(())
 //! # }

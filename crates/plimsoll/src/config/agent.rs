@@ -497,7 +497,7 @@ impl AgentConfig {
 
 /// Reads a file with a prompt.
 pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
-    use std::io::{ErrorKind, Read};
+    use std::io::{self, ErrorKind, Read};
     let shown = path.display();
     let bad = |error: &std::io::Error| match error.kind() {
         ErrorKind::NotFound => format!("{shown} does not exist; name a file with {what}"),
@@ -510,11 +510,7 @@ pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
         _ => format!("{shown} cannot be read: {error}"),
     };
     let file = std::fs::File::open(path).map_err(|error| bad(&error))?;
-    let mut text = String::new();
-    file.take(MAX_PROMPT)
-        .read_to_string(&mut text)
-        .map_err(|error| bad(&error))?;
-    Ok(text)
+    io::read_to_string(file.take(MAX_PROMPT)).map_err(|error| bad(&error))
 }
 
 /// A model that is never called.
